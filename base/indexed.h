@@ -55,6 +55,7 @@ public:
         return static_cast<Index>(values_.size() - 1);
     }
     T& emplace_back() { return values_.emplace_back(); }
+    void pop_back() { values_.pop_back(); }
     void resize(std::integral auto size, const T& value = T()) {
         values_.resize(static_cast<size_t>(size), value);
     }

@@ -9,12 +9,14 @@
 #include <set>
 #include <tuple>
 
+#include "base/indexed.h"
+
 namespace laminate {
 
 namespace {
 
 /// By coordinate of an axis: whether it is needed.
-using Coordinates = std::vector<bool>;
+using Coordinates = IndexVector<bool, int64_t>;
 
 int64_t size(const Coordinates& needed) { return std::count(needed.begin(), needed.end(), true); }
 
@@ -28,15 +30,15 @@ struct AxisTaps {
 
 AxisTaps axis_taps(const AxisWindow& window, const Coordinates& outputs) {
     AxisTaps axis;
-    std::vector<int64_t> served(static_cast<size_t>(window.in), 0);
+    IndexVector<int64_t, int64_t> served(window.in);
     for (int64_t out = 0; out < window.out; ++out) {
-        if (!outputs[static_cast<size_t>(out)]) continue;
+        if (!outputs[out]) continue;
         int64_t taps = 0;
         for (int64_t tap = 0; tap < window.kernel; ++tap) {
             const std::optional<int64_t> in = window.input(out, tap);
             if (!in) continue;
             ++taps;
-            ++served[static_cast<size_t>(*in)];
+            ++served[*in];
         }
         axis.taps += taps;
         axis.least = std::min(axis.least, taps);
@@ -55,8 +57,7 @@ using BoxTaps = std::array<AxisTaps, 2>;
 int64_t size(const Box& box) { return size(box[0]) * size(box[1]); }
 
 Box whole_output(const LayerProblem& p) {
-    return {Coordinates(static_cast<size_t>(p.y().out), true),
-            Coordinates(static_cast<size_t>(p.x().out), true)};
+    return {Coordinates(p.y().out, true), Coordinates(p.x().out, true)};
 }
 
 BoxTaps box_taps(const LayerProblem& p, const Box& outputs) {
@@ -178,8 +179,7 @@ Elements bound(const NetworkBound::Tail& tail, size_t depth, Elements memory) {
 int64_t reuse_per_input(const LayerProblem& problem) {
     int64_t reuse = 1;
     for (const AxisWindow& window : problem.window)
-        reuse *=
-            axis_taps(window, Coordinates(static_cast<size_t>(window.out), true)).most_per_input;
+        reuse *= axis_taps(window, Coordinates(window.out, true)).most_per_input;
     return reuse;
 }
 

@@ -41,7 +41,7 @@ public:
     Unfolder(const std::vector<LayerProblem>& problems, const GroupSchedule& group, size_t depth)
         : group_(group), whole_(problems.back().extent), depth_(static_cast<int>(depth)) {
         for (int k = 0; k < group.sink(); ++k) {
-            const Level hang = group.nests[static_cast<size_t>(k)].y.compute;
+            const Level hang = group.nest(k).y.compute;
             if (hang.nest == group.sink()) innermost_call_ = std::max(innermost_call_, hang.loop);
         }
     }
@@ -73,9 +73,9 @@ private:
         const bool is_sink = nest == group_.sink();
         const Level level = is_sink && loop < 0 ? Level{} : Level{nest, loop};
         for (int k = 0; k < group_.sink(); ++k) {
-            if (group_.nests[static_cast<size_t>(k)].y.compute == level) body(k, -1, whole_);
+            if (group_.nest(k).y.compute == level) body(k, -1, whole_);
         }
-        const Nest& n = group_.nests[static_cast<size_t>(nest)];
+        const Nest& n = group_.nest(nest);
         const int next = loop + 1;
         if (next == static_cast<int>(n.loops.size())) return add(nest, 1);
         if (is_sink && loop >= innermost_call_) return add(nest, trips_from(next, extents));
@@ -83,7 +83,7 @@ private:
             body(nest, next, extents);
             return;
         }
-        const Loop inner = n.loops[static_cast<size_t>(next)];
+        const Loop inner = group_.loop({nest, next});
         const Dim d = inner.dim;
         const int64_t step = n.step(inner);
         for (int64_t begin = 0; begin < extents[d]; begin += step) {
@@ -105,9 +105,9 @@ private:
     [[nodiscard]] int64_t trips_along(Dim dim, int first, int64_t extent) const {
         const Nest& sink = group_.nests.back();
         const int end = std::min(depth_, static_cast<int>(sink.loops.size()));
-        while (first < end && sink.loops[static_cast<size_t>(first)].dim != dim) ++first;
+        while (first < end && group_.loop({group_.sink(), first}).dim != dim) ++first;
         if (first >= end) return 1;
-        const int64_t step = sink.step(sink.loops[static_cast<size_t>(first)]);
+        const int64_t step = sink.step(group_.loop({group_.sink(), first}));
         int64_t trips = extent / step;
         if (trips > 0) trips *= std::min(most_ + 1, trips_along(dim, first + 1, step));
         if (extent % step != 0) trips += trips_along(dim, first + 1, extent % step);

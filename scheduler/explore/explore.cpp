@@ -29,7 +29,7 @@ using search::GroupSearch;
 
 // ---- whole networks
 
-/// A partial answer: a group, or two answers side by side. A bound has neither.
+/// A partial answer: a group, or two answers that follow each other. A bound has neither.
 struct Partial {
     const GroupPoint* group = nullptr;
     const NetworkCounts* counts = nullptr;
@@ -39,10 +39,10 @@ struct Partial {
 };
 using Partials = Archive<std::shared_ptr<const Partial>>;
 
-/// Beyond this many pairs the MACs axis is given up.
+/// Beyond this many pairs the MACs axis is dropped.
 constexpr size_t most_pairs = 4'000'000;
 
-/// Everything of `a` with everything of `b`, into `sum`.
+/// Adds to `sum` everything of `a` with everything of `b`.
 void add_pairs(const Partials& a, const Partials& b, Partials& sum) {
     search::add_pairs(a, b, sum, [](const auto& first, const auto& second) {
         return std::make_shared<const Partial>(Partial{nullptr, nullptr, nullptr, first, second});
@@ -63,8 +63,8 @@ struct Segment {
     SegmentFront front;
 };
 
-/// Partitions of one sequence: the best for every contiguous run of its layers, and the least that
-/// they could be.
+/// Partitions of one sequence: for every contiguous run of its layers the best ones, and lower
+/// bounds on their costs.
 class Partitions {
 public:
     Partitions(size_t layers, bool macs_is_axis) : layers_(layers) {
@@ -74,7 +74,7 @@ public:
         }
     }
 
-    /// Shorter runs together.
+    /// Combines shorter runs.
     void combine(size_t begin, size_t end) {
         for (size_t middle = begin + 1; middle < end; ++middle) {
             add_pairs(at(best_, begin, middle), segment_fronts_.at({middle, end}).first,
@@ -188,11 +188,11 @@ private:
         }
     }
 
-    // Runs of layers, shorter ones first: what is known of all that a run contains prunes its
-    // search, and nothing else does. So each is searched as soon as the two that lack one layer of
-    // it are, whatever other runs are still at, and the answer does not depend on the order.
+    // Shorter runs of layers come first, because only the results of the runs inside a run prune
+    // its search. A run is searched as soon as the two runs that lack one of its layers are done,
+    // so the answer does not depend on the order in which threads finish.
 
-    /// Of a sequence, without the layer `end`.
+    /// Layers [begin, end) of a sequence.
     struct Run {
         size_t sequence = 0;
         size_t begin = 0;
@@ -200,12 +200,13 @@ private:
         friend auto operator<=>(const Run&, const Run&) = default;
     };
 
-    /// All shorter runs in it are closed.
+    /// Opens a run in which all shorter runs are closed.
     void open(const Run& run) {
         partitions_[run.sequence].combine(run.begin, run.end);
         const auto found = segment_of_.find(run);
         if (found ==
-            segment_of_.end()) {  // no segment of the space: still what its parts make of it
+            // Not a segment of the space; its parts together still count.
+            segment_of_.end()) {
             Segment none;
             none.begin = run.begin;
             none.layers.resize(run.end - run.begin);
@@ -214,8 +215,7 @@ private:
         Segment& segment = segments_[found->second];
         const bool is_first = segment.like == found->second;
         if (is_first) {
-            // The longest first: they take longest, and what waits for them is waited for by nobody
-            // else.
+            // Start the longest segments first: they take the most time.
             ready_.emplace(-std::ssize(segment.layers), found->second);
         } else if (is_searched_[segment.like]) {
             segment.front = segments_[segment.like].front;
@@ -278,7 +278,8 @@ private:
         options_.progress(progress_);
     }
 
-    /// The two runs that lack one layer of it were; they contain all others.
+    /// Whether the two runs that lack one layer were searched to the end; they contain all other
+    /// parts.
     [[nodiscard]] bool parts_are_complete(const Segment& segment) const {
         return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& s) {
             const bool is_part = s.sequence == segment.sequence &&
@@ -297,7 +298,8 @@ private:
             return;
         }
         ExploreOptions own = options_;
-        if (stopped) {  // single layers always, if coarsely: an answer needs them
+        // An answer needs single layers, so they are always searched, if only coarsely.
+        if (stopped) {
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
@@ -369,7 +371,7 @@ private:
         for (const Cost& bound : least.costs()) {
             result.bounds.push_back({Elements(static_cast<int64_t>(bound.memory)),
                                      Elements(static_cast<int64_t>(bound.accesses))});
-            // From there on the bound holds; the front begins at its own least memory.
+            // The bound holds from its memory on. The front begins at its own least memory.
             const Cost* best = nullptr;
             for (const Cost& cost : reached.costs()) {
                 if (best == nullptr || cost.memory <= bound.memory) best = &cost;
@@ -388,13 +390,14 @@ private:
     std::vector<Segment> segments_;
     std::vector<Partitions> partitions_;
     std::map<Run, size_t> segment_of_;
-    // What follows and the partitions belong to who holds the mutex.
+    // The mutex guards the members below and the partitions.
     std::mutex mutex_;
     std::condition_variable changed_;
     std::set<std::pair<std::ptrdiff_t, size_t>> ready_;  ///< segments to search, the next one first
     std::vector<bool> is_searched_;                      ///< by segment
-    std::map<size_t, std::vector<Run>> followers_;       ///< of a segment: open runs of its shape
-    std::map<Run, int> closed_parts_;                    ///< of the two that lack one layer
+    std::map<size_t, std::vector<Run>> followers_;       ///< by segment: open runs of its shape
+    /// closed ones of the two runs that lack one layer
+    std::map<Run, int> closed_parts_;
     bool has_failed_ = false;
     ExploreProgress progress_;
 };

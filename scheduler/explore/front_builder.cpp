@@ -10,7 +10,7 @@ namespace search {
 
 namespace {
 
-/// One group after the other.
+/// Adds a group that runs after the others.
 void add(NetworkCounts& sum, const NetworkCounts& group) {
     sum.accesses += group.accesses;
     sum.macs += group.macs;
@@ -59,7 +59,7 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
     for (const uint32_t group : point.groups) {
         add(point.counts, counts_[group]);
         for (const LayerId layer : layers_[group]) {
-            char& is_covered = is_covered_[static_cast<size_t>(layer)];
+            char& is_covered = is_covered_[layer];
             if (is_covered != 0)
                 throw std::logic_error("search: layer " + network_.layer(layer).name +
                                        " is in two groups");
@@ -67,7 +67,7 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
         }
     }
     for (const LayerId id : must_be_covered_) {
-        if (is_covered_[static_cast<size_t>(id)] == 0)
+        if (is_covered_[id] == 0)
             throw std::logic_error("search: layer " + network_.layer(id).name + " is in no group");
     }
     front_.points.push_back(std::move(point));

@@ -21,7 +21,7 @@ using search::Archive;
 using search::Cost;
 using search::GroupSearch;
 
-/// With the counts of the model.
+/// Adds a point with the counts of the model.
 void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts,
                Footprint footprint) {
     front.counts.push_back(total({counts}));
@@ -29,7 +29,7 @@ void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& coun
                             memory_of(front.counts.back(), footprint), counts.macs()});
 }
 
-/// The point with the counts of the model, which must be those of the search.
+/// Adds a point of the search after checking its costs against the model.
 void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems,
                        const GroupSearch::Point& point, Footprint footprint, TwoLevelCache& cache) {
     GroupSchedule group = search::group_schedule(problems, point.choice);
@@ -45,11 +45,11 @@ void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& pro
                            "; model " + text(cost_of(result)));
 }
 
-/// From this depth on everything takes so long that most of it is bounded anyway.
+/// From this depth on, most of the space is bounded anyway.
 constexpr size_t very_deep = 6;
 
-/// Pairs end. What has parts that were left half done would be left so itself: it gets enough work
-/// to be good, and is bounded by its calls.
+/// Searches of pairs come to an end. A segment with half-searched parts would be left half searched
+/// too, so it gets just enough work for good points, and is bounded by its calls.
 int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
     if (max_steps == INT64_MAX) return max_steps;
@@ -57,8 +57,8 @@ int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     return layers >= very_deep ? max_steps / 20 : max_steps;
 }
 
-/// From this depth on the line-buffer family is searched first: without its points to compare with,
-/// bounds prune little.
+/// From this depth on, the line-buffer family is searched first, because bounds prune little
+/// without its points.
 constexpr size_t deep = 4;
 
 Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
@@ -132,8 +132,7 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems,
     for (const GroupSearch::Point& point : found)
         add_checked_point(result, problems, point, options.footprint, cache);
     if (problems.size() > 1 && !result.open.empty()) {
-        // Not all was looked at: what line buffers and tiles of the whole group reach is there in
-        // any case.
+        // Not everything was searched, so add what line buffers and tiles of the whole group reach.
         ExploreOptions coarse = options;
         coarse.tiles = TileSizes::powers_of_two;
         for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {

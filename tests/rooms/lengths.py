@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The lengths of classes, functions and lines, read from the files that git tracks.
+"""Checks the lengths of classes, functions and lines in the files that git tracks.
 
     lengths.py ROOT [--self-test]
 
-Fails when a class has more than 400 lines, a function more than 80 (kernels are free to be longer),
-or a line more than 120 columns. A line may exceed that by its URLs.
+Fails if a class has more than 400 lines or a function more than 80 (generators/kernels excepted),
+or if a line has more than 120 columns, not counting URLs.
 """
 
 import argparse
@@ -48,8 +48,8 @@ def kind_of(head):
         return "class"
     if "(" not in head or re.match(STATEMENTS, head):
         return None
-    assigns = re.search(r"(?<![=!<>+\-*/])=", re.sub(r"operator\s*\W+", "", without_parentheses(head)))
-    return None if assigns else "function"
+    declaration = re.sub(r"operator\s*\W+", "", without_parentheses(head))
+    return None if re.search(r"(?<![=!<>+\-*/])=", declaration) else "function"
 
 
 def blocks_of(source):
@@ -92,8 +92,8 @@ def problems_of_file(name, text):
                 yield f"{name}:{number}: {columns} columns; expected at most {WIDEST_LINE}"
     if name.startswith(FREE_OF_LIMITS):
         return
-    blocks = blocks_of(text) if path.suffix in CPP else python_blocks_of(text) if path.suffix == ".py" else ()
-    for kind, line, lines, words in blocks:
+    blocks_of_suffix = {".py": python_blocks_of} | dict.fromkeys(CPP, blocks_of)
+    for kind, line, lines, words in blocks_of_suffix.get(path.suffix, lambda _: ())(text):
         most = LONGEST_CLASS if kind == "class" else LONGEST_FUNCTION
         if lines > most:
             yield f"{name}:{line}: {kind} of {lines} lines; expected at most {most}: {words[:60]}"
@@ -109,14 +109,18 @@ def problems_of(root):
 
 
 def self_test():
-    """Each limit is found where it is passed by one, and nowhere else."""
+    """Finds every limit that is exceeded by one, and nothing else."""
+
     def function(head, lines):
         return head + " {\n" + "    f(1);\n" * (lines - 2) + "}\n"
 
     texts = {
-        "a.cpp": function("int g(T a = {}, int b = h(2))", 80) + function("int h(T a = {}, int b = g(2))", 81),
-        "b.cpp": function("A::A(int n) : one{n}, two(n)", 81) + "const auto table = f({\n" + "    1,\n" * 90 + "});\n",
-        "c.h": function("class Small", 400) + function("template <class T>\nclass Large final : public A", 401),
+        "a.cpp": function("int g(T a = {}, int b = h(2))", 80)
+        + function("int h(T a = {}, int b = g(2))", 81),
+        "b.cpp": function("A::A(int n) : one{n}, two(n)", 81)
+        + "const auto table = f({\n" + "    1,\n" * 90 + "});\n",
+        "c.h": function("class Small", 400)
+        + function("template <class T>\nclass Large final : public A", 401),
         "d.cpp": 'void f() { g("{{{"); }  // }\n' + "/* { */\n" * 90 + "#define X {\n",
         "generators/kernels/e.cpp": function("int k()", 500) + "/" * 121 + "\n",
         "f.py": "def f():\n" + "    pass\n" * 80,

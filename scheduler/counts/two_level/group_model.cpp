@@ -130,9 +130,8 @@ bool GroupModel::is_indexed(const Array& array, const Axis& axis) const {
 AxisLevel GroupModel::axis_level(const Axis& axis, const GroupSchedule& group, Level level) const {
     if (level.is_root()) return {group.sink(), 0};
     AxisLevel result{level.nest, 0};
-    const Nest& nest = group.nests[static_cast<size_t>(level.nest)];
     for (int l = 0; l <= level.loop; ++l) {
-        if (axis.has(level.nest, nest.loops[static_cast<size_t>(l)].dim)) ++result.depth;
+        if (axis.has(level.nest, group.loop({level.nest, l}).dim)) ++result.depth;
     }
     return result;
 }
@@ -218,7 +217,7 @@ int64_t GroupModel::output_extent(const GroupSchedule& group, Dim d) const {
     const Nest& nest = group.nests.back();
     int64_t extent = problems_->back()[d];
     for (int l = 0; !nest.y.store.is_root() && l <= nest.y.store.loop; ++l) {
-        const Loop loop = nest.loops[static_cast<size_t>(l)];
+        const Loop loop = group.loop({group.sink(), l});
         if (loop.dim == d) extent = std::min(extent, nest.step(loop));
     }
     return extent;
@@ -240,9 +239,7 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
             const Level before = *(level - 1);
             const bool is_call =
                 level->nest != before.nest && !(before.is_root() && level->nest == group.sink());
-            const Dim d = group.nests[static_cast<size_t>(level->nest)]
-                              .loops[static_cast<size_t>(level->loop)]
-                              .dim;
+            const Dim d = group.loop(*level).dim;
             for (size_t a = 0; a < axes_.size(); ++a) {
                 if (is_call) ++bodies[a];
                 if (!axes_[a].has(level->nest, d)) continue;
@@ -321,7 +318,7 @@ size_t GroupModel::find_bodies(const GroupSchedule& group, Level level) {
     }
     if (group.nests.back().y.store == level) bodies_[index].stored.push_back(arrays_.size());
     const auto loop_inside = [&](int nest, int loop) {
-        if (loop >= static_cast<int>(group.nests[static_cast<size_t>(nest)].loops.size())) return;
+        if (loop >= static_cast<int>(group.nest(nest).loops.size())) return;
         const size_t child = find_bodies(group, Level{nest, loop});
         bodies_[index].children.push_back(child);
     };
@@ -330,7 +327,7 @@ size_t GroupModel::find_bodies(const GroupSchedule& group, Level level) {
     else
         loop_inside(level.nest, level.loop + 1);
     for (int k = 0; k < group.sink(); ++k) {
-        if (group.nests[static_cast<size_t>(k)].y.compute == level) loop_inside(k, 0);
+        if (group.nest(k).y.compute == level) loop_inside(k, 0);
     }
     return index;
 }

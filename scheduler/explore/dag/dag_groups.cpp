@@ -77,7 +77,7 @@ OneSinkGroups one_sink_groups(const Network& network, int64_t max_depth) {
     for (LayerId sink = 0; sink < static_cast<LayerId>(network.layers.size()); ++sink) {
         if (!is_schedulable(network, sink)) continue;
         for (std::vector<LayerId>& layers : groups_ending_at(network, sink, max_depth)) {
-            groups.ending_at[static_cast<size_t>(sink)].push_back(groups.layers.size());
+            groups.ending_at[sink].push_back(groups.layers.size());
             groups.layers.push_back(std::move(layers));
         }
     }
@@ -91,7 +91,7 @@ std::vector<GroupPoint> dag_group_front(const Network& network, const std::vecto
 
 namespace {
 
-/// A partial answer: the cover of some layers, from the network's end.
+/// A partial answer: a cover of some layers, from the network's end.
 struct Cover {
     const SizedPoint* group = nullptr;
     const std::vector<LayerId>* layers = nullptr;
@@ -99,11 +99,11 @@ struct Cover {
 };
 using Covers = Archive<std::shared_ptr<const Cover>>;
 
-/// Beyond this many pairs of partial covers and groups the MACs axis is given up.
+/// Beyond this many pairs of partial covers and groups the MACs axis is dropped.
 constexpr size_t most_pairs = 4'000'000;
 
-/// The front of all covers; `fronts` by group, of the first of its shape (`like`). None: more pairs
-/// on three axes than wanted.
+/// The front of all covers. `fronts` holds the front of the first group of each shape; `like` names
+/// that group. nullopt if there are too many pairs on three axes.
 std::optional<Covers> best_covers(const Network& network, const OneSinkGroups& groups,
                                   const std::vector<size_t>& like,
                                   const std::vector<SizedPoints>& fronts, bool macs_is_axis) {
@@ -132,10 +132,11 @@ SizedPoints on_two_axes(const SizedPoints& points) {
     return result;
 }
 
-/// Groups that share their shape share one front: the first group of each shape.
+/// Groups of the same shape share one front, that of the first such group.
 struct Shapes {
-    std::vector<size_t> like;   ///< by group: the first group of its shape
-    std::vector<size_t> first;  ///< the first groups, large ones first: they take the most time
+    std::vector<size_t> like;  ///< by group: the first group of its shape
+    /// the first groups, large ones first because they take the most time
+    std::vector<size_t> first;
 };
 
 Shapes shapes_of(const Network& network, const OneSinkGroups& groups) {
@@ -153,8 +154,8 @@ Shapes shapes_of(const Network& network, const OneSinkGroups& groups) {
     return found;
 }
 
-/// The front of the first group of each shape, by group; other groups' fronts are empty. After an
-/// interrupt only single layers, which an answer needs, are explored, and coarsely.
+/// By group: the front, if it is the first of its shape, else an empty one. After an interrupt only
+/// single layers, which an answer needs, are explored, and only coarsely.
 std::vector<SizedPoints> fronts_of_shapes(const Network& network, const OneSinkGroups& groups,
                                           const Shapes& shapes, const ExploreOptions& options) {
     std::vector<SizedPoints> fronts(groups.layers.size(),
@@ -199,8 +200,8 @@ Front front_of_covers(const Network& network, const Covers& covers, Footprint fo
     return front;
 }
 
-/// Bounds an interrupted front by what must cross: groups were left out that may move as little,
-/// in any memory.
+/// Bounds an interrupted front by compulsory traffic: the groups that were left out may move as
+/// little, in any memory.
 void bound_by_compulsory_accesses(const Network& network, Front& front) {
     const Elements least = compulsory_accesses(network);
     front.bounds = {{Elements{}, least}};

@@ -16,15 +16,15 @@ using search::Cost;
 using two_level::AxisTable;
 using two_level::GroupModel;
 
-/// Where the producers of a group hang, and how long what they computed is kept.
+/// Where the producers of a group are called, and how long their outputs are kept.
 enum class Hang {
-    rows_recomputed,     ///< at the sink's yo, stored there: halo rows are computed again
+    rows_recomputed,     ///< at the sink's yo, stored there; halo rows are recomputed
     rows_kept,           ///< at yo, stored at the root
     tiles_recomputed,    ///< at xo, stored there
     tiles_kept_along_x,  ///< at xo, stored at yo
     tiles_kept,          ///< at xo, stored at the root
     column_strips,       ///< at yo inside column strips xs, stored at xs
-    own_rows,            ///< as deep as yi loops of all readers allow, stored at the root
+    own_rows,            ///< as deep as the yi loops of all readers allow, stored at the root
     own_rows_in_strips,  ///< the same inside column strips xs, stored at xs
 };
 constexpr std::array<Hang, 8> all_hangs{
@@ -60,21 +60,21 @@ public:
     Family(const std::vector<LayerProblem>& problems, Hang hang)
         : problems_(problems), tensors_(group_tensors(problems)), hang_(hang) {}
 
-    /// `refetched`: nests whose weights are fetched again in every call, slice by slice of z; the
-    /// others' stay for the whole group.
+    /// `refetched`: by nest, whether its weights are fetched again in every call, one slice of z at
+    /// a time. Other weights stay for the whole group.
     [[nodiscard]] GroupSchedule group(bool keep_inputs, const std::vector<bool>& refetched) const {
         GroupSchedule group;
         for (size_t k = 0; k < problems_.size(); ++k) group.nests.push_back(nest(k, refetched[k]));
         for (int k = group.sink() - 1; k >= 0; --k) {
             const auto own = std::find_if(tensors_.begin(), tensors_.end(),
                                           [&](const GroupTensor& t) { return t.producer == k; });
-            group.nests[static_cast<size_t>(k)].y = intermediate(group, *own);
+            group.nest(k).y = intermediate(group, *own);
         }
         for (const GroupTensor& tensor : tensors_) {
             if (!tensor.is_external()) continue;
             const TensorReader& first = tensor.readers.front();
-            group.nests[static_cast<size_t>(first.nest)].x.push_back(
-                {first.operand, external(group, tensor, keep_inputs)});
+            group.nest(first.nest)
+                .x.push_back({first.operand, external(group, tensor, keep_inputs)});
         }
         return group;
     }
@@ -91,7 +91,7 @@ private:
             nest.strip[1] = p[Dim::x];
         }
         for (const Dim d : all_dims) nest.loops.push_back({d, Band::outer});
-        // A slice of refetched weights serves a whole call; resident weights let the input pass row
+        // A slice of refetched weights serves a whole call. Resident weights let the input pass row
         // by row.
         if (is_refetched)
             for (const Dim d : all_dims) nest.loops.push_back({d, Band::inner});
@@ -137,23 +137,20 @@ private:
         }
         std::vector<Level> levels = common_path(group, tensor);
         const auto is_row_loop = [&](Level level) {
-            return level.is_root() || group.nests[static_cast<size_t>(level.nest)]
-                                              .loops[static_cast<size_t>(level.loop)]
-                                              .dim == Dim::y;
+            return level.is_root() || group.loop(level).dim == Dim::y;
         };
         while (!is_row_loop(levels.back())) levels.pop_back();
         return {hang_ == Hang::own_rows ? Level{} : strips, levels.back()};
     }
 
-    /// As deep as it can be computed; kept for the group, or as long as the intermediates are.
+    /// Loaded as deep as possible, and kept for the whole group or as long as the intermediates.
     [[nodiscard]] Placement external(const GroupSchedule& group, const GroupTensor& tensor,
                                      bool keep) const {
         std::vector<Level> levels = common_path(group, tensor);
         for (const TensorReader& reader : tensor.readers) {
             const LayerProblem& p = problems_[static_cast<size_t>(reader.nest)];
             if (p.groups == 1 || p[Dim::i] == 1) continue;
-            const Level ii{reader.nest, group.nests[static_cast<size_t>(reader.nest)].find(
-                                            {Dim::i, Band::inner})};
+            const Level ii{reader.nest, group.nest(reader.nest).find({Dim::i, Band::inner})};
             levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
         }
         Level store;
@@ -166,16 +163,16 @@ private:
     Hang hang_;
 };
 
-/// Sizes to try: of `all`, those that matter where no padding interferes.
+/// Sizes to try. For TileSizes::all, those that matter where padding does not interfere.
 std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
     return kind == TileSizes::all ? search::tile_candidates(extent, search::Tiles::trips)
                                   : tile_sizes(extent, kind);
 }
 
-/// Groups of more layers get fewer candidates.
+/// Longer groups get fewer candidates.
 constexpr size_t long_group = 8;
 
-/// How many of the largest weights may be fetched again: any number, of long groups none or all.
+/// How many of the largest weights may be fetched again: any number, or in long groups none or all.
 std::vector<size_t> refetch_counts(size_t weights) {
     std::vector<size_t> counts(weights + 1);
     std::iota(counts.begin(), counts.end(), size_t{0});
@@ -212,7 +209,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         return problems[a].weight_elements() > problems[b].weight_elements();
     });
     const LayerProblem& sink = problems.back();
-    // The time of one schedule grows with the square of its layers.
+    // The time to count one schedule grows with the square of its layers.
     const TileSizes kind = problems.size() > long_group && options.tiles == TileSizes::all
                                ? TileSizes::powers_of_two
                                : options.tiles;
@@ -251,7 +248,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
         const Family family(problems, hang);
         for (const bool keep_inputs : {false, true}) {
-            if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
+            if (keep_inputs && !recomputes(hang)) continue;  // kept in any case
             for (const size_t count : refetch_counts(by_weights.size())) {
                 if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
                                   options.space == Space::fusion))

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/indexed.h"
 #include "scheduler/schedule/window.h"
 
 namespace laminate::search {
@@ -12,15 +13,15 @@ namespace laminate::search {
 namespace {
 
 /// By coordinate of an axis: whether it is needed.
-using Coordinates = std::vector<char>;
+using Coordinates = IndexVector<char, int64_t>;
 
 /// The input coordinates that the needed outputs read.
 Coordinates read_by(const AxisWindow& w, const Coordinates& needed) {
-    Coordinates inputs(static_cast<size_t>(w.in), 0);
+    Coordinates inputs(w.in, 0);
     for (int64_t out = 0; out < w.out; ++out) {
-        if (needed[static_cast<size_t>(out)] == 0) continue;
+        if (needed[out] == 0) continue;
         for (int64_t tap = 0; tap < w.kernel; ++tap) {
-            if (const auto in = w.input(out, tap)) inputs[static_cast<size_t>(*in)] = 1;
+            if (const auto in = w.input(out, tap)) inputs[*in] = 1;
         }
     }
     return inputs;
@@ -29,14 +30,14 @@ Coordinates read_by(const AxisWindow& w, const Coordinates& needed) {
 int64_t taps(const AxisWindow& w, const Coordinates& needed) {
     int64_t sum = 0;
     for (int64_t out = 0; out < w.out; ++out) {
-        if (needed[static_cast<size_t>(out)] != 0) sum += taps_of(w, {out, out + 1});
+        if (needed[out] != 0) sum += taps_of(w, {out, out + 1});
     }
     return sum;
 }
 
 /// Numbers of coordinates of A_0 .. A_n along one axis that the whole output needs.
 std::vector<int64_t> needed_coordinates(const std::vector<LayerProblem>& problems, size_t axis) {
-    Coordinates needed(static_cast<size_t>(problems.back().window[axis].out), 1);
+    Coordinates needed(problems.back().window[axis].out, 1);
     std::vector<int64_t> result{static_cast<int64_t>(needed.size())};
     for (size_t k = problems.size(); k-- > 0;) {
         needed = read_by(problems[k].window[axis], needed);
@@ -251,7 +252,7 @@ double least_of_whole(const LayerProblem& last) {
 double least_macs(const std::vector<LayerProblem>& problems) {
     std::vector<double> macs(problems.size(), 1);
     for (size_t axis = 0; axis < 2; ++axis) {
-        Coordinates needed(static_cast<size_t>(problems.back().window[axis].out), 1);
+        Coordinates needed(problems.back().window[axis].out, 1);
         for (size_t k = problems.size(); k-- > 0;) {
             const AxisWindow& w = problems[k].window[axis];
             macs[k] *= static_cast<double>(taps(w, needed));

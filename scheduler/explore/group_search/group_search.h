@@ -1,16 +1,16 @@
-// The front of one group: consecutive layers of a chain, searched completely.
+// The complete front of one group of consecutive layers of a chain.
 //
-// A cost is a sum (accesses, MACs) or a nested sum and maximum (memory) of *terms*, and each term a
+// A cost is a sum (accesses, MACs) or a nested sum and maximum (memory) of *terms*. Each term is a
 // product over axes (rows, columns, and the channels between each two layers) of factors that
-// depend on that axis' tiles alone. So for given structures of all layers (layer_structures.h):
-// - per axis, combinations of tiles that another one beats in every factor are dropped;
-// - the smallest factors of a set of combinations, axis by axis, bound every schedule made of them
-// from below. A tree halves the set of each axis down
-//   to single combinations; sets whose bound is beaten by a point already found are dropped whole.
-// The same bound with the layers before the k-th left open (everything kept, windows and weights as
-// small as they get) drops structures of the later layers before those of the earlier ones are
-// looked at. Nothing else is left out: what `front()` returns is the front of the space unless
-// `is_complete()` is false; then `open()` bounds all that was not looked at.
+// depend only on that axis' tiles. So for given structures of all layers (layer_structures.h):
+// - Per axis, combinations of tiles that another one beats in every factor are dropped.
+// - The smallest factors of a set of combinations, axis by axis, bound every schedule made of them
+//   from below. A tree halves the set of each axis down to single combinations, and sets whose
+//   bound is beaten by a known point are dropped whole.
+// The same bound, with the layers before layer k left open (everything kept, windows and weights as
+// small as possible), drops structures of later layers before those of earlier layers are
+// considered. Nothing else is left out: `front()` is the front of the space unless `is_complete()`
+// is false, and then `open()` bounds everything that was not searched.
 #pragma once
 
 #include <memory>
@@ -29,25 +29,25 @@ class GroupSearch {
 public:
     static constexpr int most_layers = CostPlan::most_layers;
 
-    /// `problems` outlives the search. Of more than one layer: none grouped, transposed kernels
-    /// larger than their strides (may_fuse).
+    /// `problems` outlives the search. If there are several layers, none is grouped and transposed
+    /// kernels are larger than their strides (may_fuse).
     GroupSearch(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options);
     ~GroupSearch();
 
-    /// Costs that are reached otherwise: nothing that they beat is looked for.
+    /// A cost that is reached elsewhere. The search skips everything that it beats.
     void know(const Cost& cost);
     struct Point {
         Cost cost;
         GroupChoice choice;
     };
-    /// Found by another search of these layers: part of the front.
+    /// A point that another search of these layers found. It is part of the front.
     void know(const Point& point);
     void run();
 
-    /// Without what was only known.
+    /// The points found or known, without costs that were only known.
     [[nodiscard]] std::vector<Point> front() const;
     [[nodiscard]] bool is_complete() const;
-    /// No schedule that was left out costs less than some of these in every respect.
+    /// Every schedule that was left out costs at least as much as one of these.
     [[nodiscard]] const std::vector<Cost>& open() const;
     using Work = SearchWork;
     [[nodiscard]] Work work() const;
