@@ -61,9 +61,8 @@ private:
             if (known == names_.end() || known->second.empty()) unknown("a name");
             return make({Op::value, 0, known->second.back(), -1, -1, -1});
         }
-        if (const auto* cast = e.as<Cast>())
-            // Integers here are far from their limits.
-            return translate(cast->value);
+        // Integers here are far from their limits.
+        if (const auto* cast = e.as<Cast>()) return translate(cast->value);
         if (const auto* x = e.as<Add>()) return binary(Op::add, x);
         if (const auto* x = e.as<Sub>()) return binary(Op::subtract, x);
         if (const auto* x = e.as<Mul>()) return binary(Op::multiply, x);
@@ -128,9 +127,8 @@ private:
     int translate(const Stmt& s) {
         StmtNode node;
         if (const auto* let = s.as<LetStmt>()) {
-            if (let->value.type().is_handle())
-                // Addresses: this loads and stores nothing.
-                return translate(let->body);
+            // Addresses: this loads and stores nothing.
+            if (let->value.type().is_handle()) return translate(let->body);
             node.kind = Kind::let;
             reads_memory_ = false;
             node.first = translate(let->value);

@@ -30,9 +30,8 @@ int64_t replayed_spills(const BlockStream& stream, int64_t memory, Replacement r
     IndexVector<bool, int32_t> seen(words);
     IndexVector<int64_t, int32_t> last_step(words, -1);
     IndexVector<int64_t, int32_t> rank(words);  // the word of the highest rank is evicted first
-    std::priority_queue<std::pair<int64_t, int32_t>>
-        // (rank, word). Only the present rank of a word is valid.
-        queue;
+    // (rank, word). Only the present rank of a word is valid.
+    std::priority_queue<std::pair<int64_t, int32_t>> queue;
     int64_t held = 0;
     int64_t spills = 0;
     for (size_t s = 0; s < stream.size(); ++s) {

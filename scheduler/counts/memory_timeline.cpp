@@ -117,9 +117,8 @@ private:
     const GroupSchedule& group_;
     Extents whole_;
     int depth_;
-    int innermost_call_ =
-        /// The sink's innermost loop in whose body a producer is called; -1 if there is none.
-        -1;
+    /// The sink's innermost loop in whose body a producer is called; -1 if there is none.
+    int innermost_call_ = -1;
     int64_t most_ = 0;
     int64_t steps_ = 0;
 };
@@ -142,9 +141,8 @@ MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems,
         }
         timeline.phases.push_back(std::move(phase));
     }
-    const int64_t most = std::max(
-        // With nothing unfolded, each nest has one step.
-        max_steps, static_cast<int64_t>(group.nests.size()));
+    // With nothing unfolded, each nest has one step.
+    const int64_t most = std::max(max_steps, static_cast<int64_t>(group.nests.size()));
     for (size_t depth = 0; depth <= group.nests.back().loops.size(); ++depth) {
         Unfolder unfolder(problems, group, depth);
         if (!unfolder.run(most)) break;

@@ -204,9 +204,8 @@ private:
     void open(const Run& run) {
         partitions_[run.sequence].combine(run.begin, run.end);
         const auto found = segment_of_.find(run);
-        if (found ==
-            // Not a segment of the space; its parts together still count.
-            segment_of_.end()) {
+        // Not a segment of the space; its parts together still count.
+        if (found == segment_of_.end()) {
             Segment none;
             none.begin = run.begin;
             none.layers.resize(run.end - run.begin);

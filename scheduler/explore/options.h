@@ -58,9 +58,8 @@ struct ExploreOptions {
     /// twentieth. Segments of more than two layers whose parts were left half done get a hundredth.
     int64_t max_steps = 40'000'000;
     int threads = 1;
-    std::function<void(const ExploreProgress&)> progress =
-        /// Called from one thread at a time.
-        {};
+    /// Called from one thread at a time.
+    std::function<void(const ExploreProgress&)> progress = {};
     /// Set it to get the front of what has been searched so far.
     const std::atomic<bool>* stop = nullptr;
 };

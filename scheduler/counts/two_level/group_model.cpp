@@ -138,9 +138,8 @@ AxisLevel GroupModel::axis_level(const Axis& axis, const GroupSchedule& group, L
 
 size_t GroupModel::axis_of(size_t nest, Dim d) const {
     size_t a = 0;
-    while (!axes_[a].has(static_cast<int>(nest), d))
-        // Every loop belongs to an axis (find_axes).
-        ++a;
+    // Every loop belongs to an axis (find_axes).
+    while (!axes_[a].has(static_cast<int>(nest), d)) ++a;
     return a;
 }
 
@@ -286,9 +285,8 @@ void GroupModel::fold(const AxisTable& table, size_t array, const std::vector<si
     };
     std::vector<int64_t> found(axes_.size(), 1);
     for (const size_t a : arrays_[array].indexing_axes) found[a] = lifetime(a).front().held;
-    const LoopBetween* run =
-        // The innermost of the adjacent loops of one dimension that were just walked.
-        nullptr;
+    // The innermost of the adjacent loops of one dimension that were just walked.
+    const LoopBetween* run = nullptr;
     const auto close_run = [&] {  // returns false if nothing inside can fold
         if (run == nullptr) return true;
         const AxisBody& body = lifetime(run->axis)[run->body];

@@ -190,9 +190,8 @@ private:
         for (size_t n = 0; n < own; ++n) loops.emplace_back(s.scope[n]);
         for (int n = std::max(s.store, 0); n < s.compute; ++n) {
             const Dim d = s.order[static_cast<size_t>(n)];
-            if (d == Dim::i && is_grouped_)
-                // It has one trip: X of a grouped layer lies outside a larger ii.
-                continue;
+            // It has one trip: X of a grouped layer lies outside a larger ii.
+            if (d == Dim::i && is_grouped_) continue;
             if (d == Dim::z && !is_grouped_)
                 loops.emplace_back();
             else
@@ -227,9 +226,8 @@ private:
 Sharing sharing(const AxisWindow& w) {
     if (w.transposed && w.kernel == w.stride)
         return w.stride == 1 ? Sharing::never : Sharing::by_tile;
-    if (w.transposed)
-        // Schedulable transposed kernels are at least as large as the stride.
-        return Sharing::always;
+    // Schedulable transposed kernels are at least as large as the stride.
+    if (w.transposed) return Sharing::always;
     return w.span() > w.stride ? Sharing::always : Sharing::never;
 }
 

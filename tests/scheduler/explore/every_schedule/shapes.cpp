@@ -15,9 +15,8 @@ Shape shape_of(const std::vector<LayerProblem>& problems, size_t k, const ChainS
     int ii = 0;
     for (int n = 0; n < 4; ++n) {
         const Axis a = axis_of(l.order[static_cast<size_t>(n)]);
-        const bool has_one_trip =
-            // A loop with one trip counts as the innermost.
-            a == inputs && problems[k][Dim::i] == 1;
+        // A loop with one trip counts as the innermost.
+        const bool has_one_trip = a == inputs && problems[k][Dim::i] == 1;
         if (n >= compute || has_one_trip)
             s.place[a] = s.is_kept ? Place::kept_below : Place::below_compute;
         else if (s.is_kept || n >= store)
