@@ -1,5 +1,5 @@
-// Operators that work element by element: activations, arithmetic with broadcasting, comparisons,
-// Where, Cast; on integers they compute shapes.
+// Element-wise operators: activations, arithmetic with broadcasting, comparisons, Where, Cast. On
+// integers they compute shapes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,8 +49,7 @@ void plain(Importer& importer, Node& node) {
     unary(importer, node, function);
 }
 
-/// Bounds that are computed: the smaller of the upper one and the larger of x and the lower one
-/// (ONNX).
+/// Clip with computed bounds: min(upper, max(x, lower)), as ONNX defines it.
 void clip_by_tensors(Importer& importer, Node& node) {
     TensorId x = importer.tensor(node, 0);
     const std::array<Function, 3> bound{Function::none, Function::maximum, Function::minimum};
@@ -83,7 +82,7 @@ void clip(Importer& importer, Node& node) {
         a.low = importer.scalar(node, 1, lowest);
         a.high = importer.scalar(node, 2, highest);
     }
-    a.low = std::min(a.low, a.high);  // ONNX: where they cross, everything is `max`
+    a.low = std::min(a.low, a.high);  // ONNX: if the bounds cross, the result is `max`
     if (a.low == 0 && a.high >= highest) a = {.kind = ActivationKind::relu};
     activation(importer, node, std::move(a));
 }
@@ -108,8 +107,8 @@ void dropout(Importer& importer, Node& node) {
     importer.alias(node, importer.tensor(node, 0));
 }
 
-/// Fractions are cut off. What lies outside 0 to 255 has no defined result in ONNX: here the
-/// nearest.
+/// Cast to UINT8 truncates fractions. ONNX leaves values outside 0 to 255 undefined; here they
+/// saturate.
 void to_bytes(Importer& importer, Node& node) {
     const TensorId clipped = importer.add_layer(
         node, {.kind = LayerKind::activation,
@@ -167,8 +166,8 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     importer.define(node, result);
 }
 
-/// Weights stored as integers: (x - zero point) * scale, with one scale or one for each place along
-/// an axis.
+/// Weights stored as integers: (x - zero point) * scale, with one scale, or one per coordinate
+/// along an axis.
 void dequantize_linear(Importer& importer, Node& node) {
     node.expect_inputs(2, 3);
     using Type = proto::TensorProto;
@@ -229,8 +228,9 @@ void cast_like(Importer& importer, Node& node) {
 
 // ---- two operands
 
-/// The constant spread over an operand of shape `dims`, if it is one value ({1}), one per channel
-/// ({C}) or whole (dims without N). Shapes are aligned at their ends, as ONNX broadcasts.
+/// The constant in the form that an add layer takes for an operand of shape `dims`: one value
+/// ({1}), one per channel ({C}) or whole (dims without N); nullopt if it broadcasts otherwise.
+/// Shapes are aligned at their ends, as ONNX broadcasts.
 std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, const Dims& dims) {
     if (constant->dims.size() > dims.size()) return std::nullopt;
     Dims aligned(dims.size() - constant->dims.size(), 1);
@@ -248,7 +248,8 @@ std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, con
     return std::nullopt;
 }
 
-/// Before opset 7 the second operand's axes were aligned with those of the first from `axis` on.
+/// Before opset 7, the axes of the second operand were aligned with those of the first from `axis`
+/// on.
 TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b) {
     if (importer.opset() >= 7) return b;
     node.ignore("consumed_inputs");
@@ -265,8 +266,8 @@ TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b)
     return importer.reshaped(node, b, target);
 }
 
-/// What y = x + c, x - c, x * c, x / c adds or multiplies with, where it is one value, one per
-/// channel or (sums) whole.
+/// Imports y = x + c, x - c, x * c or x / c. A constant of one value or one per channel folds; sums
+/// also take a whole constant.
 void with_constant(Importer& importer, Node& node, Function function, TensorId x,
                    const ConstantPtr& c) {
     const Dims& extents = importer.dims(x);
@@ -344,7 +345,7 @@ bool integer_result(Function function, int64_t a, int64_t b, int64_t* result) {
     }
 }
 
-/// Lists of integers of equal length, or one of them a single value.
+/// Lists of integers of equal length; either may be a single value.
 IntegerConstant combined(const Node& node, Function function, const IntegerConstant& a,
                          const IntegerConstant& b) {
     const size_t count = std::max(a.values.size(), b.values.size());
@@ -447,7 +448,7 @@ void prelu(Importer& importer, Node& node) {
     activation(importer, node, {.kind = ActivationKind::prelu, .slope = *spread});
 }
 
-/// Truth values: 1 and 0.
+/// Truth values are 1 and 0.
 void logical(Importer& importer, Node& node, Function function) {
     node.expect_inputs(2, 2);
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))

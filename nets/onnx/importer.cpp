@@ -152,7 +152,7 @@ std::optional<bool> Importer::truth(const Node& node, int i) {
         return list->values[0] != 0;
     if (const auto* constant = std::get_if<ConstantPtr>(&given);
         constant != nullptr &&
-        (*constant)->values.size() == 1)  // comparisons of floats that fold make 1 or 0
+        (*constant)->values.size() == 1)  // a folded comparison of floats is 1 or 0
         return (*constant)->values[0] != 0;
     return std::nullopt;
 }
@@ -299,7 +299,7 @@ void Importer::alias(const Node& node, TensorId id) {
 
 namespace {
 
-/// Constants are evaluated while the file is read: a small file must not ask for hours of it.
+/// Constants are evaluated while the file is read, and a small file must not cause hours of work.
 void refuse_long_work(const Node& node, const Layer& layer, const std::vector<Dims>& in,
                       const Dims& out) {
     constexpr double most_work = 1e10;
@@ -370,7 +370,7 @@ TensorId Importer::add_general(const Node& node, GeneralOperator op, std::vector
     return output;
 }
 
-/// The layer that wrote `id` last takes the node's name, the tensor its result's.
+/// Gives the layer that writes `id` the node's name, and the tensor the name of the node's result.
 void Importer::name_result(const Node& node, TensorId id) {
     if (known(id)) return;
     raw_.tensors[static_cast<size_t>(id)].name = node.file().output(0);
@@ -469,7 +469,7 @@ TensorId Importer::transposed(const Node& node, TensorId x, const Dims& perm) {
         view.steps.push_back(steps[static_cast<size_t>(axis)]);
         if (view.dims.back() > 1) moved.push_back(axis);
     }
-    // Axes of extent 1 move without any element moving.
+    // Moving an axis of extent 1 moves no element.
     if (std::is_sorted(moved.begin(), moved.end())) return reshaped(node, whole.source, view.dims);
     const TensorId result = add_general(node, std::move(view), {whole.source});
     permuted_.emplace(result, std::move(whole));

@@ -1,4 +1,4 @@
-// Gemm and MatMul: a matrix of known weights on the right is a gemm layer, anything else a general
+// Gemm and MatMul. A constant matrix on the right makes a gemm layer; anything else is a general
 // product.
 #include "nets/onnx/importer.h"
 
@@ -23,7 +23,7 @@ ConstantPtr matrix(Importer& importer, const ConstantPtr& b, bool transposed, fl
         Constant{transposed ? b->dims : Dims{b->dims[1], b->dims[0]}, std::move(result)});
 }
 
-/// beta * c as one value per output feature, where it is that.
+/// beta * c as one value per output feature, or nullopt if c has another shape.
 std::optional<ConstantPtr> bias_of(const ConstantPtr& c, int64_t features, float beta) {
     const auto count = std::ssize(c->values);
     if (count != 1 && (count != features || c->dims.back() != features)) return std::nullopt;
@@ -45,7 +45,7 @@ void gemm(Importer& importer, Node& node) {
     const float alpha = node.real("alpha", 1.0f), beta = node.real("beta", 1.0f);
     const bool transposed_a = node.integer("transA", 0) != 0,
                transposed_b = node.integer("transB", 0) != 0;
-    node.ignore("broadcast");  // before opset 7 C was only broadcast when it said so
+    node.ignore("broadcast");  // before opset 7, C was broadcast only if this was set
     TensorId a = importer.tensor(node, 0), b = importer.tensor(node, 1);
     for (const TensorId x : {a, b}) {
         if (importer.dims(x).size() != 2)

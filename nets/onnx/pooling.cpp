@@ -8,8 +8,8 @@ namespace laminate::onnx {
 
 namespace {
 
-/// ceil_mode as trailing padding: room for a last, partial window, unless it would start in the
-/// padding. True when it adds any.
+/// Expresses ceil_mode as trailing padding: room for a last, partial window, unless the window
+/// would start in the padding. Returns whether it added any.
 bool extend_for_ceil(SpatialWindow& w, const Dims& in) {
     bool extended = false;
     for (size_t axis = 0; axis < in.size(); ++axis) {
@@ -38,7 +38,7 @@ void pool(Importer& importer, Node& node, GeneralKind kind) {
                             node.integer("count_include_pad", 0) != 0 && window.is_padded();
     const SpatialWindow given = window;
     const bool is_extended = ceil_mode && extend_for_ceil(window, extents);
-    // The divisor would have to count the given padding but not the extension.
+    // A picture layer's divisor cannot count the given padding without counting the extension.
     const bool is_picture =
         extents.size() <= 2 && kind != GeneralKind::power_pool && !(is_extended && count_pads);
     Layer layer;

@@ -1,6 +1,6 @@
-// The ONNX graph around its nodes: operator sets, inputs, execution order, outputs. What one node
-// means is in the files of the operator families (onnx_importer.h); folding of layers into each
-// other comes after, in onnx_canonical.cpp.
+// The ONNX graph around its nodes: operator sets, inputs, execution order, outputs. The files of
+// the operator families (importer.h) import single nodes; canonical.cpp then folds layers into each
+// other.
 #include <algorithm>
 #include <new>
 #include <queue>
@@ -35,7 +35,7 @@ const Handlers& handlers() {
     return all;
 }
 
-/// Nothing where it is none that a running network reads or writes.
+/// Nullopt for a type that a running network neither reads nor writes.
 std::optional<ElementType> element_type(int of_file) {
     switch (of_file) {
         case proto::TensorProto::FLOAT:
@@ -53,11 +53,11 @@ const char* file_text(ElementType type) {
     return type == ElementType::uint8 ? "UINT8" : type == ElementType::int8 ? "INT8" : "FLOAT";
 }
 
-/// Operators whose result is elements of what they read, as they are.
+/// Operators that only move elements, so that their result has the type of their input.
 const std::set<std::string> moving{"Concat",   "DepthToSpace", "Expand",   "Flatten",      "Gather",
                                    "Identity", "Reshape",      "Slice",    "SpaceToDepth", "Split",
                                    "Squeeze",  "Transpose",    "Unsqueeze"};
-/// Operators that read integers of 8 bits and make something else of them.
+/// Operators that read integers of 8 bits and return another type.
 const std::set<std::string> converting{"Cast", "CastLike", "Shape", "Size"};
 
 }  // namespace
@@ -214,8 +214,8 @@ void Importer::find_writers(int first) {
     }
 }
 
-/// Nodes that the wanted values depend on, in the file's order. What no output needs may be of any
-/// kind: exporters leave training and debugging branches behind.
+/// Nodes that the wanted values depend on, in file order. Nodes that no output needs may be of any
+/// kind; exporters leave training and debugging branches behind.
 std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string>& wanted) {
     std::vector<bool> is_needed(static_cast<size_t>(graph().node_size() - first), false);
     std::vector<int> to_visit;
@@ -245,8 +245,8 @@ std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string
     return needed;
 }
 
-/// The nodes in an order in which every value is written before it is read; the file's own order
-/// where that is one.
+/// The nodes in an order in which every value is written before it is read. The file's order is
+/// kept if it is one.
 std::vector<int> Importer::execution_order(int first, const std::vector<int>& nodes) {
     const auto place = [&](int node) { return static_cast<size_t>(node - first); };
     const auto count = place(graph().node_size());
@@ -283,7 +283,8 @@ std::vector<int> Importer::execution_order(int first, const std::vector<int>& no
     return order;
 }
 
-/// Every waiting node waits for another one; going back from any of them ends on the cycle.
+/// Every waiting node waits for another waiting node, so walking back from any of them ends on the
+/// cycle.
 void Importer::report_cycle(int first, const std::vector<int>& waiting) const {
     const auto is_waiting = [&](int node) {
         return waiting[static_cast<size_t>(node - first)] > 0;
@@ -306,8 +307,8 @@ void Importer::report_cycle(int first, const std::vector<int>& waiting) const {
 
 void Importer::read_outputs() {
     if (raw_.inputs.empty()) throw InputError("has no inputs");
-    // To ONNX, names of inputs and of outputs are two lists, which may name a tensor twice; here a
-    // name is one tensor's.
+    // In ONNX the lists of inputs and outputs may name a tensor twice. In a Network a name belongs
+    // to one tensor.
     std::unordered_set<std::string> taken;
     for (const TensorId id : raw_.inputs) taken.insert(raw_.tensors[static_cast<size_t>(id)].name);
     for (const auto& output : graph().output()) {
@@ -359,8 +360,8 @@ void Importer::read_outputs() {
     if (raw_.outputs.empty()) throw InputError("has no outputs");
 }
 
-/// The type of a node's results, where it only moves what it reads. Refuses arithmetic on integers
-/// of 8 bits, which would wrap around.
+/// The type of the results of a node that only moves elements, else float32. Refuses arithmetic on
+/// integers of 8 bits, which would wrap around.
 ElementType Importer::type_moved(const Node& node) const {
     const bool moves = moving.contains(node.op());
     for (int k = 0; k < node.inputs(); ++k) {
@@ -401,7 +402,7 @@ void Importer::import_node(int index) {
                 set_type(node.file().output(k), moved);
         }
     } catch (const InputError& error) {
-        // What the rules of shapes throw names no node.
+        // Errors from the shape rules name no node.
         const std::string message = error.what();
         const auto names_its_place = [&](const char* place) { return message.starts_with(place); };
         if (names_its_place("node ") || names_its_place("initializer ") ||

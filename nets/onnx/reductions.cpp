@@ -1,4 +1,5 @@
-// Reductions over axes, softmax and its kin, and the normalisations that look at the data.
+// Reductions over axes, softmax and its relatives, and normalisations by the statistics of the
+// data.
 #include <algorithm>
 #include <numeric>
 
@@ -26,7 +27,7 @@ TensorId binary(Importer& importer, const Node& node, Function function, TensorI
 
 // ---- reductions
 
-/// The product or sum of a list of integers, on the way to a shape.
+/// The product or sum of a list of integers, as exporters compute shapes.
 void reduce_integers(Importer& importer, Node& node, Function function) {
     const IntegerConstant data = importer.integers(node, 0);
     const bool keep = node.integer("keepdims", 1) != 0;
@@ -59,7 +60,7 @@ void reduce(Importer& importer, Node& node) {
     if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
         node.fail("names an axis twice");
     if (axes.empty() && !none_means_none) axes = axes_from(0, from.size());
-    // How some exporters write global average pooling.
+    // Some exporters write global average pooling as ReduceMean.
     const bool is_pooling = function == Function::mean && from.size() == 4 && axes == Dims{2, 3};
     Layer layer{.kind = is_pooling ? LayerKind::global_average_pool : LayerKind::general,
                 .inputs = {x}};
@@ -90,8 +91,8 @@ void softmax(Importer& importer, Node& node, Function function) {
         node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
     Dims axes{axis};
     if (importer.opset() < 13) {
-        // Before opset 13 it normalised over all dimensions from the axis on; those of extent 1 do
-        // not matter.
+        // Before opset 13, Softmax normalised over all dimensions from the axis on. Dimensions of
+        // extent 1 do not matter.
         axes = axes_from(axis, extents.size());
         std::erase_if(axes, [&](int64_t d) { return extents[static_cast<size_t>(d)] == 1; });
         if (axes.empty()) axes = {axis};
@@ -219,7 +220,7 @@ void group_normalization(Importer& importer, Node& node) {
                              .axes = {2},
                              .alpha = node.real("epsilon", 1e-5f)};
     const TensorId y = importer.add_general(node, op, {importer.reshaped(node, x, split)});
-    // Scale and shift were one per group until opset 21, then one per channel.
+    // Scale and shift are one per group before opset 21, one per channel from then on.
     if (importer.opset() < 21) {
         const TensorId scaled =
             binary(importer, node, Function::multiply, y, per_channel(importer, node, 1, 3));
@@ -240,8 +241,8 @@ void mean_variance_normalization(Importer& importer, Node& node) {
     for (int64_t& axis : axes)
         axis = Importer::checked_axis(node, axis, importer.dims(x).size(), "axis");
     std::sort(axes.begin(), axes.end());
-    // ONNX adds 1e-9 to the deviation; its square under the root keeps a constant input from
-    // dividing by zero as well.
+    // ONNX adds 1e-9 to the standard deviation. Adding its square to the variance avoids division
+    // by zero as well.
     importer.append(node,
                     {.kind = GeneralKind::normalise,
                      .function = Function::standardise,

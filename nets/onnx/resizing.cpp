@@ -1,5 +1,5 @@
-// Pad, Resize, Upsample, Gather and Tile: every axis of the result reads known coordinates of the
-// same axis of the input, some as a weighted sum.
+// Pad, Resize, Upsample, Gather and Tile. Each axis of the result reads known coordinates of the
+// same axis of the input, or weighted sums of them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,10 +10,11 @@ namespace laminate::onnx {
 
 namespace {
 
-/// Coordinates that one operator may list, 512 MiB of them: a small file could ask for any number.
+/// Coordinates that one operator may list (512 MiB). Without a limit, a small file could ask for
+/// any number.
 constexpr size_t most_sources = size_t{1} << 26;
 
-/// What one axis of a result reads: `taps` coordinates of the input for each output coordinate.
+/// What one axis of a result reads: `taps` input coordinates for each output coordinate.
 struct AxisSources {
     int64_t taps = 1;
     std::vector<int64_t> at{};     ///< -1: outside
@@ -28,7 +29,7 @@ AxisSources same_axis(int64_t extent) {
     return axis;
 }
 
-/// A resampling of x; `outside` is the value of what reads beyond the input.
+/// A resampling of x. Elements that read beyond the input are `outside`.
 GeneralOperator resampling(const Node& node, const std::vector<AxisSources>& axes, float outside) {
     GeneralOperator op{.kind = GeneralKind::resample, .alpha = outside};
     const bool weighted = std::any_of(
@@ -102,8 +103,7 @@ void pad(Importer& importer, Node& node) {
 
 // ---- Resize
 
-/// The attributes of Resize (ONNX, Resize), with Upsample's values where the older operators had
-/// none.
+/// The attributes of ONNX's Resize. The defaults are the rules of Upsample.
 struct ResizeRule {
     std::string mode = "nearest";
     std::string coordinates = "asymmetric";
@@ -153,8 +153,7 @@ int64_t nearest_source(const ResizeRule& rule, double x) {
 AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t extent,
                          int64_t out_extent, double scale, double roi_begin, double roi_end) {
     AxisSources axis;
-    const double shrink =
-        rule.antialias ? std::min(scale, 1.0) : 1.0;  // a filter as wide as what is left out
+    const double shrink = rule.antialias ? std::min(scale, 1.0) : 1.0;  // widens the filter
     const int64_t reach = rule.mode == "linear" ? 1 : 2;
     const auto first_tap =
         static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
@@ -200,8 +199,7 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
     return axis;
 }
 
-/// What the operator does with each axis of the input; axes that it does not name keep their
-/// extent.
+/// Resamples the named axes; the other axes keep their extent.
 void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const Dims& axes,
                  const std::vector<double>& scales, const Dims& extents,
                  const std::vector<double>& roi, float outside) {
@@ -232,7 +230,7 @@ std::vector<double> as_doubles(const std::vector<float>& values) {
     return {values.begin(), values.end()};
 }
 
-/// Upsample, and Resize of opset 10: by factors only, from the corner.
+/// Upsample, and Resize of opset 10: scales only, coordinates from the corner.
 void upsample(Importer& importer, Node& node) {
     node.expect_inputs(1, 2);
     ResizeRule rule;

@@ -1,5 +1,5 @@
-// Operators that only move elements, or give them another shape; and those that compute shapes,
-// which are evaluated here.
+// Operators that move elements or change shapes, and operators that compute shapes, which are
+// evaluated here.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -12,7 +12,8 @@ namespace laminate::onnx {
 
 namespace {
 
-/// Values that ConstantOfShape may make, 1 GiB: a small file could ask for any number.
+/// Values that ConstantOfShape may make (1 GiB). Without a limit, a small file could ask for any
+/// number.
 constexpr int64_t most_filled_values = int64_t{1} << 28;
 
 int64_t product(const Dims& extents) {
@@ -22,15 +23,15 @@ int64_t product(const Dims& extents) {
 
 // ---- the same elements in another shape
 
-/// A tensor in another shape; a Flatten where that is what it does, since those are all that older
-/// schedules know.
+/// Gives a tensor another shape. Uses a flatten layer where it fits, because older schedules know
+/// no other reshape.
 void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& target) {
     const Dims from = importer.dims(x);
     const bool is_scalar = target.empty();
     const Dims to = is_scalar ? Dims{1} : target;
     if (to == from && is_scalar == importer.file_dims(x).empty()) return importer.alias(node, x);
     if (to.size() == 2 && !importer.known(x)) {
-        // Axis 1 first: among several axes that fit (extents of 1), the usual one.
+        // Try axis 1 first: if several axes fit because of extents of 1, it is the usual one.
         Dims axes{1};
         for (size_t axis = 0; axis <= from.size(); ++axis)
             axes.push_back(static_cast<int64_t>(axis));
@@ -49,7 +50,7 @@ void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& targ
     importer.define_like(node, result, result);
 }
 
-/// Gives `value`, whatever it is, the shape `target`, which has as many elements.
+/// Gives a value of any kind the shape `target`, which must have as many elements.
 void reshape_value(Importer& importer, Node& node, const Value& value, const Dims& target) {
     if (target.size() > most_dimensions)
         node.fail("makes " + std::to_string(target.size()) + " dimensions");
@@ -235,7 +236,7 @@ void slice(Importer& importer, Node& node) {
             node.fail("leaves nothing of axis " + std::to_string(d) + " of " + dims_text(from));
         view.dims.push_back(pieces[d].count);
         view.first += pieces[d].start * own[d];
-        // A step beyond the axis is taken by no element.
+        // No element takes a step beyond the axis, so the step can be clamped.
         view.steps.push_back(pieces[d].count > 1 ? pieces[d].step * own[d] : 0);
     }
     if (view.dims == from && view.first == 0) return importer.alias(node, x);

@@ -88,7 +88,7 @@ struct Box {
     }
 };
 
-/// The axes over which an operator sums, and the others.
+/// The box of the axes over which an operator reduces, and the box of the others.
 struct SplitAxes {
     Box inside, outside;
     SplitAxes(const Dims& dims, const Dims& axes) {
@@ -148,7 +148,7 @@ void run_unary(const GeneralOperator& op, const float* input, const Dims& out, f
     });
 }
 
-/// The two operands of a binary operator or a matrix product in their order.
+/// The two operands of a binary operator or a matrix product, in order.
 struct Operands {
     std::array<const Dims*, 2> dims{};
     std::array<const float*, 2> values{};
@@ -162,7 +162,7 @@ struct Operands {
     }
 };
 
-/// Steps of an operand along the axes of what it is broadcast to.
+/// Steps of an operand along the axes of the shape that it is broadcast to.
 Coordinates broadcast_steps(std::span<const int64_t> dims, size_t rank) {
     const Coordinates own = steps_of(dims);
     Coordinates steps{};
@@ -506,8 +506,8 @@ int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t 
     return at >= 0 && at < extent ? at : -1;
 }
 
-/// One row of the last axis at a time: per input channel and kernel element, the columns that it
-/// reaches.
+/// Computes one row of the last axis at a time: for each input channel and kernel element, the
+/// columns that it reaches.
 void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out,
                      float* output, int threads) {
     const GeneralOperator& op = layer.general;

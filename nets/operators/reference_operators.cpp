@@ -18,7 +18,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// A feature map's dims from index 2 on, as one number; 1 for N x F.
+/// Product of a feature map's dims from index 2 on; 1 for N x F.
 int64_t plane_elements(const Dims& dims) {
     return std::accumulate(dims.begin() + std::min<int64_t>(2, std::ssize(dims)), dims.end(),
                            int64_t{1}, std::multiplies<>());
@@ -26,7 +26,7 @@ int64_t plane_elements(const Dims& dims) {
 
 int64_t channels_of(const Dims& dims) { return dims.size() > 1 ? dims[1] : 1; }
 
-/// The loops are by kind, so that each is a simple one.
+/// One simple loop per kind, so that compilers vectorise them.
 void activate_row(const Activation& activation, int64_t channel, float* values, int64_t count) {
     switch (activation.kind) {
         case ActivationKind::none:
@@ -46,17 +46,17 @@ void activate_row(const Activation& activation, int64_t channel, float* values, 
 
 // ---- convolutions
 
-/// Output channels and columns that one call of the inner kernel sums up: 4 x 32 floats stay in the
-/// first-level cache and serve each input element four times. Narrow maps use 16 columns, so that a
+/// Output channels and columns that one call of the inner kernel computes. 4 x 32 sums stay in the
+/// first-level cache and use each input element four times. Narrow maps use 16 columns, so that a
 /// map of 14 or 7 columns wastes less.
 constexpr int tile_channels = 4;
 constexpr int wide_columns = 32;
 constexpr int narrow_columns = 16;
 
-/// What a tile of `channels` output channels and `columns` outputs of one row sums up. Output j
-/// reads input column first_column(m) + j * column_step. A convolution's neighbouring outputs read
-/// `stride` apart; for a transposed convolution a tile holds every stride-th output (one phase),
-/// and those read neighbouring inputs.
+/// One tile: up to tile_channels output channels of some outputs of one row. Output j reads
+/// column_step * j columns to the right of output 0. Neighbouring outputs of a convolution read
+/// columns `stride` apart. For a transposed convolution a tile holds every stride-th output (one
+/// phase), and those read neighbouring columns.
 struct TileProblem {
     const float* input;                               ///< channel 0 of the group, of this image
     int64_t rows, columns;                            ///< of the input
@@ -70,8 +70,8 @@ struct TileProblem {
     int64_t column;       ///< output column of the tile's first output
     int64_t column_step;  ///< between the inputs of neighbouring outputs of the tile
 
-    /// Input coordinate that output coordinate `o` reads through kernel element `k`; false when it
-    /// reads none there.
+    /// Sets `at` to the input coordinate that output coordinate `o` reads through kernel element
+    /// `k`. Returns false if it reads none.
     static bool source(bool transposed, int64_t o, int64_t k, int64_t stride, int64_t dilation,
                        int64_t pad, int64_t* at) {
         const int64_t reach = transposed ? o + pad - k * dilation : o * stride + k * dilation - pad;
@@ -176,7 +176,7 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
 
     const int64_t calls = out[0] * layer.groups * rows * blocks;
     parallel_for(calls, threads, [&](int64_t call) {
-        // Blocks of output channels innermost: they read the same input rows.
+        // Blocks of output channels are innermost because they read the same input rows.
         const int64_t block = call % blocks, row = call / blocks % rows;
         const int64_t group = call / blocks / rows % layer.groups,
                       image = call / blocks / rows / layer.groups;
@@ -249,8 +249,8 @@ std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, 
     return {first, std::max(first, std::min(end, out))};
 }
 
-/// One tap of the window for a row of outputs: a simple loop for every kind, the usual strides as
-/// constants, for vectors; whole networks wait for their pooling.
+/// Adds one tap of the window to a row of outputs. Each kind and each common stride has a loop of
+/// its own, so that the compiler vectorises it; pooling would otherwise dominate whole networks.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* __restrict row,
               int64_t count) {
@@ -270,7 +270,7 @@ void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* 
     }
 }
 
-/// A row of outputs at a time, tap by tap.
+/// Computes one row of outputs at a time, tap by tap.
 void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out,
               float* output, int threads) {
     const Window& window = layer.window;
@@ -313,7 +313,7 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
     });
 }
 
-/// In double precision: every eighth element has its own sum.
+/// Sum in double precision, in eight lanes.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 double plane_sum(const float* values, int64_t count) {
     constexpr int lanes = 8;
@@ -568,7 +568,7 @@ std::vector<std::vector<float>> run_reference_network(const Network& network,
     std::vector<std::vector<float>> answer;
     for (TensorId id : wanted) {
         std::vector<float>& value = values[static_cast<size_t>(id)];
-        // The last to ask may have the array itself.
+        // The last request takes the array itself.
         if (--uses[static_cast<size_t>(id)] == 0) {
             answer.push_back(std::move(value));
         } else {

@@ -12,7 +12,11 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
-from compare import compare_model, difference, onnxruntime_session  # noqa: E402  (exits 77 without its packages)
+from compare import (
+    compare_model,
+    difference,
+    onnxruntime_session,
+)  # noqa: E402  (exits 77 without its packages)
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
@@ -20,10 +24,38 @@ import onnx.reference  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 # Continuous functions only: where a last digit decides between 0 and 1, two right programs differ.
-ACTIVATIONS = {"Relu": {}, "Sigmoid": {}, "Tanh": {}, "LeakyRelu": {"alpha": 0.3}, "Elu": {"alpha": 0.7}, "Selu": {}, "Softplus": {}, "Softsign": {}, "HardSigmoid": {"alpha": 0.3}, "Abs": {},
-               "Neg": {}, "Celu": {"alpha": 1.5}, "Exp": {}, "Erf": {}, "Sin": {}, "Cos": {}, "HardSwish": {}, "Mish": {}, "Gelu": {"approximate": "tanh"}}
+ACTIVATIONS = {
+    "Relu": {},
+    "Sigmoid": {},
+    "Tanh": {},
+    "LeakyRelu": {"alpha": 0.3},
+    "Elu": {"alpha": 0.7},
+    "Selu": {},
+    "Softplus": {},
+    "Softsign": {},
+    "HardSigmoid": {"alpha": 0.3},
+    "Abs": {},
+    "Neg": {},
+    "Celu": {"alpha": 1.5},
+    "Exp": {},
+    "Erf": {},
+    "Sin": {},
+    "Cos": {},
+    "HardSwish": {},
+    "Mish": {},
+    "Gelu": {"approximate": "tanh"},
+}
 SINCE = {"Celu": 12, "HardSwish": 14, "Mish": 18, "Gelu": 20}
-REDUCTIONS = ["ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare"]
+REDUCTIONS = [
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceSum",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSumExp",
+    "ReduceSumSquare",
+]
 
 
 class Refused(Exception):
@@ -38,7 +70,18 @@ class Model:
         self.opset = int(self.rng.choice([9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22]))
         self.nodes, self.constants, self.shapes = [], [], {}
         rank = int(self.rng.choice([3, 4, 4, 4, 4, 5]))
-        self.inputs = {"x": [int(self.rng.integers(1, 3)), int(self.rng.choice([1, 2, 3, 4, 6, 8])), *(int(n) for n in self.rng.integers(3 if rank == 5 else 5, 8 if rank == 5 else 20, rank - 2))]}
+        self.inputs = {
+            "x": [
+                int(self.rng.integers(1, 3)),
+                int(self.rng.choice([1, 2, 3, 4, 6, 8])),
+                *(
+                    int(n)
+                    for n in self.rng.integers(
+                        3 if rank == 5 else 5, 8 if rank == 5 else 20, rank - 2
+                    )
+                ),
+            ]
+        }
         self.shapes.update(self.inputs)
         self.last = "x"
 
@@ -53,37 +96,67 @@ class Model:
         array = np.asarray(array)
         name, way = self.name("c"), self.pick("plain", "plain", "node", "half", "bytes")
         if array.dtype == np.float32 and way in ("half", "bytes"):
-            stored = array.astype(np.float16) if way == "half" else np.round(array * 16).astype(np.int8)
+            stored = (
+                array.astype(np.float16) if way == "half" else np.round(array * 16).astype(np.int8)
+            )
             self.constants.append(numpy_helper.from_array(stored, name + "_stored"))
-            self.nodes.append(helper.make_node("Cast", [name + "_stored"], [name], to=TensorProto.FLOAT))
+            self.nodes.append(
+                helper.make_node("Cast", [name + "_stored"], [name], to=TensorProto.FLOAT)
+            )
         elif way == "node":
-            self.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
+            self.nodes.append(
+                helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+            )
         else:
             self.constants.append(numpy_helper.from_array(array, name))
         return name
 
     def weights(self, *shape):
-        return self.constant((self.rng.integers(-8, 9, shape) / (4 * max(1.0, np.sqrt(np.prod(shape[1:]))))).astype(np.float32))
+        return self.constant(
+            (self.rng.integers(-8, 9, shape) / (4 * max(1.0, np.sqrt(np.prod(shape[1:]))))).astype(
+                np.float32
+            )
+        )
 
     def ints(self, values):
         return self.constant(np.asarray(values, np.int64))
 
     def model(self, outputs):
-        infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in self.inputs.items()]
-        graph = helper.make_graph(self.nodes, "g", infos, [helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes.get(name)) for name in outputs], self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+        infos = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+            for name, shape in self.inputs.items()
+        ]
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            infos,
+            [
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes.get(name))
+                for name in outputs
+            ],
+            self.constants,
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
+        )
 
     def add(self, operator, inputs, outputs=1, **attributes):
         """Names of the results; Refused leaves the model as it was."""
         names = [self.name("t") + f"_{k}" for k in range(outputs)]
         self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
         try:
-            inferred = onnx.shape_inference.infer_shapes(self.model(names), strict_mode=True, data_prop=True)
+            inferred = onnx.shape_inference.infer_shapes(
+                self.model(names), strict_mode=True, data_prop=True
+            )
         except Exception as error:
             raise Refused(str(error)) from error
         for output in inferred.graph.output:
             extents = [d.dim_value for d in output.type.tensor_type.shape.dim]
-            if not output.type.tensor_type.HasField("shape") or any(n < 1 for n in extents) or np.prod(extents) > 40000:
+            if (
+                not output.type.tensor_type.HasField("shape")
+                or any(n < 1 for n in extents)
+                or np.prod(extents) > 40000
+            ):
                 raise Refused(f"{operator} makes {extents}")
             self.shapes[output.name] = extents
         return names
@@ -100,14 +173,18 @@ class Model:
             attributes["dilations"] = [int(n) for n in self.rng.integers(1, 4, rank)]
         way = self.pick("none", "pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID")
         if way == "pads":
-            attributes["pads"] = [int(self.rng.integers(0, kernel[k % rank])) for k in range(2 * rank)]
+            attributes["pads"] = [
+                int(self.rng.integers(0, kernel[k % rank])) for k in range(2 * rank)
+            ]
         elif way != "none":
             attributes["auto_pad"] = way
         return attributes
 
     def conv(self):
         channels, rank = self.shapes[self.last][1], len(self.shapes[self.last]) - 2
-        group = int(self.pick(1, 1, 1, channels, *[g for g in range(2, channels) if channels % g == 0]))
+        group = int(
+            self.pick(1, 1, 1, channels, *[g for g in range(2, channels) if channels % g == 0])
+        )
         out = group * int(self.rng.integers(1, 4)) if group > 1 else int(self.rng.integers(1, 9))
         attributes = self.window(rank)
         inputs = [self.last, self.weights(out, channels // group, *attributes["kernel_shape"])]
@@ -123,7 +200,9 @@ class Model:
         out = int(self.rng.integers(1, 4))
         attributes = self.window(rank)
         if "auto_pad" not in attributes and "strides" in attributes and self.rng.random() < 0.4:
-            attributes["output_padding"] = [int(self.rng.integers(0, s)) for s in attributes["strides"]]
+            attributes["output_padding"] = [
+                int(self.rng.integers(0, s)) for s in attributes["strides"]
+            ]
         inputs = [self.last, self.weights(channels, out, *attributes["kernel_shape"])]
         if self.rng.random() < 0.5:
             inputs.append(self.weights(out * group))
@@ -131,7 +210,11 @@ class Model:
 
     def pool(self):
         operator = self.pick("MaxPool", "AveragePool", "LpPool")
-        attributes = self.window(len(self.shapes[self.last]) - 2, 3, self.opset >= {"MaxPool": 10, "AveragePool": 19, "LpPool": 18}[operator])
+        attributes = self.window(
+            len(self.shapes[self.last]) - 2,
+            3,
+            self.opset >= {"MaxPool": 10, "AveragePool": 19, "LpPool": 18}[operator],
+        )
         if self.rng.random() < 0.4 and self.opset >= (18 if operator == "LpPool" else 10):
             attributes["ceil_mode"] = 1
         if operator == "AveragePool":
@@ -153,11 +236,20 @@ class Model:
 
     def prelu(self):
         shape = self.shapes[self.last]
-        return self.add("PRelu", [self.last, self.weights(*self.pick([1], [shape[1]] + [1] * (len(shape) - 2)))])[0]
+        return self.add(
+            "PRelu", [self.last, self.weights(*self.pick([1], [shape[1]] + [1] * (len(shape) - 2)))]
+        )[0]
 
     def with_constant(self):
         shape = self.shapes[self.last]
-        extents = self.pick([], [1], [shape[1]] + [1] * (len(shape) - 2), shape[1:], shape[-1:], [n if self.rng.random() < 0.5 else 1 for n in shape])
+        extents = self.pick(
+            [],
+            [1],
+            [shape[1]] + [1] * (len(shape) - 2),
+            shape[1:],
+            shape[-1:],
+            [n if self.rng.random() < 0.5 else 1 for n in shape],
+        )
         operator = self.pick("Add", "Sub", "Mul", "Div", "Max", "Min")
         array = self.rng.integers(1, 9, extents).astype(np.float32) / 4
         operands = [self.last, self.constant(array)]
@@ -168,26 +260,46 @@ class Model:
     def with_earlier(self):
         earlier = [name for name in self.shapes if self.shapes[name] == self.shapes[self.last]]
         other = self.pick(*earlier)
-        return self.add(self.pick("Add", "Mul", "Sub", "Sum", "Max", "Mean"), [self.last, other] if self.rng.random() < 0.5 else [other, self.last])[0]
+        return self.add(
+            self.pick("Add", "Mul", "Sub", "Sum", "Max", "Mean"),
+            [self.last, other] if self.rng.random() < 0.5 else [other, self.last],
+        )[0]
 
     def gate(self):
-        return self.add("Mul", [self.last, self.add("Sigmoid", [self.add("GlobalAveragePool", [self.last])[0]])[0]])[0]
+        return self.add(
+            "Mul",
+            [self.last, self.add("Sigmoid", [self.add("GlobalAveragePool", [self.last])[0]])[0]],
+        )[0]
 
     def normalise(self):
         channels = self.shapes[self.last][1]
-        operator = self.pick("BatchNormalization", "BatchNormalization", "InstanceNormalization", "LRN")
+        operator = self.pick(
+            "BatchNormalization", "BatchNormalization", "InstanceNormalization", "LRN"
+        )
         if operator == "LRN":
             return self.add("LRN", [self.last], size=int(self.pick(1, 3, 5)), alpha=0.1)[0]
         inputs = [self.last, self.weights(channels), self.weights(channels)]
         if operator == "BatchNormalization":
-            inputs += [self.weights(channels), self.constant(self.rng.integers(1, 9, channels).astype(np.float32) / 4)]
+            inputs += [
+                self.weights(channels),
+                self.constant(self.rng.integers(1, 9, channels).astype(np.float32) / 4),
+            ]
         return self.add(operator, inputs)[0]
 
     def concat(self):
         shape = self.shapes[self.last]
         axis = int(self.rng.integers(1, len(shape)))
-        fitting = [name for name, other in self.shapes.items() if len(other) == len(shape) and all(a == b for d, (a, b) in enumerate(zip(shape, other)) if d != axis)]
-        return self.add("Concat", [self.pick(*fitting) for _ in range(int(self.rng.integers(1, 3)))] + [self.last], axis=self.pick(axis, axis - len(shape)))[0]
+        fitting = [
+            name
+            for name, other in self.shapes.items()
+            if len(other) == len(shape)
+            and all(a == b for d, (a, b) in enumerate(zip(shape, other)) if d != axis)
+        ]
+        return self.add(
+            "Concat",
+            [self.pick(*fitting) for _ in range(int(self.rng.integers(1, 3)))] + [self.last],
+            axis=self.pick(axis, axis - len(shape)),
+        )[0]
 
     def split(self):
         shape = self.shapes[self.last]
@@ -196,16 +308,39 @@ class Model:
         if shape[axis] < 2:
             raise Refused("nothing to split")
         sizes = [first, shape[axis] - first]
-        pieces = self.add("Split", [self.last], 2, axis=axis, split=sizes) if self.opset < 13 else self.add("Split", [self.last, self.ints(sizes)], 2, axis=axis)
+        pieces = (
+            self.add("Split", [self.last], 2, axis=axis, split=sizes)
+            if self.opset < 13
+            else self.add("Split", [self.last, self.ints(sizes)], 2, axis=axis)
+        )
         return self.pick(*pieces)
 
     def slice(self):
         shape = self.shapes[self.last]
         axis = int(self.rng.integers(1, len(shape)))
-        start, end, step = self.pick((0, shape[axis] - 1, 1), (1, 2**31 - 1, 1), (-2, 2**31 - 1, 1), (0, 2**31 - 1, 2), (-1, -2**31, -1))
+        start, end, step = self.pick(
+            (0, shape[axis] - 1, 1),
+            (1, 2**31 - 1, 1),
+            (-2, 2**31 - 1, 1),
+            (0, 2**31 - 1, 2),
+            (-1, -(2**31), -1),
+        )
         if self.opset < 10:
-            return self.add("Slice", [self.last], starts=[start], ends=[end], axes=[axis])[0] if step == 1 else self.activation()
-        return self.add("Slice", [self.last, self.ints([start]), self.ints([end]), self.ints([self.pick(axis, axis - len(shape))]), self.ints([step])])[0]
+            return (
+                self.add("Slice", [self.last], starts=[start], ends=[end], axes=[axis])[0]
+                if step == 1
+                else self.activation()
+            )
+        return self.add(
+            "Slice",
+            [
+                self.last,
+                self.ints([start]),
+                self.ints([end]),
+                self.ints([self.pick(axis, axis - len(shape))]),
+                self.ints([step]),
+            ],
+        )[0]
 
     def pad(self):
         rank = len(self.shapes[self.last])
@@ -213,7 +348,11 @@ class Model:
         mode = self.pick("constant", "reflect", "edge")
         if self.opset < 11:
             return self.add("Pad", [self.last], pads=amounts, mode=mode)[0]
-        inputs = [self.last, self.ints(amounts)] + ([self.constant(np.float32(0.5))] if mode == "constant" and self.rng.random() < 0.5 else [])
+        inputs = [self.last, self.ints(amounts)] + (
+            [self.constant(np.float32(0.5))]
+            if mode == "constant" and self.rng.random() < 0.5
+            else []
+        )
         return self.add("Pad", inputs, mode=mode)[0]
 
     def through_transposes(self):
@@ -222,14 +361,20 @@ class Model:
         there, back = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
         self.last = self.add("Transpose", [self.last], perm=there)[0]
         self.last = self.pick(self.activation, self.with_constant)()
-        return self.add("Transpose", [self.last], perm=back)[0] if len(self.shapes[self.last]) == rank else self.last
+        return (
+            self.add("Transpose", [self.last], perm=back)[0]
+            if len(self.shapes[self.last]) == rank
+            else self.last
+        )
 
     def reshape_by_shape(self):
         """N, C, rest as one axis, and back: the shape comes from Shape, Slice and Concat, as in exports with open sizes."""
         shape = self.shapes[self.last]
         extents = self.add_ints("Shape", [self.last])
         head = self.add_ints("Gather", [extents, self.ints([0, 1])])
-        flat = self.add("Reshape", [self.last, self.add_ints("Concat", [head, self.ints([-1])], axis=0)])[0]
+        flat = self.add(
+            "Reshape", [self.last, self.add_ints("Concat", [head, self.ints([-1])], axis=0)]
+        )[0]
         self.last = flat
         self.last = self.activation()
         self.shapes[self.last] = [shape[0], shape[1], int(np.prod(shape[2:]))]
@@ -242,18 +387,37 @@ class Model:
 
     def blocks(self):
         operator = self.pick("DepthToSpace", "SpaceToDepth")
-        mode = {"mode": self.pick("DCR", "CRD")} if operator == "DepthToSpace" and self.opset >= 11 else {}
+        mode = (
+            {"mode": self.pick("DCR", "CRD")}
+            if operator == "DepthToSpace" and self.opset >= 11
+            else {}
+        )
         return self.add(operator, [self.last], blocksize=2, **mode)[0]
 
     def resize(self):
         rank = len(self.shapes[self.last])
         if self.opset < 11 or rank == 5:
             raise Refused("only newer ones")
-        scales = self.constant(np.float32([1, 1] + [self.pick(0.5, 1, 2, 3) for _ in range(rank - 2)]))
+        scales = self.constant(
+            np.float32([1, 1] + [self.pick(0.5, 1, 2, 3) for _ in range(rank - 2)])
+        )
         mode = self.pick("nearest", "nearest", "linear")
-        how = {"nearest_mode": self.pick("floor", "round_prefer_floor")} if mode == "nearest" else {}
-        return self.add("Resize", [self.last, "", scales] if self.opset >= 13 else [self.last, self.constant(np.zeros(0, np.float32)), scales], mode=mode,
-                        coordinate_transformation_mode=self.pick("asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"), **how)[0]
+        how = (
+            {"nearest_mode": self.pick("floor", "round_prefer_floor")} if mode == "nearest" else {}
+        )
+        return self.add(
+            "Resize",
+            (
+                [self.last, "", scales]
+                if self.opset >= 13
+                else [self.last, self.constant(np.zeros(0, np.float32)), scales]
+            ),
+            mode=mode,
+            coordinate_transformation_mode=self.pick(
+                "asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"
+            ),
+            **how,
+        )[0]
 
     def reduce(self):
         rank = len(self.shapes[self.last])
@@ -265,14 +429,24 @@ class Model:
         return self.add(operator, [self.last], axes=axes, keepdims=keep)[0]
 
     def softmax(self):
-        return self.add(self.pick("Softmax", "LogSoftmax"), [self.last], axis=int(self.rng.integers(1, len(self.shapes[self.last]))))[0]
+        return self.add(
+            self.pick("Softmax", "LogSoftmax"),
+            [self.last],
+            axis=int(self.rng.integers(1, len(self.shapes[self.last]))),
+        )[0]
 
     def head(self):
         self.last = self.add("Flatten", [self.last], axis=self.pick(1, 1, 2))[0]
         rows = self.shapes[self.last][1]
         if self.rng.random() < 0.5:
             return self.add("MatMul", [self.last, self.weights(rows, 5)])[0]
-        return self.add("Gemm", [self.last, self.weights(5, rows), self.weights(*self.pick([5], [1, 5], [1]))], transB=1, alpha=0.5, beta=self.pick(1.0, 0.25))[0]
+        return self.add(
+            "Gemm",
+            [self.last, self.weights(5, rows), self.weights(*self.pick([5], [1, 5], [1]))],
+            transB=1,
+            alpha=0.5,
+            beta=self.pick(1.0, 0.25),
+        )[0]
 
     def gather(self):
         shape = self.shapes[self.last]
@@ -281,31 +455,86 @@ class Model:
 
     def tile(self):
         rank = len(self.shapes[self.last])
-        return self.add("Tile", [self.last, self.ints([1, *(int(n) for n in self.rng.integers(1, 3, rank - 1))])])[0]
+        return self.add(
+            "Tile",
+            [self.last, self.ints([1, *(int(n) for n in self.rng.integers(1, 3, rank - 1))])],
+        )[0]
 
     def where(self):
         constant = self.constant(np.float32(0.25))
-        return self.add("Where", [self.add_ints("Greater", ["x", self.constant(np.float32(0.1))]), self.last, constant])[0]
+        return self.add(
+            "Where",
+            [self.add_ints("Greater", ["x", self.constant(np.float32(0.1))]), self.last, constant],
+        )[0]
 
     def by_if(self):
         """An If on a comparison of extents; the branches share their names."""
         operators = self.pick(("Tanh", "Abs"), ("Abs", "Tanh"))
-        condition = self.add_ints("Equal", [self.add_ints("Gather", [self.add_ints("Shape", [self.last]), self.ints(1)]), self.ints(self.pick(1, self.shapes[self.last][1]))])
-        branches = [helper.make_graph([helper.make_node(operator, [self.last], [f"{side}_{self.name('b')}"])], side, [], []) for side, operator in zip(("yes", "no"), operators)]
+        condition = self.add_ints(
+            "Equal",
+            [
+                self.add_ints("Gather", [self.add_ints("Shape", [self.last]), self.ints(1)]),
+                self.ints(self.pick(1, self.shapes[self.last][1])),
+            ],
+        )
+        branches = [
+            helper.make_graph(
+                [helper.make_node(operator, [self.last], [f"{side}_{self.name('b')}"])],
+                side,
+                [],
+                [],
+            )
+            for side, operator in zip(("yes", "no"), operators)
+        ]
         for branch in branches:
-            branch.output.append(helper.make_tensor_value_info(branch.node[0].output[0], TensorProto.FLOAT, self.shapes[self.last]))
+            branch.output.append(
+                helper.make_tensor_value_info(
+                    branch.node[0].output[0], TensorProto.FLOAT, self.shapes[self.last]
+                )
+            )
         return self.add("If", [condition], then_branch=branches[0], else_branch=branches[1])[0]
 
     def step(self):
         rank = len(self.shapes[self.last])
-        maps = [self.conv] * 6 + [self.conv_transpose, self.pool, self.pool, self.normalise, self.global_pool, self.prelu, self.pad, self.gate, self.head] + ([self.blocks, self.resize] if rank == 4 else [])
-        any_rank = [self.activation] * 4 + [self.clip, self.with_constant, self.with_constant, self.with_earlier, self.concat, self.split, self.slice, self.through_transposes, self.reshape_by_shape, self.reduce,
-                                            self.softmax, self.gather, self.tile, self.where, self.by_if]
+        maps = (
+            [self.conv] * 6
+            + [
+                self.conv_transpose,
+                self.pool,
+                self.pool,
+                self.normalise,
+                self.global_pool,
+                self.prelu,
+                self.pad,
+                self.gate,
+                self.head,
+            ]
+            + ([self.blocks, self.resize] if rank == 4 else [])
+        )
+        any_rank = [self.activation] * 4 + [
+            self.clip,
+            self.with_constant,
+            self.with_constant,
+            self.with_earlier,
+            self.concat,
+            self.split,
+            self.slice,
+            self.through_transposes,
+            self.reshape_by_shape,
+            self.reduce,
+            self.softmax,
+            self.gather,
+            self.tile,
+            self.where,
+            self.by_if,
+        ]
         before = len(self.nodes), len(self.constants), self.last, dict(self.shapes)
         try:
-            self.last = self.pick(*(maps if rank in (3, 4, 5) and self.rng.random() < 0.6 else any_rank))()
+            self.last = self.pick(
+                *(maps if rank in (3, 4, 5) and self.rng.random() < 0.6 else any_rank)
+            )()
         except Refused:
-            del self.nodes[before[0]:], self.constants[before[1]:]
+            del self.nodes[before[0] :], self.constants[before[1] :]
             self.last, self.shapes = before[2:]
 
 
@@ -315,7 +544,9 @@ def make(seed):
         builder.step()
     written = [name for node in builder.nodes for name in node.output if name in builder.shapes]
     outputs = sorted({builder.last, builder.pick(*written)} if written else set())
-    return (builder.model([name for name in outputs if name != "x"]) if written else None), builder.inputs
+    return (
+        builder.model([name for name in outputs if name != "x"]) if written else None
+    ), builder.inputs
 
 
 def run_seed(program, seed, directory):
@@ -326,20 +557,30 @@ def run_seed(program, seed, directory):
     path = os.path.join(directory, "net.onnx")
     onnx.save(net, path)
     rng = np.random.default_rng(seed)
-    inputs = {name: (rng.integers(-16, 17, shape) / 8).astype(np.float32) for name, shape in shapes.items()}
+    inputs = {
+        name: (rng.integers(-16, 17, shape) / 8).astype(np.float32)
+        for name, shape in shapes.items()
+    }
     try:
         expected = onnxruntime_session(path).run(None, inputs)
     except Exception:  # not supported, or invalid after all
         return "", False
     # Where onnxruntime makes another shape than onnx's own rules (SAME padding of dilated LpPool windows, say), neither is our judge.
-    declared = [[d.dim_value for d in output.type.tensor_type.shape.dim] for output in net.graph.output]
-    if not all(np.all(np.isfinite(value)) and list(value.shape) == shape for value, shape in zip(expected, declared)):
+    declared = [
+        [d.dim_value for d in output.type.tensor_type.shape.dim] for output in net.graph.output
+    ]
+    if not all(
+        np.all(np.isfinite(value)) and list(value.shape) == shape
+        for value, shape in zip(expected, declared)
+    ):
         return "", False
     try:
         wrong = compare_model(program, path, inputs, directory)
     except SystemExit as stopped:
         return str(stopped), True
-    return ("", False) if wrong and onnxruntime_stands_alone(net, inputs, directory) else (wrong, True)
+    return (
+        ("", False) if wrong and onnxruntime_stands_alone(net, inputs, directory) else (wrong, True)
+    )
 
 
 def onnxruntime_stands_alone(net, inputs, directory):
@@ -348,8 +589,17 @@ def onnxruntime_stands_alone(net, inputs, directory):
     inferred = onnx.shape_inference.infer_shapes(net, data_prop=True)
     judged = onnx.ModelProto.FromString(inferred.SerializeToString())
     own = [output.name for output in net.graph.output]
-    inner = [value for value in inferred.graph.value_info if value.type.tensor_type.elem_type == TensorProto.FLOAT and value.name not in own]
-    written = {name for node in net.graph.node if node.op_type not in ("Constant", "Cast") for name in node.output}
+    inner = [
+        value
+        for value in inferred.graph.value_info
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT and value.name not in own
+    ]
+    written = {
+        name
+        for node in net.graph.node
+        if node.op_type not in ("Constant", "Cast")
+        for name in node.output
+    }
     judged.graph.output.extend(value for value in inner if value.name in written)
     path = os.path.join(directory, "judged.onnx")
     onnx.save(judged, path)
@@ -382,7 +632,10 @@ def main():
                 print(f"{seed}: {wrong}", flush=True)
                 if arguments.keep:
                     os.makedirs(arguments.keep, exist_ok=True)
-                    shutil.copy(os.path.join(directory, "net.onnx"), os.path.join(arguments.keep, f"{seed}.onnx"))
+                    shutil.copy(
+                        os.path.join(directory, "net.onnx"),
+                        os.path.join(arguments.keep, f"{seed}.onnx"),
+                    )
     print(f"{compared} of {arguments.count} compared, {failed} differ or are refused")
     # A generator whose models onnxruntime does not take would show nothing.
     sys.exit(1 if failed or compared < arguments.count // 2 else 0)

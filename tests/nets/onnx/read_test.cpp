@@ -1,4 +1,4 @@
-// The importer, node by node. Numbers of whole models are compared with onnxruntime in tests/peers.
+// The importer, node by node. tests/peers compares the results of whole models with onnxruntime.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -70,7 +70,7 @@ TEST(ReadConv, ALineIsAPictureOfOneRow) {
     m.node("Conv", {"x", "w"}, "a", "c").integers("pads", {1, 2}).integers("strides", {2});
     m.node("Relu", {"a"}, "b");
     m.node("MaxPool", {"b"}, "y", "p").integers("kernel_shape", {2});
-    // A chain stays pictures: one reshape before it, one after it.
+    // A chain of layers stays on pictures, with one reshape before it and one after it.
     const Network network = m.parse();
     ASSERT_EQ(network.layers.size(), 4u);
     EXPECT_EQ(network.layers[0].general.dims, (std::vector<int64_t>{1, 3, 1, 8}));
