@@ -116,7 +116,31 @@ void JsonObject::refuse_other_keys() const {
     }
 }
 
+namespace {
+
+/// Whether brackets stand deeper in each other than any file of ours has them. The parser needs no
+/// stack for them, but copying and comparing JSON does.
+bool nests_too_deep(const std::string& text) {
+    constexpr int most = 256;
+    int depth = 0;
+    bool in_string = false;
+    for (size_t k = 0; k < text.size(); ++k) {
+        const char c = text[k];
+        if (c == '"') in_string = !in_string;
+        if (in_string && c == '\\') ++k;  // whatever it escapes
+        if (in_string) continue;
+        if (c == '[' || c == '{') ++depth;
+        if (c == ']' || c == '}') --depth;
+        if (depth > most) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 nlohmann::json parse_json(const std::string& text, const std::string& where) {
+    if (nests_too_deep(text))
+        throw InputError(where + ": found brackets nested more than 256 deep, expected JSON");
     nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_discarded()) throw InputError(where + ": found no JSON, expected a JSON object");
     return json;

@@ -34,9 +34,14 @@ enum class GeneralKind {
     power_pool,              ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
     local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size`
                      ///< = kernel[0] neighbour channels)^beta
+    order,   ///< inputs {x}: function over the one axis in `axes`; `dims`; constant_first (of
+             ///< equals, the one with the last coordinate comes first)
+    sample,  ///< inputs {x [N,C,...], grid [N,...,axes]}: function (interpolation) at the grid's
+             ///< points, which are given as x, y, z in -1 .. 1; alpha (GridPadding), beta (1: -1
+             ///< and 1 are the centres of the border elements, 0: their outer edges)
 };
 
-/// What a unary, binary, reduce or normalise operator computes, as ONNX defines it.
+/// What a unary, binary, reduce, normalise, order or sample operator computes, as ONNX defines it.
 enum class GeneralFunction {
     none,
     // unary
@@ -99,16 +104,29 @@ enum class GeneralFunction {
     hardmax,
     standardise,       ///< (x - mean) / sqrt(variance + alpha)
     root_mean_square,  ///< x / sqrt(mean of squares + alpha)
+    // binary
+    remainder,  ///< of the division of a by b, with the sign of a
+    // order: the first along the axis of the values sorted, or where they stood
+    largest_values,
+    largest_places,
+    smallest_values,
+    smallest_places,
+    // sample
+    nearest,
+    linear,
+    cubic,  ///< Keys' kernel with a = -0.75
 };
+
+/// What `sample` reads outside its input.
+enum class GridPadding { zeros, border, reflection };
 [[nodiscard]] const char* to_string(GeneralKind kind);
 [[nodiscard]] const char* to_string(GeneralFunction function);
 /// Whether a layer can apply the function to its finished sums, so that generated code computes it
 /// in vectors (generators/ir/activations.h). The function must be unary, continuous (rounding
 /// errors stay small), and finite for finite arguments; alpha and beta must be finite.
 [[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
-inline constexpr int general_kind_count = static_cast<int>(GeneralKind::local_response) + 1;
-inline constexpr int general_function_count =
-    static_cast<int>(GeneralFunction::root_mean_square) + 1;
+inline constexpr int general_kind_count = static_cast<int>(GeneralKind::sample) + 1;
+inline constexpr int general_function_count = static_cast<int>(GeneralFunction::cubic) + 1;
 
 struct GeneralOperator {
     GeneralKind kind = GeneralKind::reshape;

@@ -143,6 +143,8 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
         if (!node.has_output(k)) continue;
         define(node, resolve(wanted[static_cast<size_t>(k)]), k);
         set_type(node.file().output(k), type(wanted[static_cast<size_t>(k)]));
+        if (is_live_integer(wanted[static_cast<size_t>(k)]))
+            mark_live_integer(node.file().output(k));
     }
 }
 

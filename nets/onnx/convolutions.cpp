@@ -35,12 +35,12 @@ ConstantPtr lifted_weights(Importer& importer, const ConstantPtr& weights) {
         Constant{{weights->dims[0], weights->dims[1], 1, weights->dims[2]}, weights->values});
 }
 
-/// A picture layer of kind `kind` for up to two spatial axes, a general layer otherwise.
+/// A picture layer of kind `kind` if the window fits one, a general layer otherwise.
 Layer windowed_layer(Importer& importer, Node& node, TensorId x, const ConstantPtr& weights,
                      const SpatialWindow& window, LayerKind kind, GeneralOperator general) {
     Layer layer{.groups = node.integer("group", 1)};
     layer.bias = bias_of(importer, node);
-    if (window.stride.size() <= 2) {
+    if (window.fits_picture()) {
         layer.kind = kind;
         layer.inputs = {importer.picture(node, x)};
         layer.weights = lifted_weights(importer, weights);

@@ -115,6 +115,14 @@ Value Importer::resolve(const std::string& name) {
                      " is a second result of its node, which is not supported");
 }
 
+Value Importer::value(const Node& node, int i) {
+    if (moved_integers_) {
+        const auto found = moved_integers_->stand_ins.find(i);
+        if (found != moved_integers_->stand_ins.end()) return found->second;
+    }
+    return resolve(node.input(i));
+}
+
 bool Importer::is_integer(const Node& node, int i) {
     return std::holds_alternative<IntegerConstant>(value(node, i));
 }
@@ -248,10 +256,13 @@ bool Importer::is_used(const std::string& name) const {
            made_names_.contains(name);
 }
 
-std::string Importer::unused_name(std::string name) {
-    while (is_used(name)) name += "_";
-    made_names_.insert(name);
-    return name;
+std::string Importer::unused_name(const std::string& name) {
+    std::string unused = name;
+    // The count goes on where it ended: 50,000 outputs may ask for one name.
+    for (int& count = copies_of_[name]; is_used(unused); ++count)
+        unused = name + (count == 0 ? "_" : "_" + std::to_string(count + 1));
+    made_names_.insert(unused);
+    return unused;
 }
 
 TensorId Importer::add_raw(RawLayer raw, Dims output_dims) {
@@ -275,11 +286,6 @@ TensorId Importer::write_constant(const ConstantPtr& constant, const std::string
 }
 
 void Importer::define(const Node& node, Value value, int output) {
-    if (const auto* list = std::get_if<IntegerConstant>(&value);
-        list != nullptr && list->values.size() > most_shape_values) {
-        node.fail("makes " + std::to_string(list->values.size()) + " integers, expected at most " +
-                  std::to_string(most_shape_values));
-    }
     node.refuse_other_attributes();
     if (const auto* id = std::get_if<TensorId>(&value)) {
         const ConstantPtr constant = known(*id);
@@ -289,7 +295,27 @@ void Importer::define(const Node& node, Value value, int output) {
             value = constant;
         }
     }
+    if (moved_integers_ && std::holds_alternative<ConstantPtr>(value))
+        value = moved_integers_->at(std::get<ConstantPtr>(value));
+    if (const auto* list = std::get_if<IntegerConstant>(&value)) {
+        if (list->values.size() > most_shape_values)
+            node.fail("makes " + std::to_string(list->values.size()) +
+                      " integers, expected at most " + std::to_string(most_shape_values));
+        charge(2 * list->values.size());  // they have 64 bits
+    }
     values_[node.file().output(output)] = std::move(value);
+}
+
+void Importer::define_integers(const Node& node, TensorId id, int output) {
+    const ConstantPtr constant = known(id);
+    if (!constant) {
+        mark_live_integer(node.file().output(output));
+        if (output == 0) return define_like(node, id, id);
+        return define(node, id, output);
+    }
+    IntegerConstant result{file_dims(id), {}};
+    for (const float value : constant->values) result.values.push_back(static_cast<int64_t>(value));
+    define(node, result, output);
 }
 
 void Importer::alias(const Node& node, TensorId id) {

@@ -22,8 +22,9 @@ using Dims = std::vector<int64_t>;
 
 inline constexpr int64_t largest_parameter =
     (int64_t{1} << 31) - 1;  ///< of a window; keeps sums and products within 64 bits
-inline constexpr size_t most_shape_values =
-    4096;  ///< integers that a constant on the way to a shape may have
+/// Integers that a constant on the way to a shape may have: the grids of detectors have one for
+/// each element of a map.
+inline constexpr size_t most_shape_values = size_t{1} << 20;
 inline constexpr size_t most_dimensions = 8;
 
 /// What an ONNX value name stands for.
@@ -75,6 +76,14 @@ private:
 [[nodiscard]] std::vector<std::string> names_read(
     const proto::NodeProto& node);  // onnx_branches.cpp
 
+/// Integers combined element by element, with broadcasting. Fails where a result needs more than 64
+/// bits.
+[[nodiscard]] IntegerConstant combined(const Node& node, GeneralFunction function,
+                                       const IntegerConstant& a, const IntegerConstant& b);
+/// Where, of integers.
+[[nodiscard]] IntegerConstant chosen(const Node& node, const IntegerConstant& condition,
+                                     const IntegerConstant& a, const IntegerConstant& b);
+
 class Importer;
 using Handler = void (*)(Importer&, Node&);
 using Handlers = std::map<std::string, Handler>;
@@ -99,7 +108,7 @@ public:
     [[nodiscard]] int64_t opset() const { return opset_; }
 
     // ---- what a node reads
-    [[nodiscard]] Value value(const Node& node, int i) { return resolve(node.input(i)); }
+    [[nodiscard]] Value value(const Node& node, int i);
     [[nodiscard]] bool is_integer(const Node& node, int i);
     /// A FLOAT tensor. A constant becomes a tensor too, so that handlers need not distinguish them.
     [[nodiscard]] TensorId tensor(const Node& node, int i);
@@ -119,6 +128,12 @@ public:
     /// are held as floats.
     [[nodiscard]] ElementType type(const std::string& name) const;
     void set_type(const std::string& name, ElementType type);
+    /// Whether a value that is computed when the network runs is INT64 or INT32 in the file: places
+    /// that ArgMax and TopK find. Floats hold it.
+    [[nodiscard]] bool is_live_integer(const std::string& name) const {
+        return live_integers_.contains(name);
+    }
+    void mark_live_integer(const std::string& name) { live_integers_.insert(name); }
 
     [[nodiscard]] const Dims& dims(TensorId id) const {
         return raw_.tensors[static_cast<size_t>(id)].dims;
@@ -134,6 +149,8 @@ public:
     // ---- what a node writes
     /// Ends the node: refuses attributes that its handler did not ask for.
     void define(const Node& node, Value value, int output = 0);
+    /// The node's result is an integer of the file, which floats hold.
+    void define_integers(const Node& node, TensorId id, int output = 0);
     /// The node's result is its input.
     void alias(const Node& node, TensorId id);
     /// A layer whose result only this node knows. Evaluated at once if all its inputs are constant.
@@ -192,6 +209,9 @@ private:
     [[noreturn]] void report_cycle(int first, const std::vector<int>& waiting) const;
     void read_outputs();
     void import_node(int index);
+    [[nodiscard]] bool moves_integers(const Node& node);
+    /// Runs the handler of an operator that only moves elements on constant integers.
+    void move_integers(Node& node, Handler handler);
     [[nodiscard]] ElementType type_moved(const Node& node) const;
 
     TensorId add_tensor(const std::string& name, Dims extents);
@@ -200,7 +220,7 @@ private:
     void name_result(const Node& node, TensorId id);
     void name_last_layer(const Node& node, TensorId id);
     [[nodiscard]] bool is_used(const std::string& name) const;
-    [[nodiscard]] std::string unused_name(std::string name);
+    [[nodiscard]] std::string unused_name(const std::string& name);
     /// A layer without inputs that writes the constant, for outputs and for layers that have no
     /// other place for a constant operand.
     [[nodiscard]] TensorId write_constant(const ConstantPtr& constant, const std::string& name);
@@ -218,7 +238,17 @@ private:
     std::unordered_map<std::string, int> writer_;  // name to node
     std::unordered_map<std::string, ElementType>
         types_;  // of values that are not FLOAT when the network runs
+    std::unordered_set<std::string> live_integers_;
+    /// While move_integers() runs a handler: what stands for its inputs, and the integers.
+    struct MovedIntegers {
+        std::map<int, ConstantPtr> stand_ins;
+        std::vector<int64_t> values;
+        bool are_small = false;  ///< the stand-ins are the integers themselves
+        [[nodiscard]] Value at(const ConstantPtr& positions) const;
+    };
+    std::optional<MovedIntegers> moved_integers_;
     std::unordered_set<std::string> made_names_;
+    std::unordered_map<std::string, int> copies_of_;
     std::unordered_map<TensorId, ConstantPtr>
         constants_;  // tensors that are constant and that no layer writes
     std::unordered_set<TensorId> scalars_;

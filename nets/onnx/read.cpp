@@ -49,16 +49,28 @@ std::optional<ElementType> element_type(int of_file) {
     }
 }
 
+/// As element_type(); integers and truth values that a network computes leave it as floats.
+std::optional<ElementType> output_type(int of_file) {
+    const bool is_held_by_floats = of_file == proto::TensorProto::INT64 ||
+                                   of_file == proto::TensorProto::INT32 ||
+                                   of_file == proto::TensorProto::BOOL;
+    return is_held_by_floats ? ElementType::float32 : element_type(of_file);
+}
+
 const char* file_text(ElementType type) {
     return type == ElementType::uint8 ? "UINT8" : type == ElementType::int8 ? "INT8" : "FLOAT";
 }
 
 /// Operators that only move elements, so that their result has the type of their input.
-const std::set<std::string> moving{"Concat",   "DepthToSpace", "Expand",   "Flatten",      "Gather",
-                                   "Identity", "Reshape",      "Slice",    "SpaceToDepth", "Split",
-                                   "Squeeze",  "Transpose",    "Unsqueeze"};
+const std::set<std::string> moving{
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity",  "Reshape",
+    "Slice",  "SpaceToDepth", "Split",  "Squeeze", "Tile",   "Transpose", "Unsqueeze"};
 /// Operators that read integers of 8 bits and return another type.
 const std::set<std::string> converting{"Cast", "CastLike", "Shape", "Size"};
+/// Operators that floats compute exactly on integers below 2^24, such as places in a tensor.
+const std::set<std::string> exact_on_integers{"Abs", "Add", "Clip", "Max",  "Min",
+                                              "Mul", "Neg", "Sub",  "Where"};
+const std::set<std::string> comparing{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
 
 }  // namespace
 
@@ -310,6 +322,7 @@ void Importer::read_outputs() {
     // In ONNX the lists of inputs and outputs may name a tensor twice. In a Network a name belongs
     // to one tensor.
     std::unordered_set<std::string> taken;
+    std::unordered_set<TensorId> given(raw_.inputs.begin(), raw_.inputs.end());
     for (const TensorId id : raw_.inputs) taken.insert(raw_.tensors[static_cast<size_t>(id)].name);
     for (const auto& output : graph().output()) {
         const std::string label = "output " + in_quotes(output.name());
@@ -319,10 +332,13 @@ void Importer::read_outputs() {
         const Value value = resolve(output.name());
         const ElementType found = type(output.name());
         if (const auto& declared = output.type().tensor_type(); declared.has_elem_type()) {
-            const std::optional<ElementType> element = element_type(declared.elem_type());
+            const std::optional<ElementType> element = output_type(declared.elem_type());
             if (!element)
                 throw InputError(label + " is " + type_name(declared.elem_type()) +
-                                 ", expected FLOAT, UINT8 or INT8");
+                                 ", expected FLOAT, UINT8, INT8, INT64, INT32 or BOOL");
+            if (element_type(declared.elem_type()) != element)
+                raw_.folded.push_back(label + " is " + type_name(declared.elem_type()) +
+                                      " in the file: given as float32, which holds its integers");
             if (*element != found && std::holds_alternative<TensorId>(value)) {
                 throw InputError(label + " is " + file_text(found) +
                                  " where it is written, expected " + file_text(*element));
@@ -343,10 +359,7 @@ void Importer::read_outputs() {
             continue;
         }
         TensorId id = std::get<TensorId>(value);
-        const auto is_among = [&](const std::vector<TensorId>& ids) {
-            return std::find(ids.begin(), ids.end(), id) != ids.end();
-        };
-        if (is_among(raw_.inputs) || is_among(raw_.outputs)) {  // outputs are tensors of their own
+        if (!given.insert(id).second) {  // outputs are tensors of their own
             RawLayer copy{.layer = {.kind = LayerKind::general, .inputs = {id}},
                           .op = "Identity",
                           .label = "writing " + in_quotes(name)};
@@ -372,7 +385,15 @@ ElementType Importer::type_moved(const Node& node) const {
             node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
                       ", expected " + file_text(first) + " as the first");
         }
-        if (found == ElementType::float32 || moves || converting.contains(node.op())) continue;
+        if (moves || converting.contains(node.op())) continue;
+        if (is_live_integer(node.input(k)) && !exact_on_integers.contains(node.op()) &&
+            !comparing.contains(node.op())) {
+            node.fail(
+                "input " + in_quotes(node.input(k)) +
+                " has integers that are computed when the network runs, expected FLOAT, which "
+                "a Cast makes of it");
+        }
+        if (found == ElementType::float32) continue;
         node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
                   " when the network runs, expected FLOAT, which a Cast makes of it");
     }
@@ -395,7 +416,17 @@ void Importer::import_node(int index) {
     if (node.file().output_size() < 1 || node.file().output(0).empty()) node.fail("has no output");
     try {
         const ElementType moved = type_moved(node);
-        handler->second(*this, node);
+        if (moving.contains(node.op()) && moves_integers(node)) {
+            move_integers(node, handler->second);
+        } else {
+            handler->second(*this, node);
+        }
+        const bool keeps_integers =
+            moving.contains(node.op()) || exact_on_integers.contains(node.op());
+        const bool reads_integers =
+            std::any_of(node.file().input().begin(), node.file().input().end(),
+                        [&](const std::string& name) { return is_live_integer(name); });
+        if (keeps_integers && reads_integers) mark_live_integer(node.file().output(0));
         for (int k = 0; k < node.file().output_size(); ++k) {
             if (!node.has_output(k) || moved == ElementType::float32) continue;
             if (std::holds_alternative<TensorId>(resolve(node.file().output(k))))

@@ -19,6 +19,10 @@ struct SpatialWindow {
         return (kernel[axis] - 1) * dilation[axis] + 1;
     }
     [[nodiscard]] bool is_padded() const;
+    /// Whether a picture layer may have the window: one or two axes, and a size that leaves
+    /// schedules and generated code no loops over 2^30 elements of padding or dilation. General
+    /// layers clip larger windows to the map.
+    [[nodiscard]] bool fits_picture() const;
 };
 
 /// Dims after N and C. Refuses tensors without spatial dimensions.

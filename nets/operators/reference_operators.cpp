@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/shared_loop.h"
+#include "base/units.h"
 #include "base/vector_width.h"
 #include "nets/operators/general_operators.h"
 
@@ -239,14 +240,41 @@ void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims
 
 // ---- pooling
 
-/// Outputs [first, second) of an axis whose window has input element `tap` inside the picture.
-std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, int64_t tap,
-                                             int64_t in, int64_t out) {
+/// A tap of the window and the outputs [first, end) of its axis that read an input element by it.
+struct Tap {
+    int64_t tap = 0, first = 0, end = 0;
+};
+
+Tap outputs_with_tap(const Window& window, size_t axis, int64_t tap, int64_t in, int64_t out) {
     const int64_t offset = tap * window.dilation[axis] - window.pad_begin[axis];
     const int64_t stride = window.stride[axis];
-    const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+    const int64_t first = offset >= 0 ? 0 : ceil_div(-offset, stride);
     const int64_t end = offset >= in ? 0 : (in - 1 - offset) / stride + 1;
-    return {first, std::max(first, std::min(end, out))};
+    return {tap, first, std::max(first, std::min(end, out))};
+}
+
+/// Taps [first, second) of the window of output `o` that read an input element. Clipped by
+/// division, so that a window of 2^31 taps takes no longer than the input is wide.
+std::pair<int64_t, int64_t> taps_inside(const Window& window, size_t axis, int64_t o, int64_t in) {
+    const int64_t begin = o * window.stride[axis] - window.pad_begin[axis];
+    const auto taps_before = [&](int64_t coordinate) {
+        return coordinate <= begin ? 0
+                                   : std::min(window.kernel[axis],
+                                              ceil_div(coordinate - begin, window.dilation[axis]));
+    };
+    return {taps_before(0), taps_before(in)};
+}
+
+/// Every tap of an axis that reads an input element for some output, in order.
+std::vector<Tap> taps_of_axis(const Window& window, size_t axis, int64_t in, int64_t out) {
+    std::vector<Tap> taps;
+    int64_t next = 0;
+    for (int64_t o = out; o-- > 0;) {  // the last output's window begins with the first taps
+        const auto [begin, end] = taps_inside(window, axis, o, in);
+        for (next = std::max(next, begin); next < end; ++next)
+            taps.push_back(outputs_with_tap(window, axis, next, in, out));
+    }
+    return taps;
 }
 
 /// Adds one tap of the window to a row of outputs. Each kind and each common stride has a loop of
@@ -254,13 +282,17 @@ std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* __restrict row,
               int64_t count) {
+    // NaN wins, as onnxruntime and PyTorch have it.
+    const auto larger = [](float a, float b) {
+        const float most = a < b ? b : a;
+        return b != b ? b : most;
+    };
     if (is_max && stride == 1) {
-        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[x] ? from[x] : row[x];
+        for (int64_t x = 0; x < count; ++x) row[x] = larger(row[x], from[x]);
     } else if (is_max && stride == 2) {
-        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[2 * x] ? from[2 * x] : row[x];
+        for (int64_t x = 0; x < count; ++x) row[x] = larger(row[x], from[2 * x]);
     } else if (is_max) {
-        for (int64_t x = 0; x < count; ++x)
-            row[x] = row[x] < from[stride * x] ? from[stride * x] : row[x];
+        for (int64_t x = 0; x < count; ++x) row[x] = larger(row[x], from[stride * x]);
     } else if (stride == 1) {
         for (int64_t x = 0; x < count; ++x) row[x] += from[x];
     } else if (stride == 2) {
@@ -275,13 +307,15 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
               float* output, int threads) {
     const Window& window = layer.window;
     const bool is_max = layer.kind == LayerKind::max_pool;
-    const int64_t taps = window.kernel[0] * window.kernel[1];
+    // A divisor of all taps may exceed 32 bits; as a float it is rounded once.
+    const double taps =
+        static_cast<double>(window.kernel[0]) * static_cast<double>(window.kernel[1]);
     const int64_t stride = window.stride[1];
-    // Padding takes no part in a maximum; in a mean it counts only when the layer says so.
-    std::vector<int64_t> columns_inside(static_cast<size_t>(out[3]), 0);
-    for (int64_t m = 0; m < window.kernel[1]; ++m) {
-        const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
-        for (int64_t x = first; x < end; ++x) ++columns_inside[static_cast<size_t>(x)];
+    const std::vector<Tap> columns = taps_of_axis(window, 1, in[3], out[3]);
+    std::vector<int64_t> columns_inside;
+    for (int64_t x = 0; x < out[3]; ++x) {
+        const auto [first, end] = taps_inside(window, 1, x, in[3]);
+        columns_inside.push_back(end - first);
     }
     parallel_for(out[0] * out[1], threads, [&](int64_t plane) {
         const float* source = input + plane * in[2] * in[3];
@@ -289,24 +323,24 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
         for (int64_t y = 0; y < out[2]; ++y) {
             float* row_out = target + y * out[3];
             std::fill_n(row_out, out[3], is_max ? -std::numeric_limits<float>::infinity() : 0.0F);
-            int64_t rows_inside = 0;
-            for (int64_t n = 0; n < window.kernel[0]; ++n) {
+            const auto [first_row, end_row] = taps_inside(window, 0, y, in[2]);
+            for (int64_t n = first_row; n < end_row; ++n) {
                 const int64_t row =
                     y * window.stride[0] + n * window.dilation[0] - window.pad_begin[0];
-                if (row < 0 || row >= in[2]) continue;
-                ++rows_inside;
-                for (int64_t m = 0; m < window.kernel[1]; ++m) {
-                    const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
-                    const float* from =
-                        source + row * in[3] + m * window.dilation[1] - window.pad_begin[1];
-                    take_tap(is_max, from + first * stride, stride, row_out + first, end - first);
+                for (const Tap& column : columns) {
+                    const int64_t from = row * in[3] + column.tap * window.dilation[1] -
+                                         window.pad_begin[1] + column.first * stride;
+                    take_tap(is_max, source + from, stride, row_out + column.first,
+                             column.end - column.first);
                 }
             }
             if (is_max) continue;
+            // Padding counts in a mean only if the layer says so.
             for (int64_t x = 0; x < out[3]; ++x) {
-                const int64_t inside = rows_inside * columns_inside[static_cast<size_t>(x)];
-                row_out[x] /= static_cast<float>(
-                    layer.count_include_pad ? taps : std::max<int64_t>(inside, 1));
+                const int64_t inside =
+                    (end_row - first_row) * columns_inside[static_cast<size_t>(x)];
+                row_out[x] /=
+                    layer.count_include_pad ? static_cast<float>(taps) : static_cast<float>(inside);
             }
         }
         activate_row(layer.activation, plane % out[1], target, out[2] * out[3]);
