@@ -85,7 +85,8 @@ void reduce(Importer& importer, Node& node) {
 
 // ---- order
 
-/// Where the largest or smallest value along an axis stands.
+/// Where the largest or smallest value along an axis stands; a NaN is both, as in NumPy and
+/// PyTorch.
 template <Function function>
 void place_of_extreme(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
@@ -100,7 +101,8 @@ void place_of_extreme(Importer& importer, Node& node) {
                               .function = function,
                               .dims = target,
                               .axes = {axis},
-                              .constant_first = node.integer("select_last_index", 0) != 0},
+                              .constant_first = node.integer("select_last_index", 0) != 0,
+                              .alpha = 1},
                              {x});
     if (node.integer("keepdims", 1) == 0) {
         target.erase(target.begin() + axis);

@@ -412,8 +412,8 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
             return;
         }
         case standardise: {
-            const auto middle = static_cast<double>(reduced(mean, box, input));
-            double variance = 0;
+            double middle = 0, variance = 0;  // rounding the mean would shift nearly constant rows
+            box.for_each([&](int64_t at) { middle += static_cast<double>(input[at]) / count; });
             box.for_each([&](int64_t at) {
                 const double distance = static_cast<double>(input[at]) - middle;
                 variance += distance * distance;
@@ -468,7 +468,7 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
 // ---- order
 
 /// The k first elements of `box` in the order of the function, or their coordinates, written with
-/// the step of `box` to `output`. NaN counts as the largest value, as in PyTorch.
+/// the step of `box` to `output`.
 void order(const GeneralOperator& op, const Box& box, const float* input, int64_t count,
            int64_t output_step, float* output) {
     using enum GeneralFunction;
@@ -477,7 +477,10 @@ void order(const GeneralOperator& op, const Box& box, const float* input, int64_
     std::vector<int64_t> places(static_cast<size_t>(box.count()));
     std::iota(places.begin(), places.end(), 0);
     const auto value = [&](int64_t place) { return input[place * box.steps[0]]; };
-    const auto is_less = [](float a, float b) { return a < b || (b != b && a == a); };
+    const bool nan_is_smallest = op.alpha != 0 && !from_largest;
+    const auto is_less = [&](float a, float b) {
+        return a < b || (nan_is_smallest ? a != a && b == b : b != b && a == a);
+    };
     std::partial_sort(places.begin(), places.begin() + count, places.end(),
                       [&](int64_t a, int64_t b) {
                           const float x = value(a), y = value(b);

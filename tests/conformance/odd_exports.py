@@ -218,7 +218,7 @@ def names_with_spaces_slashes_and_letters():
     constants = tensors(**{names["w1"]: W1, names["b1"]: B1, names["w2"]: W2})
     return (
         model(
-            nodes, constants, [floats(names["x"], SHAPE)], [floats(names["y"])], name="netz / größe"
+            nodes, constants, [floats(names["x"], SHAPE)], [floats(names["y"])], name="netz/größe"
         ),
         {},
     )
