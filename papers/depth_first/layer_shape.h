@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "papers/window_steps.h"
 #include "scheduler/machine/machine.h"
 
 namespace laminate::depth_first {
@@ -48,12 +49,6 @@ struct Stride {
     int64_t y = 1;
     auto operator<=>(const Stride&) const = default;
 };
-
-/// Number of different inputs under `outputs` neighbouring outputs of a window; inputs that a
-/// stride jumps over are not counted. Fractions of lanes may come in; the result is truncated.
-[[nodiscard]] double span(double outputs, int64_t stride, double kernel);
-/// The same where kernel taps lie `dilation` apart; only one of stride and dilation is above 1.
-[[nodiscard]] double span(double outputs, int64_t stride, double kernel, int64_t dilation);
 
 struct LayerShape {
     LayerType type = LayerType::convolution;

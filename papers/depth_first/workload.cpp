@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "papers/workload.h"
 
 namespace laminate::depth_first {
 
@@ -21,6 +22,7 @@ namespace {
 /// Loops of a layer of the network; none for one that moves no data of its own.
 std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
     if (layer.kind == LayerKind::general) refuse(layer, "not modelled");
+    if (is_in_place(layer)) return {};
     const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
     const std::vector<int64_t>& out = network.tensor(layer.output).dims;
     LayerShape shape;
@@ -63,7 +65,6 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             shape.sizes[Dim::c] = in.at(1);
             return {shape};
         case LayerKind::add:
-            if (layer.inputs.size() == 1) return {};  // a constant operand is added on the way
             if (layer.inputs.size() > 2)
                 refuse(layer, "addition of " + std::to_string(layer.inputs.size()) + " tensors");
             if (out.size() != 4) refuse(layer, "addition of tensors without rows and columns");
@@ -72,10 +73,6 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             shape.sizes[Dim::oy] = out[2];
             shape.sizes[Dim::ox] = out[3];
             return {shape};
-        case LayerKind::flatten:
-        case LayerKind::softmax:
-        case LayerKind::activation:
-            return {};
         case LayerKind::concat:
             if (layer.axis != 1)
                 refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
@@ -84,7 +81,7 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             // It only says where on the map an element lies, which matters to a reader alone.
             if (layer.output == network.outputs.at(0)) return {};
             break;
-        case LayerKind::general:
+        default:
             break;
     }
     refuse(layer, "not modelled");

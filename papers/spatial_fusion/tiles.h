@@ -24,11 +24,6 @@ using Stack = std::vector<LayerProblem>;
 /// end a stack.
 [[nodiscard]] bool can_be_stacked(const LayerProblem& layer);
 
-/// Input coordinates under one output, gaps of a dilated kernel included: K of the paper.
-[[nodiscard]] inline int64_t window_extent(const AxisWindow& window) {
-    return (window.kernel - 1) * window.dilation + 1;
-}
-
 /// Eq. 4, by layer: extent of its input tile, Ti = (To - 1) S + K with To the input tile of the
 /// layer below, T at the bottom. Padding and what hangs over the map are counted.
 [[nodiscard]] std::vector<int64_t> tile_spans(const Stack& stack, size_t axis, int64_t tile);

@@ -298,9 +298,9 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
     }
 
     // Taps 3 apart: one output sees 1, 4, 7; four see 1 .. 10; all different until taps meet.
-    EXPECT_EQ(span(1, 1, 3, 3), 3);
-    EXPECT_EQ(span(2, 1, 3, 3), 6);
-    EXPECT_EQ(span(4, 1, 3, 3), 10);
+    EXPECT_EQ((WindowSteps{1, 3}.touched(1.0, 3.0)), 3);
+    EXPECT_EQ((WindowSteps{1, 3}.touched(2.0, 3.0)), 6);
+    EXPECT_EQ((WindowSteps{1, 3}.touched(4.0, 3.0)), 10);
 
     // An inception network: what is concatenated lies in its parts, and readers fetch from each.
     const Workload workload = workload_of(zoo_network("inceptionv3"), false);
