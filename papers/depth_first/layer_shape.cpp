@@ -5,9 +5,8 @@
 namespace laminate::depth_first {
 
 const char* to_string(Dim dim) {
-    static constexpr std::array<const char*, dim_count> names{"C", "FX", "FY", "G",
-                                                              "K", "OX", "OY"};
-    return names.at(static_cast<size_t>(dim));
+    static constexpr PerDim<const char*> names{"C", "FX", "FY", "G", "K", "OX", "OY"};
+    return names[dim];
 }
 
 const char* to_string(Role role) {
@@ -24,9 +23,17 @@ const char* to_string(Role role) {
     throw std::logic_error("to_string(Role)");
 }
 
+std::string to_text(const LoopOrder& order) {
+    std::string text;
+    for (const Loop& loop : order)
+        text += (text.empty() ? "" : " ") + std::string(to_string(loop.dim)) +
+                std::to_string(static_cast<int64_t>(loop.size));
+    return text;
+}
+
 int64_t LayerShape::macs() const {
     int64_t product = 1;
-    for (size_t dim = 0; dim < dim_count; ++dim) product *= sizes[static_cast<Dim>(dim)];
+    for (const Dim dim : all_dims) product *= sizes[dim];
     return product;
 }
 
@@ -76,7 +83,7 @@ Relevance relevance(const LayerShape& layer, Role role, Dim dim) {
             return dim == Dim::c || dim == Dim::fx || dim == Dim::fy ? Relevance::irrelevant
                                                                      : Relevance::relevant;
         case Role::weight:
-            // All groups of a pooling share its window.
+            // A pooling has one window for all groups.
             if (dim == Dim::ox || dim == Dim::oy ||
                 (layer.type == LayerType::pooling && dim == Dim::g))
                 return Relevance::irrelevant;
