@@ -19,8 +19,10 @@ const AxisWindow& window(const LayerProblem& p, Dim axis) {
 HalidePlacement::HalidePlacement(const GroupSchedule& group,
                                  const std::vector<LayerProblem>& problems)
     : group_(group), problems_(problems), tensors_(laminate::group_tensors(problems)) {
-    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t)
-        tensors_levels_.push_back(tensor_levels(t));
+    // What a tensor's readers make is placed before it: what they keep, it need not bring in again.
+    tensors_levels_.resize(tensors_.size());
+    for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t)
+        tensors_levels_[static_cast<size_t>(t)] = tensor_levels(t);
     for (int k = 0; k <= group.sink(); ++k) {
         weights_levels_.emplace_back();
         if (group.nests[static_cast<size_t>(k)].w) weights_levels_.back() = weight_levels(k);
@@ -106,10 +108,18 @@ bool HalidePlacement::indexes(int t, Dim axis, Level v) const {
 }
 
 bool HalidePlacement::is_retained(int t, Level loop) const {
-    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
-    const std::vector<Level> inside =
-        between(tensor.readers.front().nest, placement_of(group_, tensor));
-    return std::find(inside.begin(), inside.end(), loop) != inside.end();
+    const HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    const std::vector<Level> inside = between(tensors_[static_cast<size_t>(t)].readers.front().nest,
+                                              {levels.lifetime, levels.compute});
+    return levels.exclusion.empty() &&
+           std::find(inside.begin(), inside.end(), loop) != inside.end();
+}
+
+int64_t HalidePlacement::scale(int t, Dim axis, int nest) const {
+    const TensorReader& r = tensors_[static_cast<size_t>(t)].readers.front();
+    const int64_t own = window(problems_[static_cast<size_t>(r.nest)], axis).stride;
+    const int out = output_tensor(r.nest);
+    return r.nest == nest || out < 0 ? own : own * scale(out, axis, nest);
 }
 
 int64_t HalidePlacement::overlap(int t, Dim axis, Level loop) const {
@@ -148,7 +158,7 @@ bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
 HalideLevels HalidePlacement::tensor_levels(int t) const {
     const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
     const Placement& placement = placement_of(group_, tensor);
-    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, ""};
+    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, 1, ""};
     for (const Level& v : between(tensor.readers.front().nest, placement)) {
         if (trips(v) > 1) {
             std::optional<Dim> axis;
@@ -164,14 +174,18 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
             if (!axis || levels.slides) {
                 // A copy moves out, to the body that it has reached; a producer stays where its
                 // loops are.
-                if (tensor.is_external()) return levels;
+                if (tensor.is_external()) break;
                 levels.exclusion =
                     tensor.name + " is kept along " +
                     (levels.slides
                          ? "two loops, " + level_text(group_, v.nest, *levels.slide_loop) + " and "
                          : "a loop that does not index it, ") +
                     level_text(group_, tensor.readers.front().nest, v);
-                levels.compute = placement.compute;
+                // The nearest: nothing is kept.
+                levels.store = levels.compute = placement.compute;
+                levels.slides.reset();
+                levels.slide_loop.reset();
+                levels.merged_loop.reset();
                 return levels;
             }
             if (overlap(t, *axis, v) > 0) {
@@ -187,6 +201,7 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
         }
         levels.compute = v;
     }
+    if (levels.slides) levels.scale = scale(t, *levels.slides, levels.slide_loop->nest);
     return levels;
 }
 
@@ -237,18 +252,31 @@ bool HalidePlacement::is_ragged(Level level) const {
 void HalidePlacement::check_second_producer(int t) {
     HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
     const Level slide = *levels.slide_loop;
-    if (!is_ragged(slide) || !levels.exclusion.empty()) return;
+    const std::string& name = tensors_[static_cast<size_t>(t)].name;
+    const Nest& nest = group_.nests[static_cast<size_t>(slide.nest)];
+    const Loop loop = nest.loops[static_cast<size_t>(slide.loop)];
+    const Level outer{slide.nest, nest.find({loop.dim, Band::outer})};
+    if (loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer)) {
+        levels.exclusion = name + " is kept along " + level_text(group_, -1, slide) +
+                           " in tiles of which the last is short: Halide does not fold it";
+    }
     for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
-        if (r.nest == slide.nest) continue;
-        levels.exclusion = tensors_[static_cast<size_t>(t)].name + " is kept along " +
-                           level_text(group_, -1, slide) + ", whose last trip is short, for " +
-                           problems_[static_cast<size_t>(r.nest)].name + " in between";
+        if (r.nest == slide.nest || !levels.exclusion.empty()) continue;
+        const int out = output_tensor(r.nest);
+        const std::string kept = name + " is kept along " + level_text(group_, -1, slide);
+        if (is_ragged(slide)) {
+            levels.exclusion = kept + ", whose last trip is short, with " +
+                               problems_[static_cast<size_t>(r.nest)].name + " in between";
+        } else if (out >= 0 && tensors_[static_cast<size_t>(out)].is_shared()) {
+            levels.exclusion = kept + ", and what is made from it, " +
+                               tensors_[static_cast<size_t>(out)].name + ", has several readers";
+        }
     }
 }
 
 HalideLevels HalidePlacement::weight_levels(int k) const {
     const Placement& placement = *group_.nests[static_cast<size_t>(k)].w;
-    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, ""};
+    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, 1, ""};
     for (const Level& v : between(k, placement)) {
         const bool indexed =
             indexes_output(k, Dim::z, v) || (v.nest == k && indexes_output(k, Dim::i, v));

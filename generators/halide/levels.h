@@ -29,6 +29,8 @@ struct HalideLevels {
     /// it.
     std::optional<Level> slide_loop;
     std::optional<Level> merged_loop;
+    /// Coordinates of the axis that one more coordinate of that loop's dimension needs.
+    int64_t scale = 1;
     /// Empty, or why Halide brings in more than the schedule says.
     std::string exclusion;
 };
@@ -56,6 +58,7 @@ private:
     [[nodiscard]] int64_t needed(int tensor, Dim axis, Level level) const;
     /// Coordinates that a trip of `loop` shares with the trip before; 0 or less: none.
     [[nodiscard]] int64_t overlap(int tensor, Dim axis, Level loop) const;
+    [[nodiscard]] int64_t scale(int tensor, Dim axis, int nest) const;
     [[nodiscard]] bool indexes(int tensor, Dim axis, Level loop) const;
     [[nodiscard]] bool indexes_output(int k, Dim d, Level loop) const;
     [[nodiscard]] bool is_retained(int tensor, Level loop) const;

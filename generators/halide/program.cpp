@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/range.h"
@@ -91,6 +92,11 @@ public:
         find_placed();
         for (int k = 0; k < nests; ++k) schedule_loops(k);
         place_buffers();
+        make_fast();
+        std::stable_sort(program_.directives.begin(), program_.directives.end(),
+                         [](const HalideDirective& a, const HalideDirective& b) {
+                             return std::tie(b.func, a.stage) < std::tie(a.func, b.stage);
+                         });
         for (const HalideDirective& directive : program_.directives) apply(directive);
         return std::move(program_);
     }
@@ -106,11 +112,11 @@ private:
     // ---- the algorithm
 
     HalideInput& add_input(const std::string& name, const std::vector<int64_t>& extents,
-                           const std::string& comment) {
+                           const std::string& axes) {
         program_.inputs.push_back(
             {Halide::ImageParam(Halide::Float(32), static_cast<int>(extents.size()),
                                 names_.identifier(name)),
-             extents, comment});
+             extents, axes});
         HalideInput& input = program_.inputs.back();
         int64_t stride = 1;
         for (size_t d = 0; d < extents.size(); ++d) {
@@ -122,9 +128,10 @@ private:
         return input;
     }
 
-    int add_func(const std::string& name, const std::vector<Var>& args, const std::string& comment,
+    int add_func(const std::string& wanted, const std::vector<Var>& args,
                  std::optional<CodeArray> buffer) {
-        HalideFunc f{Func(names_.identifier(name)), args, {}, {}, {}, comment, std::move(buffer)};
+        const std::string name = names_.identifier(wanted);
+        HalideFunc f{name, Func(name), args, {}, {}, {}, std::move(buffer)};
         if (f.buffer) f.buffer->name = f.name();
         program_.funcs.push_back(std::move(f));
         return static_cast<int>(program_.funcs.size()) - 1;
@@ -150,14 +157,14 @@ private:
             const int64_t channels =
                 p.inputs[static_cast<size_t>(tensors[t].readers.front().operand)].channels;
             HalideInput& input =
-                add_input(tensors[t].name, {p.x().in, p.y().in, channels}, "(x, y, channel)");
+                add_input(tensors[t].name, {p.x().in, p.y().in, channels}, "x, y, z");
             input.tensor = static_cast<int>(t);
             program_.input_tensors.push_back(tensors[t].name);
             arrays.push_back(input.param);
         }
         for (int k = 0; k <= sink(); ++k) declare_constants(k);
         for (size_t t = 0; t < arrays.size(); ++t) {
-            tensor_func_[t] = add_func("in_" + arrays[t].name(), {x_, y_, z_}, "",
+            tensor_func_[t] = add_func("in_" + arrays[t].name(), {x_, y_, z_},
                                        CodeArray{"", ArrayRole::input_buffer, static_cast<int>(t)});
             define(tensor_func_[t], {{}, arrays[t](x_, y_, z_)});
         }
@@ -168,19 +175,18 @@ private:
         if (!problem(k).has_weights()) return;
         const LayerProblem& p = problem(k);
         const auto declare = [&](const std::string& what, const std::vector<int64_t>& extents,
-                                 HalideInput::Values values, const std::string& comment) {
-            HalideInput& input = add_input(p.name + "_" + what, extents, comment);
+                                 HalideInput::Values values, const std::string& axes) {
+            HalideInput& input = add_input(p.name + "_" + what, extents, axes);
             input.nest = k;
             input.values = values;
             return input.param;
         };
         Constants& c = constants_.back();
         c.weights = declare("weights", {p.x().kernel, p.y().kernel, p[Dim::i], p[Dim::z]},
-                            HalideInput::Values::weights, "(m, n, input channel, output channel)");
-        if (layer(k).bias)
-            c.bias = declare("bias", {p[Dim::z]}, HalideInput::Values::bias, "(output channel)");
+                            HalideInput::Values::weights, "m, n, i, z");
+        if (layer(k).bias) c.bias = declare("bias", {p[Dim::z]}, HalideInput::Values::bias, "z");
         if (layer(k).activation.kind == ActivationKind::prelu) {
-            c.slope = declare("slope", {p[Dim::z]}, HalideInput::Values::slope, "(output channel)");
+            c.slope = declare("slope", {p[Dim::z]}, HalideInput::Values::slope, "z");
         }
     }
 
@@ -234,15 +240,15 @@ private:
         }
         if (p.has_weights()) {
             const Var m("m"), n("n"), i("i");
-            const int copy = add_func("w_" + p.name, {m, n, i, z_}, "",
-                                      CodeArray{"", ArrayRole::weights_buffer, k});
+            const int copy =
+                add_func("w_" + p.name, {m, n, i, z_}, CodeArray{"", ArrayRole::weights_buffer, k});
             weights_func_[static_cast<size_t>(k)] = copy;
             define(copy, {{}, (*constants_[static_cast<size_t>(k)].weights)(m, n, i, z_)});
         }
         const bool is_partial = k == sink() && visits() > 1;
         const int f = add_func(
             p.name,
-            is_partial ? std::vector<Var>{x_, y_, z_, visit_} : std::vector<Var>{x_, y_, z_}, "",
+            is_partial ? std::vector<Var>{x_, y_, z_, visit_} : std::vector<Var>{x_, y_, z_},
             CodeArray{"", ArrayRole::output_buffer, k});
         layer_func_[static_cast<size_t>(k)] = f;
         for (size_t t = 0; t < tensor_func_.size(); ++t) {
@@ -272,6 +278,7 @@ private:
         Halide::Region region;
         for (const int64_t extent : func.reduction) region.emplace_back(0, number(extent));
         Halide::RDom r(region, func.domain());
+        HalideDefinition update;
         Expr i = p.has_weights() ? Expr(r.z) : Expr(0);
         if (visited > 1) {
             i = per_visit == 1 ? Expr(visit_) : times(visit_, per_visit) + r.z;
@@ -279,15 +286,15 @@ private:
                 func.condition = i < number(p[Dim::i]);
                 r.where(func.condition);
                 i = Halide::min(i, number(p[Dim::i] - 1));  // says where regions end
+                update.locals.emplace_back(func.identifier + "_i", i);
             }
         }
         const bool is_maximum = p.operation == Operation::max_pool;
         const Expr nothing =
             is_maximum ? Expr(-std::numeric_limits<float>::infinity()) : Expr(0.0F);
         define(f, {{}, c.bias && visited == 1 ? Expr((*c.bias)(z_)) : nothing});
-        HalideDefinition update;
         const auto local = [&](const char* name, const Expr& value) {
-            update.locals.emplace_back(func.name() + name, value);
+            update.locals.emplace_back(func.identifier + name, value);
             return value;
         };
         const Expr column = local("_x", coordinate(x_, r.x, p.x()));
@@ -377,7 +384,7 @@ private:
         const LayerProblem& p = problem(sink());
         std::string name = network_.tensor(p.output).name;
         const int f = layer_func_.back();
-        output_ = add_func(name == p.name ? name + "_out" : name, {x_, y_, z_}, "",
+        output_ = add_func(name == p.name ? name + "_out" : name, {x_, y_, z_},
                            CodeArray{"", ArrayRole::external_output, sink()});
         const bool is_reduction = !program_.funcs[static_cast<size_t>(f)].reduction.empty();
         if (visits() > 1) {
@@ -443,9 +450,7 @@ private:
         placed_.insert(nest(sink()).y.store);
         for (size_t t = 0; t < placement_.tensors().size(); ++t) {
             const HalideLevels& levels = placement_.tensors()[t];
-            if (!levels.merged_loop ||
-                !is_placed_between(levels.merged_loop->nest, levels.merged_loop->loop,
-                                   levels.slide_loop->loop))
+            if (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))
                 continue;
             program_.exclusions.push_back(placement_.group_tensors()[t].name +
                                           " is kept along two loops, " +
@@ -525,6 +530,13 @@ private:
         return kept;
     }
 
+    [[nodiscard]] bool is_one_loop(Level outer, Level inner) const {
+        const Nest& n = nest(outer.nest);
+        const auto step = [&](Level v) { return n.step(n.loops[static_cast<size_t>(v.loop)]); };
+        return !is_placed_between(outer.nest, outer.loop, inner.loop) &&
+               step(outer) % step(inner) == 0;
+    }
+
     [[nodiscard]] bool is_placed_between(int k, int first, int last) const {
         for (int l = first; l < last; ++l) {
             if (placed_.contains({k, l})) return true;
@@ -537,7 +549,7 @@ private:
         for (const HalideParameter& known : program_.parameters) {
             if (known.name == name) return name;
         }
-        program_.parameters.push_back({name, nest(k).step(loop), ""});
+        program_.parameters.push_back({name, nest(k).step(loop)});
         return name;
     }
 
@@ -615,6 +627,8 @@ private:
         remember(k, f, kept);
         const bool is_pure = program_.funcs[static_cast<size_t>(f)].reduction.empty();
         schedule_stage(k, f, is_pure ? -1 : 0, kept);
+        if (program_.funcs[static_cast<size_t>(f)].definitions.size() > 2)
+            program_.directives.push_back({HalideVerb::reorder, f, 1, {"x", "y", "z"}});
     }
 
     void remember(int k, int f, const std::vector<KeptLoop>& kept) {
@@ -642,10 +656,19 @@ private:
     void place(int f, const HalideLevels& levels, const std::string& folded, int64_t fold) {
         const HalideLoop store = loop_of(levels.store), compute = loop_of(levels.compute);
         if (!(store == compute))
-            program_.directives.push_back({HalideVerb::store, f, -1, {}, 0, "", store});
-        program_.directives.push_back({HalideVerb::compute, f, -1, {}, 0, "", compute});
-        if (!folded.empty())
-            program_.directives.push_back({HalideVerb::fold, f, -1, {folded}, fold});
+            program_.directives.push_back({.verb = HalideVerb::store, .func = f, .at = store});
+        program_.directives.push_back({.verb = HalideVerb::compute, .func = f, .at = compute});
+        if (fold > 0) {
+            HalideDirective directive{HalideVerb::fold, f, -1, {folded}, fold};
+            const Loop loop =
+                nest(levels.slide_loop->nest).loops[static_cast<size_t>(levels.slide_loop->loop)];
+            const std::string tile = nest(levels.slide_loop->nest).layer + "_" + to_text(loop);
+            for (const HalideParameter& known : program_.parameters) {
+                if (known.name == tile) directive.parameter = tile;
+            }
+            directive.scale = levels.scale;
+            program_.directives.push_back(directive);
+        }
     }
 
     void place_buffers() {
@@ -653,8 +676,9 @@ private:
         for (size_t t = 0; t < tensor_func_.size(); ++t) {
             const HalideLevels& levels = placement_.tensors()[t];
             std::string folded;
-            int64_t fold = 0;
-            if (levels.slides) {
+            int64_t fold = 0;  // where Halide does something else, it chooses
+            if (levels.slides && levels.exclusion.empty() &&
+                (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))) {
                 const auto axis = static_cast<size_t>(*levels.slides);
                 folded = std::string(1, "zyx"[axis]);
                 fold = shapes.tensors[t].extent[axis];
@@ -666,7 +690,68 @@ private:
             if (levels) place(weights_func_[static_cast<size_t>(k)], *levels, "", 0);
         }
         const Level y = nest(sink()).y.store;
-        place(layer_func_.back(), {y, y, y, {}, {}, {}, ""}, "", 0);
+        place(layer_func_.back(), {y, y, y, {}, {}, {}, 1, ""}, "", 0);
+    }
+
+    /// Vectors along columns, whole kernel rows at once, and threads over the outermost loop where
+    /// nothing is kept from one trip to the next.
+    void make_fast() {
+        const auto add = [&](HalideVerb verb, int f, int stage, const std::string& var) {
+            program_.fast_directives.push_back({verb, f, stage, {var}});
+        };
+        const std::vector<KeptLoop> outer = kept_loops(sink(), 0, output_level() + 1, false);
+        const bool slides =
+            std::any_of(placement_.tensors().begin(), placement_.tensors().end(),
+                        [&](const HalideLevels& levels) {
+                            return levels.slide_loop ==
+                                   Level{sink(), outer.empty() ? -1 : outer.front().position};
+                        });
+        if (!outer.empty() && outer.front().loop.dim != Dim::i && !slides)
+            add(HalideVerb::parallel, output_, visits() > 1 ? 0 : -1, to_text(outer.front().loop));
+        if (const std::string x = column_loop(sink(), outer, output_level() + 1); !x.empty())
+            add(HalideVerb::vectorize, output_, visits() > 1 ? 0 : -1, x);
+        for (int k = sink(); k >= 0; --k) {
+            const int f = layer_func_[static_cast<size_t>(k)];
+            const HalideFunc& func = program_.funcs[static_cast<size_t>(f)];
+            const int first = k == sink() ? output_level() + 1 : 0;
+            const std::vector<KeptLoop> kept = kept_loops(
+                k, first, static_cast<int>(nest(k).loops.size()), func.reduction.size() > 2);
+            const std::string x = column_loop(k, kept, static_cast<int>(nest(k).loops.size()));
+            const bool is_wide =
+                placement_.covered(k, Dim::x, k == sink() ? nest(k).y.store : Level{k, -1}) >=
+                least_columns;
+            const int update = func.reduction.empty() ? -1 : 0;
+            if (update == 0 && is_wide) add(HalideVerb::vectorize, f, -1, "x");
+            if (!x.empty()) add(HalideVerb::vectorize, f, update, x);
+            if (update == 0) {
+                add(HalideVerb::unroll, f, 0, func.domain() + ".x");
+                add(HalideVerb::unroll, f, 0, func.domain() + ".y");
+            }
+            if (func.definitions.size() > 2 && is_wide) add(HalideVerb::vectorize, f, 1, "x");
+        }
+        for (size_t t = 0; t < tensor_func_.size() && placement_.group_tensors()[t].is_external();
+             ++t)
+            add(HalideVerb::vectorize, tensor_func_[t], -1, "x");
+    }
+    static constexpr int64_t least_columns = 8;
+
+    /// The innermost loop over columns among a stage's loops, where it is long enough and nothing
+    /// is brought in inside of it; else empty.
+    [[nodiscard]] std::string column_loop(int k, const std::vector<KeptLoop>& kept, int end) const {
+        std::string var = "x";
+        int64_t extent = placement_.covered(
+            k, Dim::x, kept.empty() ? Level{k, end - 1} : Level{k, kept.front().position - 1});
+        for (const KeptLoop& l : kept) {
+            if (l.loop.dim != Dim::x) continue;
+            const int64_t step = nest(k).step(l.loop);
+            if (step == 1)
+                return is_placed_between(k, l.position, end) || extent < least_columns
+                           ? ""
+                           : to_text(l.loop);
+            extent = std::min(extent, step);
+            var = "xr";
+        }
+        return extent < least_columns ? "" : var;
     }
 
     // ---- applying it
@@ -712,6 +797,10 @@ private:
                 break;
             case HalideVerb::bound:
                 func.bound(Var(d.vars[0]), 0, number(d.factor));
+                break;
+            case HalideVerb::vectorize:
+            case HalideVerb::unroll:
+            case HalideVerb::parallel:
                 break;
         }
     }

@@ -27,7 +27,7 @@ namespace laminate {
 struct HalideInput {
     Halide::ImageParam param;
     std::vector<int64_t> extents;  ///< fastest first
-    std::string comment;
+    std::string axes;              ///< "x, y, z"
     int nest = -1;  ///< of weights, biases and slopes; -1: external input number `tensor`
     int tensor = -1;
     enum class Values { activations, weights, bias, slope } values = Values::activations;
@@ -40,15 +40,15 @@ struct HalideDefinition {
 };
 
 struct HalideFunc {
+    std::string identifier;  ///< in C++; Halide's own name has a number behind it where it must
     Halide::Func func;
     std::vector<Halide::Var> args;
     std::vector<int64_t> reduction;  ///< extents of the reduction domain that the updates share
     Halide::Expr condition;          ///< of the reduction domain; undefined: none
     std::vector<HalideDefinition> definitions;  ///< the pure one, then the updates
-    std::string comment;
-    std::optional<CodeArray> buffer;  ///< how the group's counts call its storage
+    std::optional<CodeArray> buffer;            ///< how the group's counts call its storage
     [[nodiscard]] std::string name() const { return func.name(); }
-    [[nodiscard]] std::string domain() const { return name() + "_r"; }
+    [[nodiscard]] std::string domain() const { return identifier + "_r"; }
 };
 
 /// A loop of a Func, by the name of its variable; the root: no Func.
@@ -59,13 +59,16 @@ struct HalideLoop {
 };
 
 enum class HalideVerb {
-    split,    ///< vars: old, outer, inner; tails guarded
-    rename,   ///< vars: old, new
-    reorder,  ///< vars: innermost first
-    compute,  ///< compute_at or compute_root
-    store,    ///< store_at or store_root
-    fold,     ///< vars: dimension; rotates with `factor` coordinates
-    bound,    ///< vars: dimension of the output; its extent is `factor`
+    split,      ///< vars: old, outer, inner; tails guarded
+    rename,     ///< vars: old, new
+    reorder,    ///< vars: innermost first
+    compute,    ///< compute_at or compute_root
+    store,      ///< store_at or store_root
+    fold,       ///< vars: dimension; rotates with `factor` coordinates
+    bound,      ///< vars: dimension of the output; its extent is `factor`
+    vectorize,  ///< vars: a loop; by the GeneratorParam `lanes`
+    unroll,     ///< vars: a loop
+    parallel,   ///< vars: a loop
 };
 
 struct HalideDirective {
@@ -73,22 +76,25 @@ struct HalideDirective {
     int func = 0;
     int stage = -1;  ///< of split, rename and reorder: an update; -1: the pure definition
     std::vector<std::string> vars{};
+    /// A number; or, where there is a parameter, `scale` times that GeneratorParam and the rest.
     int64_t factor = 0;
-    std::string parameter{};  ///< the GeneratorParam that holds the factor; empty: a number
+    std::string parameter{};
+    int64_t scale = 1;
     HalideLoop at{};
 };
 
 struct HalideParameter {
     std::string name;
     int64_t value = 0;
-    std::string comment;
 };
 
 struct HalideProgram {
     std::vector<HalideInput> inputs;
     std::vector<HalideFunc> funcs;  ///< producers first; the last one is the output
     std::vector<HalideParameter> parameters;
-    std::vector<HalideDirective> directives;
+    std::vector<HalideDirective> directives;  ///< the output's first
+    /// For speed; they change no access and are not applied in this process.
+    std::vector<HalideDirective> fast_directives;
     std::vector<std::string> input_tensors;  ///< names of the external inputs
     std::vector<int64_t> output_extents;     ///< x, y, z
     /// Why counts differ from the schedule's, a line each; empty: Halide executes it exactly.
