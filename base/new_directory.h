@@ -1,7 +1,7 @@
-// Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it,
-// and an error leaves nothing. A signal that ends the program leaves nothing either (unfinished.h);
-// what a killed process left aside goes when the same place is written again. What others have put
-// into the directory that is replaced is in the new one too.
+// Writes a whole directory. It is made under another name and then renamed, so no reader ever sees
+// half of it, and an error leaves nothing behind. Neither does a signal that ends the program
+// (unfinished.h). What a killed process left behind is removed when the same directory is written
+// again. Files that others put into a replaced directory are kept in the new one.
 #pragma once
 
 #include <fcntl.h>
@@ -27,16 +27,17 @@
 
 namespace laminate {
 
-/// A directory made aside, and put in its place by publish(). Without publish() it is removed.
+/// A directory under a temporary name, which publish() moves to its place. Without publish() it is
+/// removed.
 class NewDirectory {
 public:
-    /// Of an existing directory with contents: the names that `maker` may have written there, none
-    /// if it is not one that may be replaced.
+    /// For an existing directory with contents: the names that `maker` may have written there, or
+    /// nullopt if the directory must not be replaced.
     using Written =
         std::function<std::optional<std::vector<std::string>>(const std::filesystem::path&)>;
 
-    /// Throws InputError when `place` is a directory of somebody else, naming `maker`, or a file,
-    /// and when its parent cannot be written.
+    /// Throws InputError if `place` is a file or a directory that was not made by `maker`, or if
+    /// its parent cannot be written.
     NewDirectory(const std::filesystem::path& place, const Written& written,
                  const std::string& maker)
         : written_(written),
@@ -80,7 +81,7 @@ public:
         keep_what_others_wrote(written_(place_).value_or(std::vector<std::string>{}));
         // In one step where the file system can: `place` is there at every moment.
         if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
-            return;  // the old one is aside now, and goes
+            return;  // the old directory has the temporary name now, and is removed
         std::filesystem::path old = place_;
         old += ".old-" + std::to_string(::getpid());
         rename(place_, old);
@@ -90,7 +91,7 @@ public:
             rename(old, place_);
             throw;
         }
-        // The new one is there: that some of the old one cannot be removed is no failure.
+        // The new directory is in place, so failing to remove parts of the old one is no error.
         std::filesystem::remove_all(old, error);
     }
 
