@@ -1,7 +1,8 @@
 #!/bin/sh
-# make demo: a picture that the network never saw, upscaled by the fused network, and what that cost.
+# make demo: upscales a picture that the network never saw and shows what the fused network costs.
 #   demo.sh LAMINATE DATA OUT      the program, examples/data, a directory to write
-# Exit 1 when predicted and measured counts differ, or when the quality is not that of the network's ONNX reference.
+# Exit 1 when predicted and measured counts differ, or when the quality is not that of the network's
+# ONNX reference.
 set -eu
 laminate=$1
 data=$2
@@ -15,7 +16,8 @@ echo "== The picture, twice as large: luma by the network, colour by bicubic int
     --compare "$data/astronaut.png" --counts --json "$out/run.json"
 
 printf '\n== The schedule that ran\n'
-"$laminate" compile "$network" --height 256 --width 256 -o "$out/fsrcnn_x2" --quiet > "$out/compile.txt"
+"$laminate" compile "$network" --height 256 --width 256 -o "$out/fsrcnn_x2" --quiet \
+    > "$out/compile.txt"
 "$laminate" show "$out/fsrcnn_x2/schedule.json" --net "$network" --height 256 --width 256
 
 printf '\n== Fused against layer by layer\n'
@@ -27,5 +29,6 @@ if ! awk -v found="$psnr" -v expected="$expected_db" \
     echo "demo: PSNR is $psnr dB, expected $expected_db dB within 0.01" >&2
     exit 1
 fi
-printf '\n%s is the picture; %s holds the network as libraries that need no Halide (examples/upscale.cpp).\n' \
+printf '\n%s is the picture; %s holds the same network as libraries\n' \
     "$out/astronaut_x2.png" "$out/fsrcnn_x2"
+echo 'for programs without Halide (examples/upscale.cpp).'

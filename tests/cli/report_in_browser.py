@@ -275,7 +275,8 @@ def check_small_dark_and_paper(directory, page):
     style = answer_of(
         directory,
         page,
-        """["--i", "--w", "--o"].map(name => getComputedStyle(document.documentElement).getPropertyValue(name).trim())""",
+        """["--i", "--w", "--o"].map(name =>
+            getComputedStyle(document.documentElement).getPropertyValue(name).trim())""",
     )
     greys = [
         0.299 * int(c[1:3], 16) + 0.587 * int(c[3:5], 16) + 0.114 * int(c[5:7], 16) for c in style
@@ -287,7 +288,8 @@ def check_small_dark_and_paper(directory, page):
     marks = answer_of(
         directory,
         page,
-        """[...document.querySelectorAll("#colours rect")].map(r => r.getAttribute("fill").match(/\\d+/g).map(Number))""",
+        """[...document.querySelectorAll("#colours rect")]
+            .map(r => r.getAttribute("fill").match(/\\d+/g).map(Number))""",
     )
     levels = [0.299 * r + 0.587 * g + 0.114 * b for r, g, b in marks]
     expect(levels == sorted(levels), f"the colours of the front do not rise in grey: {levels}")

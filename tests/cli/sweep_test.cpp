@@ -29,10 +29,10 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(SweepJobs, AreAllNetworksTimesMachinesTimesBudgets) {
-    const auto jobs = sweep_jobs(
-        list(
-            R"({"networks": ["zoo:l2net", "a/b.onnx"], "machines": ["m.json"], "memory": ["1KiB", "2KiB"], "arguments": ["--max-depth=2"]})"),
-        "jobs.json");
+    const auto jobs =
+        sweep_jobs(list(R"({"networks": ["zoo:l2net", "a/b.onnx"], "machines": ["m.json"],
+                 "memory": ["1KiB", "2KiB"], "arguments": ["--max-depth=2"]})"),
+                   "jobs.json");
     ASSERT_EQ(jobs.size(), 4U);  // 2 x 1 x 2
     EXPECT_EQ(jobs[3].arguments, (std::vector<std::string>{"a/b.onnx", "--machine=m.json",
                                                            "--memory=2KiB", "--max-depth=2"}));
@@ -236,10 +236,8 @@ TEST(ExploreOfOneNetwork, IsDoneByTheFirstProcessOfACommand) {
 
 TEST_F(SweepTest, GoesOnAfterAKill) {
     // The last job takes seconds: the kill comes before its end.
-    write_file_atomically(
-        scratch_ / "jobs.json",
-        list(
-            R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=2", "--tiles=pow2"]})"));
+    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]},
+                {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=2", "--tiles=pow2"]})"));
     ASSERT_EQ(run_program(command("whole") + " --processes 1").exit_code, 0);
     const pid_t child = ::fork();
     if (child == 0) {
@@ -296,10 +294,8 @@ bool appears(const std::string& file, const std::string& text) {
 
 TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
     for (const int number : {SIGINT, SIGTERM}) {
-        write_file_atomically(
-            scratch_ / "jobs.json",
-            list(
-                R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
+        write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]},
+                    {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
         const pid_t child = started({"laminate", "sweep", scratch_ / "jobs.json", "-o",
                                      scratch_ / "out", "--processes", "1"},
                                     scratch_ / "said");

@@ -96,7 +96,8 @@ TEST(Validate, SaysWhichGroupsWereExecuted) {
 TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
     const ScratchDirectory scratch;
     std::ofstream(scratch / "front.json")
-        << R"({"schema":"laminate.front","version":3,"network":"other","structure_hash":"0","group_schedules":[],"points":[]})";
+        << R"({"schema":"laminate.front","version":3,"network":"other","structure_hash":"0",
+               "group_schedules":[],"points":[]})";
     const ProgramResult result =
         run_program("validate zoo:l2net --front " + (scratch / "front.json"));
     EXPECT_EQ(result.exit_code, 3);

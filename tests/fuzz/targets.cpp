@@ -225,7 +225,8 @@ void read_machine(std::string_view bytes) { (void)parse_machine(std::string(byte
 
 std::vector<std::string> jobs_seeds() {
     return {R"({"schema": "laminate.jobs", "version": 1, "name": "two", "sweeps": [
-  {"networks": ["zoo:l2net", "zoo:l3net?height=8"], "machines": ["eyeriss"], "memory": ["64KiB", "1MiB"], "arguments": ["--max-depth=4"]},
+  {"networks": ["zoo:l2net", "zoo:l3net?height=8"], "machines": ["eyeriss"],
+   "memory": ["64KiB", "1MiB"], "arguments": ["--max-depth=4"]},
   {"networks": ["zoo:l2net"]}]})"};
 }
 
