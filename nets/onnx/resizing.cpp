@@ -1,5 +1,5 @@
-// Pad, Resize, Upsample, Gather and Tile. Each axis of the result reads known coordinates of the
-// same axis of the input, or weighted sums of them.
+// Pad, Resize, Upsample, GridSample, Gather, ScatterND and Tile. Each axis of the result reads
+// known coordinates of the same axis of the input, or weighted sums of them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -369,7 +369,7 @@ void grid_sample(Importer& importer, Node& node) {
                     {importer.tensor(node, 0), importer.tensor(node, 1)});
 }
 
-// ---- Gather, Tile
+// ---- Gather, ScatterND, Tile
 
 void gather(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
@@ -401,6 +401,52 @@ void gather(Importer& importer, Node& node) {
     importer.define_like(node, result, result);
 }
 
+/// data[indices[k]] = updates[k], where a row of indices names the first axes of data.
+template <class Number>
+std::vector<Number> scattered(const Node& node, std::vector<Number> data, const Dims& dims,
+                              const IntegerConstant& indices, const std::vector<Number>& updates) {
+    const auto named = static_cast<size_t>(indices.dims.empty() ? 0 : indices.dims.back());
+    if (named < 1 || named > dims.size())
+        node.fail("indices are " + dims_text(indices.dims) + " for data of " + dims_text(dims));
+    size_t run = 1;  // values that one row of indices names
+    for (size_t d = named; d < dims.size(); ++d) run *= static_cast<size_t>(dims[d]);
+    const size_t rows = indices.values.size() / named;
+    if (updates.size() != rows * run)
+        node.fail("has " + std::to_string(updates.size()) + " updates for indices of " +
+                  dims_text(indices.dims) + " and data of " + dims_text(dims));
+    for (size_t row = 0; row < rows; ++row) {
+        size_t at = 0;
+        for (size_t d = 0; d < named; ++d) {
+            const auto extent = static_cast<size_t>(dims[d]);
+            at = at * extent + static_cast<size_t>(Importer::checked_axis(
+                                   node, indices.values[row * named + d], extent, "index"));
+        }
+        std::copy_n(updates.begin() + static_cast<std::ptrdiff_t>(row * run), run,
+                    data.begin() + static_cast<std::ptrdiff_t>(at * run));
+    }
+    return data;
+}
+
+/// Of constants: exporters fill masks by assignment.
+void scatter_nd(Importer& importer, Node& node) {
+    node.expect_inputs(3, 3);
+    if (node.text("reduction", "none") != "none") node.fail("reduction is supported only as none");
+    const IntegerConstant indices = importer.integers(node, 1);
+    if (importer.is_integer(node, 0)) {
+        const IntegerConstant data = importer.integers(node, 0);
+        return importer.define(
+            node, IntegerConstant{data.dims, scattered(node, data.values, data.dims, indices,
+                                                       importer.integers(node, 2).values)});
+    }
+    const ConstantPtr data = importer.constant(node, 0), updates = importer.constant(node, 2);
+    importer.charge(data->values.size());
+    const std::vector<float>& values = data->values;
+    importer.define(
+        node,
+        std::make_shared<const Constant>(Constant{
+            data->dims, scattered<float>(node, values, data->dims, indices, updates->values)}));
+}
+
 void tile(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
     const TensorId x = importer.tensor(node, 0);
@@ -429,6 +475,7 @@ void add_resizing(Handlers& handlers) {
     handlers["Upsample"] = upsample;
     handlers["GridSample"] = grid_sample;
     handlers["Gather"] = gather;
+    handlers["ScatterND"] = scatter_nd;
     handlers["Tile"] = tile;
 }
 

@@ -93,6 +93,70 @@ TEST(GeneralLayers, HashesDifferByTheirFields) {
     EXPECT_NE(hash(1), hash(2));
 }
 
+// Issue 26, 8.
+TEST(GeneralLayers, CeilModeKeepsAWindowLargerThanItsMap) {
+    for (const auto& [op, expected] : {std::pair{"MaxPool", 4.0f}, {"AveragePool", 2.5f}}) {
+        ModelBuilder m({1, 1, 2, 2});
+        m.node(op, {"x"}, "y")
+            .integers("kernel_shape", {3, 3})
+            .integers("strides", {2, 2})
+            .integer("ceil_mode", 1);
+        EXPECT_EQ(run_reference_network(m.parse(), {{1, 2, 3, 4}})[0], (Values{expected})) << op;
+    }
+    ModelBuilder m({1, 1, 2, 2});  // misses a whole stride
+    m.node("MaxPool", {"x"}, "y").integers("kernel_shape", {3, 3}).integer("ceil_mode", 1);
+    expect_contains(m.error(), "window spans 3 along y, the padded input only 2");
+}
+
+TEST(GeneralLayers, GridSampleReadsBetweenElements) {
+    // The point (x, y) = (0, 0) lies between the two elements of one row.
+    ModelBuilder m({1, 1, 1, 2}, 20);
+    m.weights("grid", {1, 1, 2, 2}, {0, 0, -1, 0});
+    m.node("GridSample", {"x", "grid"}, "y").integer("align_corners", 1);
+    EXPECT_EQ(run_reference_network(m.parse(), {{10, 20}})[0], (Values{15, 10}));
+    ModelBuilder edges({1, 1, 1, 2}, 20);
+    edges.weights("grid", {1, 1, 2, 2}, {0, 0, -1, 0});
+    // -1 is the outer edge of element 0: half of it, and half of a zero.
+    edges.node("GridSample", {"x", "grid"}, "y");
+    EXPECT_EQ(run_reference_network(edges.parse(), {{10, 20}})[0], (Values{15, 5}));
+}
+
+TEST(GeneralLayers, EinsumIsAMatrixProduct) {
+    ModelBuilder m({1, 2, 3});
+    m.weights("w", {2, 3}, {1, 0, 0, 0, 1, 1});
+    m.node("Einsum", {"x", "w"}, "y").text("equation", "bij,kj->bki");
+    const Network network = m.parse();
+    // Rows (1, 2, 3) and (4, 5, 6): their first elements, and the sums of the others.
+    EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4, 5, 6}})[0], (Values{1, 4, 5, 11}));
+    EXPECT_EQ(output_dims(network), (Dims{1, 2, 2}));
+    ModelBuilder diagonal({2, 2});
+    diagonal.node("Einsum", {"x"}, "y").text("equation", "ii->i");
+    expect_contains(diagonal.error(), "expected different letters for the axes");
+}
+
+// Issue 26, 10. Loops over the taps or over the padding of such windows would take minutes.
+TEST(GeneralLayers, WindowsAreClippedToTheMap) {
+    constexpr int64_t far = int64_t{1} << 30;
+    Values map(64);
+    for (size_t k = 0; k < map.size(); ++k) map[k] = static_cast<float>(k);
+    ModelBuilder conv({1, 1, 8, 8});
+    conv.weights("w", {1, 1, 3, 3});
+    conv.node("Conv", {"x", "w"}, "y")
+        .integers("dilations", {far, far})
+        .integers("pads", {far, far, far, far});
+    Values expected = map;
+    for (float& value : expected) value *= 5;  // the middle weight alone reads the map
+    EXPECT_EQ(run_reference_network(conv.parse(), {map})[0], expected);
+
+    constexpr int64_t wide = 2000000000;
+    ModelBuilder pool({1, 1, 8, 8});
+    pool.node("AveragePool", {"x"}, "y")
+        .integers("kernel_shape", {1, wide})
+        .integers("pads", {0, wide / 2 - 4, 0, wide / 2 - 4});
+    EXPECT_EQ(run_reference_network(pool.parse(), {map})[0],
+              (Values{3.5f, 11.5f, 19.5f, 27.5f, 35.5f, 43.5f, 51.5f, 59.5f}));
+}
+
 TEST(FoldConstants, ArithmeticOfConstantsLeavesNoLayer) {
     ModelBuilder m({1, 1, 2, 2});
     m.weights("w", {2, 1, 1, 1}, {1, 2}).weights("s", {}, {16}).integers("axes", {0});

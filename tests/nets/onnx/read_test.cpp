@@ -509,9 +509,9 @@ TEST(ReadGraph, AbsurdDimensionsAreRefusedBeforeAnythingIsAllocated) {
     ModelBuilder wide({1, 1, 4, 4});
     wide.weights("w", {1, 1, 1, 1});
     wide.node("Conv", {"x", "w"}, "y", "c").integers("pads", {2000000000, 2000000000, 0, 0});
-    expect_contains(
-        wide.error(),
-        "node \"c\" (convolution): output: tensor of 1x1x2000000004x2000000004: more than 2^40 elements");
+    expect_contains(wide.error(),
+                    "node \"c\" (convolution): output: tensor of 1x1x2000000004x2000000004: more "
+                    "than 2^40 elements");
 
     ModelBuilder weights({1, 1, 4, 4});
     weights.weights("w", {1, 1, 1, 1});
@@ -559,6 +559,18 @@ TEST(ReadSizes, FeatureVectors) {
     EXPECT_EQ(
         m.error(),
         "net.onnx: input \"x\": dimension 2 of 2 is symbolic (\"F\"); expected a value for it");
+}
+
+// Issue 26, 10. Names that grow by a character each time would have 200 million of them.
+TEST(ReadGraph, ManyOutputsOfOneName) {
+    ModelBuilder m({1, 1, 2, 2});
+    m.node("Relu", {"x"}, "y");
+    constexpr int count = 20000;
+    for (int k = 1; k < count; ++k) m.model.mutable_graph()->add_output()->set_name("y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.outputs.size(), size_t{count});
+    EXPECT_EQ(network.tensor(network.outputs[1]).name, "y_output");
+    EXPECT_LT(network.tensor(network.outputs.back()).name.size(), 20u);
 }
 
 }  // namespace
