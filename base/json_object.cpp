@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 
 namespace laminate {
 
@@ -41,7 +42,7 @@ std::string JsonObject::text_or(const std::string& key, const std::string& other
 
 int64_t JsonObject::positive_integer(const std::string& key) {
     const nlohmann::json& entry = at(key, "an integer > 0");
-    // Unsigned numbers beyond 63 bits would wrap.
+    // Larger unsigned numbers would wrap.
     if (!entry.is_number_integer() || entry.get<double>() > 9e18 || entry.get<int64_t>() <= 0)
         fail(key, entry.dump(), "an integer > 0");
     return entry.get<int64_t>();
@@ -117,7 +118,8 @@ void JsonObject::refuse_other_keys() const {
 }
 
 nlohmann::json parse_json(const std::string& text, const std::string& where) {
-    nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (nests_too_deep(text)) throw InputError(where + ": " + too_deep_text);
+    auto json = parsed_json<nlohmann::json>(text);
     if (json.is_discarded()) throw InputError(where + ": found no JSON, expected a JSON object");
     return json;
 }

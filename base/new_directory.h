@@ -1,12 +1,13 @@
-// Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it,
-// and an error leaves nothing. A signal that ends the program leaves nothing either (unfinished.h);
-// what a killed process left aside goes when the same place is written again. What others have put
-// into the directory that is replaced is in the new one too.
+// Writes a whole directory. It is made under another name and then renamed, so no reader ever sees
+// half of it, and an error leaves nothing behind. Neither does a signal that ends the program
+// (unfinished.h). What a killed process left behind is removed when the same directory is written
+// again. Files that others put into a replaced directory are kept in the new one.
 #pragma once
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,35 +27,33 @@
 
 namespace laminate {
 
-/// A directory made aside, and put in its place by publish(). Without publish() it is removed.
+/// A directory under a temporary name, which publish() moves to its place. Without publish() it is
+/// removed.
 class NewDirectory {
 public:
-    /// Of an existing directory with contents: the names that `maker` may have written there, none
-    /// if it is not one that may be replaced.
+    /// For an existing directory with contents: the names that `maker` may have written there, or
+    /// nullopt if the directory must not be replaced.
     using Written =
         std::function<std::optional<std::vector<std::string>>(const std::filesystem::path&)>;
 
-    /// Throws InputError when `place` is a directory of somebody else, naming `maker`, or a file,
-    /// and when its parent cannot be written.
+    /// Throws InputError if `place` is a file or a directory that was not made by `maker`, or if
+    /// its parent cannot be written.
     NewDirectory(const std::filesystem::path& place, const Written& written,
                  const std::string& maker)
-        : place_(place.empty() ? throw InputError("\"\": expected a directory to write")
+        : written_(written),
+          place_(place.empty() ? throw InputError("\"\": expected a directory to write")
                                : std::filesystem::absolute(place).lexically_normal()) {
         if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
         std::error_code error;
         if (std::filesystem::exists(place_, error)) {
             if (!std::filesystem::is_directory(place_, error))
                 throw InputError(place.string() + ": is a file, expected a directory to write");
-            if (!std::filesystem::is_empty(place_, error)) {
-                const auto names = written(place_);
-                if (!names) {
-                    throw InputError(place.string() + ": is not empty and was not made by " +
-                                     maker + "; expected a new directory");
-                }
-                written_ = *names;
+            if (!std::filesystem::is_empty(place_, error) && !written_(place_)) {
+                throw InputError(place.string() + ": is not empty and was not made by " + maker +
+                                 "; expected a new directory");
             }
         }
-        remove_abandoned();
+        remove_abandoned(place_);
         aside_ = place_;
         aside_ += partial + std::to_string(::getpid());
         unfinished_.emplace(aside_);
@@ -70,17 +69,19 @@ public:
 
     [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
 
-    /// Throws InputError, and leaves what was there, when it cannot take its place.
+    /// Throws InputError, and leaves what was there, when it cannot take its place. Other processes
+    /// that publish to the same place wait, so what they have written there is known and replaced.
     void publish() {
+        const ParentLock lock(place_.parent_path());
         std::error_code error;
         if (!std::filesystem::exists(place_, error)) {
             rename(aside_, place_);
             return;
         }
-        keep_what_others_wrote();
+        keep_what_others_wrote(written_(place_).value_or(std::vector<std::string>{}));
         // In one step where the file system can: `place` is there at every moment.
         if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
-            return;  // the old one is aside now, and goes
+            return;  // the old directory has the temporary name now, and is removed
         std::filesystem::path old = place_;
         old += ".old-" + std::to_string(::getpid());
         rename(place_, old);
@@ -90,29 +91,15 @@ public:
             rename(old, place_);
             throw;
         }
-        // The new one is there: that some of the old one cannot be removed is no failure.
+        // The new directory is in place, so failing to remove parts of the old one is no error.
         std::filesystem::remove_all(old, error);
     }
 
-private:
-    static constexpr const char* partial = ".partial-";
-
-    /// One that has ended but was not waited for is not: a killed program's children end so until
-    /// init comes to them.
-    static bool is_running(pid_t process) {
-        if (::kill(process, 0) != 0 && errno == ESRCH) return false;
-        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-        const std::string stat{std::istreambuf_iterator<char>(file), {}};
-        const size_t name_end = stat.rfind(')');  // PID (NAME) STATE ...
-        return name_end == std::string::npos || name_end + 2 >= stat.size() ||
-               stat[name_end + 2] != 'Z';
-    }
-
-    /// Directories made aside for this place by processes that are no more.
-    void remove_abandoned() const {
-        const std::string prefix = place_.filename().string() + partial;
+    /// Removes directories made aside for this place by processes that are no more.
+    static void remove_abandoned(const std::filesystem::path& place) {
+        const std::string prefix = place.filename().string() + partial;
         std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(place_.parent_path(), error)) {
+        for (const auto& entry : std::filesystem::directory_iterator(place.parent_path(), error)) {
             const std::string name = entry.path().filename().string();
             if (name.size() <= prefix.size() || name.size() > prefix.size() + 9 ||
                 name.rfind(prefix, 0) != 0)
@@ -126,9 +113,40 @@ private:
         }
     }
 
+private:
+    static constexpr const char* partial = ".partial-";
+
+    /// Held by one process at a time. Without effect on a file system that has no locks.
+    class ParentLock {
+    public:
+        explicit ParentLock(const std::filesystem::path& parent)
+            : directory_(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+            if (directory_ >= 0) (void)::flock(directory_, LOCK_EX);
+        }
+        ~ParentLock() {
+            if (directory_ >= 0) ::close(directory_);
+        }
+        ParentLock(const ParentLock&) = delete;
+        ParentLock& operator=(const ParentLock&) = delete;
+
+    private:
+        int directory_;
+    };
+
+    /// One that has ended but was not waited for is not: a killed program's children end so until
+    /// init comes to them.
+    static bool is_running(pid_t process) {
+        if (::kill(process, 0) != 0 && errno == ESRCH) return false;
+        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+        const std::string stat{std::istreambuf_iterator<char>(file), {}};
+        const size_t name_end = stat.rfind(')');  // PID (NAME) STATE ...
+        return name_end == std::string::npos || name_end + 2 >= stat.size() ||
+               stat[name_end + 2] != 'Z';
+    }
+
     /// As links to the same files where that can be: they are in one place or the other at every
     /// moment.
-    void keep_what_others_wrote() const {
+    void keep_what_others_wrote(const std::vector<std::string>& written) const {
         namespace fs = std::filesystem;
         std::error_code error;
         const fs::directory_iterator entries(place_, error);
@@ -138,8 +156,7 @@ private:
                 ": cannot be read, nor what others put there be kept: " + error.message());
         for (const fs::directory_entry& entry : entries) {
             const fs::path name = entry.path().filename();
-            if (std::find(written_.begin(), written_.end(), name.string()) != written_.end())
-                continue;
+            if (std::find(written.begin(), written.end(), name.string()) != written.end()) continue;
             const fs::path kept = aside_ / name;
             if (fs::exists(fs::symlink_status(kept, error))) continue;
             constexpr auto all = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
@@ -161,9 +178,9 @@ private:
         if (error) throw InputError(place_.string() + ": cannot be written: " + error.message());
     }
 
+    Written written_;
     std::filesystem::path place_;
     std::filesystem::path aside_;
-    std::vector<std::string> written_;          ///< by the maker, into what is replaced
     std::optional<UnfinishedPath> unfinished_;  ///< ends before the others: what is aside after
                                                 ///< publish() is removed by us alone
 };

@@ -12,6 +12,7 @@
 #include "answers/front_report.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 #include "cli/verbs.h"
 #include "nets/zoo/zoo.h"
 #include "papers/verbs.h"
@@ -76,15 +77,15 @@ RunModel declare_two_level(CLI::App& app) {
     };
 }
 
-/// The network that a front was made for, or that a schedule file names when it is one of the zoo's
-/// at its default size.
+/// The network that a front was made for, or the network of the zoo, at its default size, that a
+/// schedule file names.
 Network network_of_schedule_file(const std::string& path) {
     if (const std::optional<FrontReference> reference = front_reference(path))
         return network_of_front(reference->file, read_front(reference->file));
     const auto refuse = [&](const std::string& found) {
         return InputError(path + ": " + found + "; give the network with --net");
     };
-    const nlohmann::json file = nlohmann::json::parse(read_file(path), nullptr, false);
+    const auto file = parsed_json<nlohmann::json>(read_file(path));
     if (!file.is_object() || !file.contains("network") || !file["network"].is_string()) {
         throw refuse("names no network");
     }
@@ -127,8 +128,7 @@ void add_cost(Program& program) {
         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
         "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile "
-        "60x72 "
-        "--overlap fully-cached");
+        "60x72");
     program.on(verb,
                declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
 }

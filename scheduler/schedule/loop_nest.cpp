@@ -24,7 +24,8 @@ private:
 
     const Nest& nest(int k) const { return group_.nests[static_cast<size_t>(k)]; }
 
-    /// Everything that the schedule places in the body of `level`, then the next loop inside.
+    /// Prints everything that the schedule places in the body of `level`, then the next loop
+    /// inside.
     void body(Level level, int depth) {
         for (int k = 0; k <= group_.sink(); ++k) {
             for (const GroupTensor& t : tensors_) {
@@ -57,7 +58,7 @@ private:
         if (nest(group_.sink()).y.store == level) line(depth, "write Y");
     }
 
-    /// X where there is one, else X with the tensor's name.
+    /// "X" if the group has one external input, else "X" with the tensor's name.
     [[nodiscard]] std::string name_of(const GroupTensor& t) const {
         const auto externals =
             std::count_if(tensors_.begin(), tensors_.end(),

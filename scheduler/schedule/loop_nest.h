@@ -1,5 +1,5 @@
-// A schedule as the loop nest a person would write, with copies, allocations and calls where the
-// schedule puts them.
+// Prints a schedule as the loop nest that a person would write, with copies, allocations and calls
+// where the schedule puts them.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace laminate {
 
 [[nodiscard]] std::string loop_nest_text(const Network& network, const Schedule& schedule);
 [[nodiscard]] std::string loop_nest_text(const Network& network, const GroupSchedule& group);
-/// Where the loop problems are at hand: `problems` are group_problems() of the group.
+/// The same, for callers that have group_problems() of the group.
 [[nodiscard]] std::string loop_nest_text(const std::vector<LayerProblem>& problems,
                                          const GroupSchedule& group);
 

@@ -34,13 +34,13 @@ Elements LayerProblem::input_elements() const {
 
 namespace {
 
-/// Whether every output coordinate's window reaches at least one real input: true of every sensible
-/// layer. Where it does not hold, parts of the output depend on padding alone, and a needed region
+/// Whether the window of every output coordinate reaches at least one real input, as it does in
+/// every sensible layer. Otherwise parts of the output depend on padding alone, and a needed region
 /// can be empty in the middle of a loop.
 bool windows_reach_input(const AxisWindow& w) {
-    // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps
-    // that the stride does not leave out are. Checked for every schedule that is made, so not one
-    // by one.
+    // Away from the borders all outputs reach an input: tap 0, or in a transposed window every tap
+    // that the stride does not leave out. The check runs for every schedule that is built, so it
+    // skips these outputs.
     const int64_t alike_from = w.transposed
                                    ? std::max<int64_t>(0, w.span() - 1 - w.pad_begin) + w.stride
                                    : ceil_div(w.pad_begin, w.stride);
@@ -56,7 +56,7 @@ bool windows_reach_input(const AxisWindow& w) {
             reaches = w.input(out, tap).has_value();
         if (!reaches) return false;
     }
-    // Tap sets of a strided and dilated transposed window are no intervals.
+    // The tap sets of a strided and dilated transposed window are no intervals.
     return !w.transposed || w.dilation == 1 || w.stride == 1;
 }
 
@@ -88,7 +88,7 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
     }
 }
 
-/// Nothing for layers of other kinds.
+/// Returns nullopt for layers of other kinds.
 std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     const Layer& layer = network.layer(id);
     const std::optional<Operation> operation = operation_of(network, layer);
@@ -141,7 +141,7 @@ AxisWindow axis_window(const Layer& layer, size_t axis) {
 
 namespace {
 
-/// Nothing for layers that cannot be scheduled.
+/// Returns nullopt for layers that cannot be scheduled.
 std::optional<LayerProblem> schedulable_problem(const Network& network, LayerId id) {
     std::optional<LayerProblem> p = problem_of(network, id);
     if (p && !(windows_reach_input(p->y()) && windows_reach_input(p->x()))) p.reset();
@@ -203,8 +203,8 @@ bool suits_winograd(const LayerProblem& p) {
     for (const AxisWindow& w : p.window) {
         if (w.transposed || w.kernel != 3 || w.stride != 1 || w.dilation != 1) return false;
     }
-    // Instructions for one tile of 2x4 outputs: 24 products and about 240 (inputs) and 160
-    // (outputs) for the transforms of a channel, against 72 products.
+    // Instructions for one tile of 2x4 outputs: 24 products per pair of channels, and transforms of
+    // about 240 per input channel and 160 per output channel, against 72 products.
     const auto in = static_cast<double>(p[Dim::i]);
     const auto out = static_cast<double>(p[Dim::z]);
     return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "scheduler/schedule/schedule_file.h"
 
 namespace laminate {
 
@@ -35,7 +32,7 @@ std::string levels_text(const GroupSchedule& group, int nest, const std::vector<
     return text;
 }
 
-/// Position of a level on a path, or -1.
+/// Position of a level on a path, or -1 if it is not there.
 int position(const std::vector<Level>& levels, Level level) {
     const auto it = std::find(levels.begin(), levels.end(), level);
     return it == levels.end() ? -1 : static_cast<int>(it - levels.begin());
@@ -60,8 +57,8 @@ void check_placement(const GroupSchedule& group, int nest, const std::string& ar
     }
 }
 
-/// Inside `ii` a grouped layer reads one channel of each group of its z range: no interval, so no
-/// box to bring in.
+/// Inside `ii` a grouped layer reads one channel of each group of its z range. That is no interval,
+/// so there is no box to bring in.
 void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem,
                          const Placement& input) {
     if (problem.groups == 1 || problem[Dim::i] == 1) return;
@@ -78,7 +75,7 @@ std::string input_key(const LayerProblem& problem, int operand) {
     return problem.inputs.size() == 1 ? "X" : "X" + std::to_string(operand);
 }
 
-/// Every nest but the last is read by later nests of the group, and by nothing else.
+/// Checks that the output of every nest but the last is read by later nests of the group only.
 void check_wiring(const Network& network, const std::vector<LayerProblem>& problems) {
     std::map<LayerId, size_t> nest_of;
     for (size_t k = 0; k < problems.size(); ++k) {
@@ -108,8 +105,8 @@ void check_wiring(const Network& network, const std::vector<LayerProblem>& probl
     }
 }
 
-/// A tensor that several nests read is one box with all of its channels, kept at least as long as
-/// what they compute from it.
+/// A tensor that several nests read is one box with all its channels. It must be kept at least as
+/// long as what they compute from it.
 void check_shared(const GroupSchedule& group, const std::vector<GroupTensor>& tensors,
                   const GroupTensor& tensor) {
     const Placement& placement = placement_of(group, tensor);
@@ -264,7 +261,7 @@ std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const Gro
     };
     std::vector<int> nests;
     std::vector<const GroupTensor*> computed{&tensor};  // and whatever is computed from it
-    int last = tensor.readers.back().nest;              // that reads any of them
+    int last = tensor.readers.back().nest;              // the last nest that reads any of them
     for (int k = tensor.readers.front().nest;; ++k) {
         if (std::none_of(computed.begin(), computed.end(),
                          [&](const GroupTensor* t) { return reads(*t, k); }))
@@ -283,7 +280,7 @@ std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const Gro
 std::vector<Level> path(const GroupSchedule& group, int nest) {
     std::vector<Level> levels{Level{}};
     const Nest& own = group.nests[static_cast<size_t>(nest)];
-    // A level of an earlier nest is illegal, see check_group.
+    // check_group refuses a level of an earlier nest.
     if (const Level hang = own.y.compute; nest != group.sink() && hang.nest > nest) {
         levels = path(group, hang.nest);
         levels.resize(static_cast<size_t>(position(levels, hang)) + 1);
@@ -322,7 +319,7 @@ void check_layers_of(const Network& network, const GroupSchedule& group) {
     }
 }
 
-/// The sink's Y has one level; Y of another nest lies on the paths of all who read it.
+/// The sink's Y has one level. Y of another nest must lie on the paths of all its readers.
 void check_output_placement(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                             const std::vector<GroupTensor>& tensors, int k) {
     const Nest& nest = group.nests[static_cast<size_t>(k)];
@@ -354,8 +351,8 @@ void check_weights_placement(const GroupSchedule& group, const LayerProblem& pro
     if (nest.w) check_placement(group, k, "W", *nest.w, path(group, k), k);
 }
 
-/// A nest places each external input that it is the first to read, once and in the order of its
-/// operands, and no other.
+/// A nest places exactly the external inputs that it is the first to read, each once, in the order
+/// of its operands.
 void check_placed_inputs(const GroupSchedule& group, const LayerProblem& problem,
                          const std::vector<GroupTensor>& tensors, int k) {
     const Nest& nest = group.nests[static_cast<size_t>(k)];
@@ -385,8 +382,8 @@ void check_placed_inputs(const GroupSchedule& group, const LayerProblem& problem
     }
 }
 
-/// Levels of an external tensor lie on the paths of all who read it; a shared tensor outlives what
-/// its branches compute from it.
+/// The levels of an external tensor lie on the paths of all its readers. A shared tensor outlives
+/// what its branches compute from it.
 void check_tensor(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                   const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
     const Placement& placement = placement_of(group, tensor);
@@ -472,7 +469,7 @@ std::string to_text(const GroupSchedule& group) {
         for (const Dim d : all_dims)
             text += std::string(" ") + dim_letters[d] + std::to_string(nest[d]);
         for (const InputPlacement& x : nest.x) {
-            // Which operands come from outside is known to the network alone, so operand 0 goes
+            // Only the network tells which operands are external, so a lone operand 0 is printed
             // without its number.
             text += placement(
                 x.operand == 0 && nest.x.size() == 1 ? "X" : "X" + std::to_string(x.operand),
@@ -493,7 +490,7 @@ std::string to_text(const Schedule& schedule) {
 
 namespace {
 
-/// Reads the text form. Levels are kept as text until every nest of the group is known.
+/// Reads the text form. Levels stay text until every nest of the group is known.
 class Parser {
 public:
     explicit Parser(const std::string& text) : text_(text) {}
@@ -573,7 +570,7 @@ private:
         return text_.substr(begin, at_ - begin);
     }
 
-    /// "z4": the letter decides where the number goes.
+    /// The number of a token like "z4".
     int64_t number_after_letter(const std::string& token, size_t column) {
         int64_t value = 0;
         if (token.size() < 2 || token.size() > 16)
@@ -708,62 +705,6 @@ Schedule parse_schedule(const Network& network, const std::string& text) {
     std::vector<GroupSchedule> groups;
     while (!parser.at_end()) groups.push_back(parser.group());
     return {network, std::move(groups)};
-}
-
-namespace {
-/// 1 carried a hash over the weights too.
-constexpr int schedule_file_version = 2;
-}  // namespace
-
-std::string to_json(const Network& network, const Schedule& schedule) {
-    nlohmann::ordered_json json;
-    json["schema"] = "laminate.schedule";
-    json["version"] = schedule_file_version;
-    json["network"] = network.name;
-    json["structure_hash"] = structure_hash(network);
-    json["schedule"] = to_text(schedule);
-    return json.dump(2) + "\n";
-}
-
-Schedule parse_schedule_file(const Network& network, const std::string& content) {
-    const size_t first = content.find_first_not_of(" \t\r\n");
-    if (first == std::string::npos) throw InputError("empty; expected a schedule");
-    const nlohmann::json json = nlohmann::json::parse(content, nullptr, false);
-    // The text form starts with a brace too; what parses as a JSON object is JSON.
-    if (!json.is_object()) {
-        const size_t next = content.find_first_not_of(" \t\r\n", first + 1);
-        if (content[first] == '{' && next != std::string::npos && content[next] == '"') {
-            throw InputError("broken JSON; expected a laminate.schedule object");
-        }
-        return parse_schedule(network, content);
-    }
-    if (json.value("schema", nlohmann::json()) != "laminate.schedule") {
-        throw InputError("no \"schema\": \"laminate.schedule\"");
-    }
-    if (const nlohmann::json version = json.value("version", nlohmann::json());
-        version != schedule_file_version) {
-        throw InputError("schedule file of version " + version.dump() + ", expected " +
-                         std::to_string(schedule_file_version) +
-                         "; its \"schedule\" text can be given as it is");
-    }
-    const nlohmann::json hash = json.value("structure_hash", nlohmann::json());
-    const std::string expected = structure_hash(network);
-    if (!hash.is_string() || hash.get<std::string>() != expected) {
-        throw InputError("made for another network (hash " + hash.dump() + "), expected " +
-                         network.name + " (hash \"" + expected + "\")");
-    }
-    const nlohmann::json text = json.value("schedule", nlohmann::json());
-    if (!text.is_string()) throw InputError("no \"schedule\" text");
-    return parse_schedule(network, text.get<std::string>());
-}
-
-Schedule load_schedule(const Network& network, const std::string& file) {
-    const std::string content = read_file(file);
-    try {
-        return parse_schedule_file(network, content);
-    } catch (const InputError& error) {
-        throw InputError(file + ": " + error.what());
-    }
 }
 
 }  // namespace laminate

@@ -7,8 +7,8 @@
 
 namespace laminate {
 
-/// JSON or the bare text form. Throws InputError when it is neither, or made for a network of
-/// another structure.
+/// Parses JSON or the bare text form. Throws InputError if it is neither, or was made for a network
+/// of another structure.
 [[nodiscard]] Schedule parse_schedule_file(const Network& network, const std::string& content);
 
 }  // namespace laminate

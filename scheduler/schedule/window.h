@@ -1,4 +1,4 @@
-// What output coordinates of a layer read of its input, along one spatial axis.
+// Which input coordinates the outputs of a layer read, along one spatial axis.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace laminate {
     return {std::max<int64_t>(in.begin, 0), std::min(in.end, w.in)};
 }
 
-/// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding
-/// included.
+/// Number of kernel positions that outputs [out.begin, out.end) multiply in total, including those
+/// on padding.
 [[nodiscard]] inline int64_t taps_of(const AxisWindow& w, Range out) {
     if (!w.transposed) return checked_multiply(out.size(), w.kernel);
     // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.

@@ -9,7 +9,7 @@ namespace laminate {
 
 namespace {
 
-/// Instructions per row and vector of input positions, directly and by tiles of columns.
+/// Instructions per row and vector of input positions: directly, and by tiles of columns.
 struct FilterCost {
     double direct = 0;
     double tiled = 0;
@@ -26,7 +26,7 @@ FilterCost filter_cost(const LayerProblem& p) {
     const auto in = static_cast<double>(p[Dim::i]), out = static_cast<double>(p[Dim::z]) * phases;
     FilterCost cost;
     cost.direct = static_cast<double>(p.weight_elements().value());
-    // Transforms of patches and of products, and products from and to memory.
+    // Transforms of patches and products, and loads and stores of products.
     cost.tiled = is_plain ? cost.direct
                           : (products * static_cast<double>(y.kernel) * in * out +
                              (is_narrow ? 20 : 36) * in + (is_narrow ? 22 : 34) * out) /
@@ -34,7 +34,7 @@ FilterCost filter_cost(const LayerProblem& p) {
     return cost;
 }
 
-/// What every layer of a chain must be.
+/// The condition on every layer of a chain.
 bool is_dense_and_unstrided(const LayerProblem& p) {
     constexpr int64_t widest_kernel = 13, most_transposed_outputs = 4;
     if (p.operation != Operation::multiply_accumulate || p.groups != 1 || suits_winograd(p) ||
@@ -86,7 +86,7 @@ Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vec
         const int64_t step = p.y().transposed ? p.y().stride : 1;
         const int64_t kept = ceil_div(rows[k] - 1 + p.y().kernel, step);
         if (is_scattered(p) && !window.is_plain()) {
-            constexpr int64_t block = 40;  // tiles whose patches are there at once, about
+            constexpr int64_t block = 40;  // tiles whose patches exist at one time, roughly
             lines += std::min(p.y().out, (kept - 1) * step + p.y().kernel) * p[Dim::z] *
                          window.phases * window.patch() * (outputs + ends_of_vectors) +
                      p[Dim::i] * window.patch() * block;

@@ -11,10 +11,11 @@ namespace laminate {
 
 namespace {
 
-/// Rows of each layer per iteration of its own row loop. One (or the two of a Winograd patch),
-/// where a long row with several output channels keeps the vector registers busy by itself: the
-/// line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
-/// steady state one tile of the layer is computed per tile of its consumer.
+/// Rows of each layer per iteration of its own row loop. Where a long row with several output
+/// channels keeps the vector registers busy, one row (or the two of a Winograd patch) makes the
+/// line buffer before the layer smallest. Elsewhere a layer computes the rows that its consumer
+/// newly needs, so that in the steady state there is one tile of the layer per tile of its
+/// consumer.
 std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
     constexpr int64_t long_row = 128;
     constexpr int64_t several_channels = 6;
@@ -60,8 +61,8 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
     const Level store = strips == 0 ? Level{} : Level{sink, strips - 1};
     for (int k = 0; k <= sink; ++k) {
         Nest& nest = group.nests[static_cast<size_t>(k)];
-        // New lines of a layer's input come in at the layer's own row loop: the first tile of a
-        // strip, which needs the whole window of every layer, then fills the line buffers a few
+        // New lines of a layer's input come in at the layer's own row loop. The first tile of a
+        // strip needs the whole window of every layer; this way it fills the line buffers a few
         // rows at a time too.
         const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
         const LayerProblem& p = problems[static_cast<size_t>(k)];
@@ -70,8 +71,8 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
             const TensorId tensor = p.inputs[operand].tensor;
             const bool is_previous = k > 0 && tensor == problems[static_cast<size_t>(k) - 1].output;
             const bool is_known = k > 0 && tensor == problems.front().inputs.front().tensor;
-            // An Add of what the first layer reads: lines for both, so they come in where both are
-            // around.
+            // This Add reads what the first layer reads too, so the lines come in at a level that
+            // encloses both.
             if (is_known)
                 group.nests.front().x.front().placement.compute = {
                     sink, last.find({Dim::y, Band::outer})};
@@ -88,16 +89,16 @@ int64_t rows_per_input_row(const LayerProblem& sink) {
     return sink.y().transposed ? sink.y().stride : 1;
 }
 
-/// A single layer so narrow that its weights are worth more than its rows: all rows together read
-/// them once.
+/// Whether a single layer is so narrow that its weights outweigh its rows. Computing all rows
+/// together reads the weights once.
 bool takes_all_rows(const std::vector<LayerProblem>& problems) {
     constexpr int64_t narrow = 48;
     return problems.size() == 1 && suits_winograd(problems.front()) &&
            problems.front()[Dim::x] <= narrow;
 }
 
-/// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers
-/// before it too.
+/// Candidate rows of the sink's tile, preferred first. The first gives the layers before the sink
+/// enough rows for a register tile as well.
 std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
     const LayerProblem& sink = problems.back();
     const int64_t up = rows_per_input_row(sink);
@@ -110,8 +111,8 @@ std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
     return rows;
 }
 
-/// Full width first, then narrower and narrower strips; whole vectors wide. Every number of equal
-/// strips: the widest that fit may be a tenth faster than half as many more.
+/// Full width first, then ever narrower strips in whole vectors. Every number of equal strips is
+/// tried, because the widest that fits may be a tenth faster than one of two thirds its width.
 std::vector<int64_t> column_choices(int64_t extent) {
     constexpr int64_t vector_width = 16;
     std::vector<int64_t> columns{0};
@@ -123,7 +124,7 @@ std::vector<int64_t> column_choices(int64_t extent) {
     return columns;
 }
 
-/// Rows of the thread with the most to do when threads take strips in order as they come free.
+/// Rows of the busiest thread when threads take strips in order as they become free.
 int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
     std::vector<int64_t> rows(static_cast<size_t>(threads), 0);
     for (int64_t begin = 0; begin < extent; begin += strip_rows) {
@@ -143,11 +144,11 @@ public:
         Elements live;
     };
 
-    /// The first sizes that fit, widest lines first; otherwise the smallest memory seen.
+    /// The first sizes that fit, widest lines first. If none fits, the smallest memory seen.
     [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
         const std::vector<LayerProblem> problems = layer_problems(network_, segment);
-        // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches
-        // are at stake.
+        // Small maps are faster layer by layer than row by row: their tensors stay in a core's
+        // caches, so fusion saves no accesses that cost time.
         const auto goes_alone = [&](const LayerProblem& p) {
             return suits_whole_map(p) || goes_to_winograd_map(p);
         };
@@ -155,8 +156,8 @@ public:
             std::any_of(problems.begin(), problems.end(), goes_alone))
             return Elements{};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
-        // A budget is met even at some cost; without one, a group that must repeat much or go row
-        // by row is no gain.
+        // A budget is met even at some cost. Without one, a group that repeats much work or goes
+        // row by row gains nothing.
         const int64_t repeated_percent = options_.memory ? 25 : 5;
         const int64_t fewest_rows =
             options_.memory
@@ -183,7 +184,7 @@ public:
         const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
-            // Winograd's patches want whole rows, and save more than fusing one more layer does.
+            // Winograd's patches need whole rows, and save more than fusing one more layer does.
             if (columns != 0 && !options_.memory && has_winograd) break;
             for (const int64_t rows : row_choices(problems)) {
                 if (rows < fewest_rows) continue;
@@ -201,12 +202,12 @@ public:
                 return Choice{group, stripped.accesses(), stripped.live_total};
             }
         }
-        return least.value_or(Elements{});  // zero: only by repeating more than allowed; then a
-                                            // longer group will not do either
+        // Zero: sizes that fit repeat more than allowed, and so would those of a longer group.
+        return least.value_or(Elements{});
     }
 
-    /// Adds go to the group of one of their operands: layers computed from their whole input add
-    /// while they store, and within a budget any group that still fits with the Add saves the
+    /// Moves each Add into the group of one of its operands. Layers computed from their whole input
+    /// add while they store. Within a budget, any group that still fits with the Add saves the
     /// accesses of its own output.
     void take_adds(std::vector<GroupSchedule>& groups) {
         std::map<TensorId, GroupSchedule*> by_output;
@@ -235,7 +236,8 @@ public:
     }
 
 private:
-    /// A group and an Add of its output; of several the one of the least price.
+    /// A group extended by an Add of its output. Among several, the one with the lowest price is
+    /// taken.
     struct WithAdd {
         GroupSchedule group;
         int64_t price = 0;
@@ -252,7 +254,7 @@ private:
         if (is_whole) {
             GroupSchedule with =
                 laminate::line_buffer_group(network_, layers, {group.nests.back()[Dim::y], 0, 0});
-            // Pointwise layers store what they have in registers, others copy it once more.
+            // Pointwise layers add in registers as they store; others need one more copy.
             if (!options_.memory) return WithAdd{std::move(with), is_pointwise(first) ? 0 : 1};
             const GroupCounts counts = two_level_counts(problems, with, &cache_);
             if (to_bytes(counts.live_total) <= *options_.memory)
@@ -263,7 +265,7 @@ private:
         const auto* found = std::get_if<Choice>(&choice);
         if (!found) return {};
         const int64_t more = added_accesses(group, found->accesses);
-        // By itself the Add reads its operands and writes their sum.
+        // On its own, the Add reads its operands and writes their sum.
         const int64_t alone =
             (problems.back().input_elements() + problems.back().output_elements()).value();
         if (more >= alone) return {};
@@ -274,7 +276,7 @@ private:
                two_level_counts(group_problems(network_, group), group, &cache_).accesses().value();
     }
 
-    /// Threads divide its channels and rows by themselves.
+    /// Threads divide the channels and rows of such a layer without strips.
     [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
         return options_.winograd && !options_.memory && suits_winograd_map(p);
     }
@@ -286,17 +288,18 @@ private:
             .value();
     }
 
-    /// Strips give threads something to share out; each repeats the halo rows of its neighbours.
+    /// Rows per strip, so that threads can share the work; 0 for no strips. Each strip repeats the
+    /// halo rows of its neighbours.
     [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems,
                                      const LineBufferSizes& sizes, int64_t without_strips) {
         if (options_.threads <= 1) return 0;
-        // Threads divide its channels or pixels; a budget may be too small for the copy that a
-        // window's layer works from.
+        // Threads divide the channels or pixels of such a layer. A budget may be too small for the
+        // copy of the input that a layer with a window works from.
         if (problems.size() == 1 && suits_whole_map(problems.front()) &&
             (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
             return 0;
         if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
-        // Strips of columns, which repeat their halos anyway, do where they share out evenly.
+        // Strips of columns repeat their halos anyway, and suffice where they can be shared evenly.
         if (const int64_t columns = problems.back()[Dim::x]; sizes.strip_columns > 0) {
             const int64_t longest = longest_share(columns, sizes.strip_columns, options_.threads);
             constexpr int64_t uneven_percent = 3;
@@ -307,9 +310,9 @@ private:
             constexpr int64_t pair = 2;
             return ceil_div(ceil_div(extent, options_.threads), pair) * pair;
         }
-        // Two strips for each thread even out what other work takes away; one, where two would
-        // repeat too much. Whole tiles of rows, or else pairs (winograd.h) or any number, where
-        // threads would wait for each other.
+        // Two strips per thread even out disturbances by other work; one is the choice where two
+        // repeat too much. Strips are whole tiles of rows, or else pairs (winograd.h) or any number
+        // of rows, where threads would otherwise wait for each other.
         struct Attempt {
             int64_t strips;
             int64_t percent;
@@ -367,8 +370,8 @@ bool is_pointwise(const LayerProblem& p) {
 }
 
 bool reads_few(const LayerProblem& p) {
-    // A panel of 24 or 48 pixels of all this stays in a first-level cache; it is filled once and
-    // read for every few output channels.
+    // A panel of 24 or 48 pixels with all their elements stays in the first-level cache. It is
+    // filled once and read once per few output channels.
     constexpr int64_t most_elements = 160, enough_outputs = 32, narrowest = 24;
     return p.operation == Operation::multiply_accumulate && p.groups == 1 && !p.y().transposed &&
            !p.x().transposed && p.x().stride > 1 &&
@@ -381,8 +384,8 @@ bool suits_whole_map(const LayerProblem& p) {
         return false;
     constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
     const int64_t pixels = p[Dim::y] * p[Dim::x];
-    // Layers of enough channels, one pixel or one channel at a time, gain more from whole tiles of
-    // the map than line buffers save, as long as the map is not a picture.
+    // On maps smaller than a picture, pointwise and depthwise layers of enough channels gain more
+    // from whole tiles of the map than line buffers save.
     constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
     const bool by_channels =
         p.groups > 1 ? p[Dim::z] >= enough_channels
@@ -398,8 +401,8 @@ bool suits_whole_map(const LayerProblem& p) {
         return p[Dim::x] <= most_columns_by_channels && p[Dim::y] <= most_columns_by_channels;
     if (p.y().kernel * p.x().kernel > most_taps) return false;
     if (p.groups == 1) {
-        // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors
-        // badly and columns computed for nothing are few.
+        // Copying the input is worth it for layers of enough channels whose single rows fill
+        // vectors badly, if few columns are computed in vain.
         constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8,
                           enough_outputs = 32, enough_inputs = 16;
         if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest ||
@@ -409,7 +412,7 @@ bool suits_whole_map(const LayerProblem& p) {
         const int64_t more_columns = (p.x().kernel - 1) * p.x().dilation / p.x().stride;
         return (p.x().stride > 1 || p[Dim::x] <= narrow) && 3 * more_columns <= p[Dim::x];
     }
-    // What it reads should be in the caches too: after a larger map it is better fused.
+    // The input should fit the caches too. After a larger map, the layer is better fused.
     return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= widest && p.y().in <= widest;
 }
 
@@ -455,7 +458,7 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
                 const auto choice = planner.choose(segment);
                 if (const Elements* least = std::get_if<Elements>(&choice)) {
                     if (segment.size() == 1) demand = std::max(demand, *least);
-                    break;  // one more layer needs more
+                    break;  // a longer segment needs more still
                 }
                 if (!best[begin]) continue;
                 const auto& found = std::get<Planner::Choice>(choice);

@@ -1,7 +1,7 @@
-// The family of schedules that the fast generators execute: strips of output rows that threads may
-// take independently, inside them a few output rows at a time; every intermediate rotates in a line
-// buffer, stored for the strip and computed at its consumer's row loop; weights resident. In a
-// group of one layer the same form without intermediates.
+// The line-buffer family of schedules, which the fast generators execute. Threads take strips of
+// output rows independently; inside a strip a few output rows are computed at a time. Every
+// intermediate rotates in a line buffer, stored for the strip and computed at its consumer's row
+// loop. Weights stay resident. A group of one layer has the same form without intermediates.
 #pragma once
 
 #include <algorithm>
@@ -21,68 +21,71 @@ namespace laminate {
 
 struct LineBufferSizes {
     int64_t rows = 4;  ///< T_y of the sink: output rows per iteration; clamped to 1 .. D_y
-    int64_t strip_rows =
-        0;  ///< output rows per strip, 0: no row strips; halos between strips are computed twice
-    int64_t strip_columns =
-        0;  ///< output columns per strip, 0: full width; narrower lines, halos computed twice
+    /// Output rows per strip; 0 means no row strips. Halos between strips are computed twice.
+    int64_t strip_rows = 0;
+    /// Output columns per strip; 0 means full width. Strips shorten the lines and compute halos
+    /// twice.
+    int64_t strip_columns = 0;
 };
 
-/// {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi
-/// xi ii n m; ...; Y xi/xi} Buffers are stored at the innermost strip loop, without strips at the
-/// root. `segment`: consecutive layers of one chain, perhaps with an Add of the last one's output
-/// behind it.
+///   {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo &
+///    conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
+/// Buffers are stored at the innermost strip loop, or at the root without strips. `segment` holds
+/// consecutive layers of one chain, optionally followed by an Add of the last one's output.
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network,
                                               const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
-/// A convolution or a dense layer whose map is so small that its rows are short and its tensors
-/// stay in a core's caches, a 1x1 or depthwise one of 16 channels, or one that reads_few(), also up
-/// to 128 x 128: worth computing by itself, from its whole input (generators/kernels/whole_map.h),
-/// rather than row by row in a longer group.
+/// Whether a layer is better computed alone, from its whole input (generators/kernels/whole_map.h),
+/// than row by row in a longer group. True of convolutions and dense layers whose map is so small
+/// that rows are short and tensors stay in a core's caches. A 1x1 or depthwise layer of at least 16
+/// channels, or one that reads_few(), may be as large as 128 x 128.
 [[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
-/// A strided convolution whose outputs read few elements each, all channels and taps together: a
-/// network's first layer.
+/// A strided convolution whose outputs each read few elements over all channels and taps, as a
+/// network's first layer does.
 [[nodiscard]] bool reads_few(const LayerProblem& problem);
-/// A 3x3 convolution to be computed by itself, from its whole input by minimal filtering
+/// A 3x3 convolution that is better computed alone, from its whole input by minimal filtering
 /// (generators/kernels/winograd_map.h).
 [[nodiscard]] bool suits_winograd_map(const LayerProblem& problem);
-/// An Add of the output of the layer before it and of tensors that this one does not read: layers
-/// that are computed from their whole input add while they store (generators/ir/layer_output.h).
+/// Whether `problems` are a layer and an Add of its output and of tensors that the layer does not
+/// read. Layers that are computed from their whole input add while they store
+/// (generators/ir/layer_output.h).
 [[nodiscard]] bool ends_in_add(const std::vector<LayerProblem>& problems);
-/// No window: an output pixel reads the input pixel in its place.
+/// Whether each output pixel reads only the input pixel at its own position.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 
-/// What whole rows for Winograd may take where nobody says. Beyond the second-level cache they come
-/// from the third, which costs nothing that was measured; tensors between the layers of a large
-/// picture, from memory, do.
+/// Limit on the live memory of whole rows for Winograd without a budget. Rows beyond the
+/// second-level cache come from the third, at no measurable cost. Splitting the group would bring
+/// tensors of a large picture from memory, which does cost time.
 [[nodiscard]] inline Bytes most_winograd_memory(Bytes second_level_cache) {
     constexpr Bytes measured{2 << 20};
     return std::max(Bytes(2 * second_level_cache.value()), measured);
 }
 
 struct LineBufferOptions {
-    /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a
-    /// budget a group may grow while its live memory stays below twice a core's second-level cache,
-    /// one with layers for Winograd below most_winograd_memory(), a chain filtered by tiles of
-    /// columns also while its own stays below most_column_tiles_memory() (column_chain.h); single
-    /// layers are free.
+    /// Budget of one thread's internal memory: to_bytes(live_total) of each group stays within it.
+    /// Without a budget, a group may grow while its live memory stays below twice a core's
+    /// second-level cache, or below most_winograd_memory() if it has layers for Winograd. A chain
+    /// filtered by tiles of columns may also grow while column_tiles_memory() stays below
+    /// most_column_tiles_memory() (column_chain.h). Single layers have no limit.
     std::optional<Bytes> memory;
-    int threads = 1;  ///< each group gets at least two strips per thread where that recomputes less
-                      ///< than 3 % of the MACs
-    bool winograd = true;  ///< layers that suits_winograd_map() are groups of their own; false
-                           ///< where they will be computed by the definition
+    /// Each group gets at least two strips per thread where that recomputes less than 3 % of the
+    /// MACs.
+    int threads = 1;
+    /// Whether layers for which suits_winograd_map() holds are groups of their own. False if they
+    /// will be computed by the definition.
+    bool winograd = true;
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
 };
 
-/// The partition of every chain with the fewest accesses, then the fewest groups, within the
-/// budget; MACs of a group at most a quarter (without a budget 5 %) above those without
-/// recomputation. Without a budget, layers that suits_whole_map() or suits_winograd_map() are
-/// groups of their own, each with the Add that alone reads its output, if there is one
-/// (ends_in_add).
+/// Partitions every chain with the fewest accesses, then the fewest groups, within the budget.
+/// Recomputation adds at most a quarter to the MACs of a group, or 5 % without a budget. Without a
+/// budget, layers for which suits_whole_map() or suits_winograd_map() holds are groups of their
+/// own, together with an Add that is the only reader of their output (ends_in_add).
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(
     const Network& network, const LineBufferOptions& options = {});
 
-/// Every layer a group of its own, in the same form: what fusion is compared with.
+/// Every layer as a group of its own, in the same form. Fusion is compared with this schedule.
 [[nodiscard]] Schedule layer_by_layer_schedule(const Network& network, int threads = 1,
                                                bool winograd = true);
 

@@ -14,15 +14,15 @@ namespace laminate {
 
 namespace {
 
-/// MACs in the time of moving one element to or from external memory: a core does some 50 GMAC/s
-/// and has some 5 GB/s of a shared memory's bandwidth.
+/// MACs that a core does while one element moves to or from external memory: about 50 GMAC/s
+/// against about 5 GB/s of the shared bandwidth.
 constexpr double macs_per_access = 40;
-/// Starting threads twice, and what files cost per window.
+/// Fixed cost of a window: two starts of the threads, and file access.
 constexpr double macs_per_window = 5e6;
-/// Less is not worth a call.
+/// Smaller windows are not worth a call.
 constexpr int64_t least_extent = 64;
 
-/// Numbers of windows: few to many, each about a quarter more.
+/// Candidate numbers of windows along one axis, ascending, each about a quarter above the last.
 std::vector<int64_t> counts_of_windows(int64_t picture) {
     std::vector<int64_t> counts{1};
     while (picture / counts.back() > least_extent)
@@ -30,9 +30,9 @@ std::vector<int64_t> counts_of_windows(int64_t picture) {
     return counts;
 }
 
-/// Most bytes of tensors that lie between the groups of a schedule at one time.
+/// Peak bytes of the tensors that live between the groups of a schedule.
 int64_t bytes_between_groups(const Network& network, const Schedule& schedule) {
-    // Steps in order of layers: a group stands where its last layer does.
+    // A group's step is the position of its last layer.
     std::vector<LayerId> step_of(network.layers.size());
     for (LayerId id = 0; id < std::ssize(network.layers); ++id)
         step_of[static_cast<size_t>(id)] = id;
@@ -57,10 +57,10 @@ int64_t bytes_between_groups(const Network& network, const Schedule& schedule) {
     return *std::max_element(live.begin(), live.end());
 }
 
-/// What a window of this width costs, from one of moderate height.
+/// Cost of windows of one width, derived from a window of moderate height.
 struct ColumnCost {
-    double per_row = 0;         ///< MACs and accesses, in MACs, of one row of input
-    int64_t bytes_per_row = 0;  ///< buffers and tensors between groups
+    double per_row = 0;         ///< MACs, and accesses priced in MACs, per input row
+    int64_t bytes_per_row = 0;  ///< input, output and tensors between groups
     int64_t thread_bytes = 0;
 };
 
@@ -88,7 +88,7 @@ std::optional<ColumnCost> column_cost(const Network& network, const LineBufferOp
 }  // namespace
 
 std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
-    // More than the planner takes of its own accord.
+    // More than the planner takes without a budget.
     const Bytes ample{2 * std::max(most_winograd_memory(demand.second_level_cache),
                                    most_column_tiles_memory(demand.second_level_cache))
                               .value()};
@@ -105,7 +105,7 @@ std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
     for (const int64_t columns : counts_of_windows(demand.width)) {
         const int64_t width = window_for(demand.reach.x, demand.width, columns);
         if (!widths.insert(width).second) continue;
-        // Rows cost alike, so one height tells; the least that any window could have must fit.
+        // All rows cost the same, so one probe height is enough.
         constexpr int64_t probe_extent = 256;
         const int64_t probe =
             window_for(demand.reach.y, demand.height, ceil_div(demand.height, probe_extent));

@@ -17,7 +17,7 @@ namespace laminate {
 
 namespace {
 
-/// Rows that pairs of rows, and the row tiles of the planner, repeat by.
+/// Period, in rows, of Winograd's pairs and of the planner's row tiles.
 constexpr int64_t winograd_rows = 4;
 
 /// Coordinates of a tensor per coordinate of the network's input, in lowest terms.
@@ -36,7 +36,7 @@ struct Rate {
     throw InputError(network.name + ": cannot run in windows: " + message);
 }
 
-/// What hinders a layer from looking at its surroundings only; nothing for most.
+/// Why a layer has no bounded reach; nullopt if it has one.
 std::optional<std::string> hindrance(const Network& network, const Layer& layer) {
     const std::string kind = to_string(layer.kind);
     for (const TensorId id : layer.inputs) {
@@ -81,14 +81,14 @@ bool has_layer(const Network& network, bool (*is_such)(const Network&, LayerId))
     return false;
 }
 
-/// Outputs whose filtering by tiles of columns the wanted ones share: those of the same tiles, and
-/// of the next one, which a last patch may reach into.
+/// Outputs that are filtered together with the wanted ones: those of the same tiles and of the next
+/// tile, which the last patch may reach into.
 Range tiles_around(const Range& wanted, const AxisWindow& w) {
     const int64_t step = tile_columns * (w.transposed ? w.stride : 1);
     return {wanted.begin / step * step, (ceil_div(wanted.end, step) + 1) * step};
 }
 
-/// What the sums of a layer round by, besides the values they are of.
+/// On which grouping of outputs the rounding of a layer's sums depends.
 enum class RoundsBy { nothing, pairs_of_rows, tiles_of_columns };
 
 AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
@@ -120,7 +120,7 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
     const Rate out = rates[static_cast<size_t>(network.outputs[0])];
     reach.output_step = reach.input_step / out.denominator * out.numerator;
 
-    // One step of outputs far from every border, and back through the layers.
+    // Trace one step of outputs, far from every border, back through the layers.
     constexpr int64_t far = int64_t{1} << 24;
     std::vector<Range> needed(network.tensors.size());
     needed[static_cast<size_t>(network.outputs[0])] = {far * reach.output_step,
@@ -147,8 +147,8 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
     reach.before = whole_steps(far * reach.input_step - read.begin);
     reach.after = whole_steps(read.end - (far + 1) * reach.input_step);
     if (pairs_of_rows) {
-        // Where line buffers fill, the first step of a layer has more rows than the following ones,
-        // and may leave the last row without a partner.
+        // While line buffers fill, a layer's first step has more rows than later ones, and may
+        // leave its last row without a partner.
         reach.before += reach.after + 2 * reach.input_step;
         reach.after += 2 * reach.input_step;
     }
