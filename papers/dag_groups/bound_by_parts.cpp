@@ -31,7 +31,7 @@ public:
         best_.front() = 0;
     }
 
-    /// None: more groups than wanted, or nothing fits.
+    /// None for more groups than wanted, or if nothing fits.
     std::optional<int64_t> run() {
         for (int target = 1; target < ideals_.size(); ++target) {
             grow(target, target);
@@ -73,7 +73,7 @@ public:
     Parts(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
           const PartLimits& limits)
         : graph_(graph), machine_(machine), rules_(rules), limits_(limits), needs_(graph.needs()) {
-        // With no operator in the part every map is read outside of it.
+        // With no operator in the part, every map is read outside of it.
         const GrowingGroup outside(graph, machine, rules, operators_of(0, 0));
         ShapeNumbers numbers;
         std::vector<int64_t> shape;
@@ -84,8 +84,8 @@ public:
         }
     }
 
-    /// What the operators first .. last - 1 add to the maps that every grouping moves. None: too
-    /// large to be searched.
+    /// The entries that the operators first .. last - 1 add to the maps that every grouping moves.
+    /// None if there are too many to search.
     std::optional<int64_t> gain(int first, int last) {
         const auto is_crossed = [&](int map) {
             const std::vector<int>& readers = graph_.maps[static_cast<size_t>(map)].readers;
@@ -130,7 +130,8 @@ private:
         return *least - rules_.images * moved_by_every_grouping(first, last);
     }
 
-    /// Elements of one image of the maps that every grouping moves and that the part has alone.
+    /// Elements of one image of the maps that every grouping moves and that belong to this part
+    /// alone.
     [[nodiscard]] int64_t moved_by_every_grouping(int first, int last) const {
         int64_t elements = 0;
         for (size_t m = 0; m < graph_.maps.size(); ++m) {

@@ -15,7 +15,7 @@ constexpr uint64_t inverse(uint64_t odd) {
 }
 constexpr uint64_t inverse_ratio = inverse(ratio);
 
-/// Of a key among so many slots, a power of two.
+/// The place of a key among so many slots, a power of two.
 size_t place(uint64_t key, size_t slots) {
     return static_cast<size_t>((key ^ key >> 32) * 0x9e3779b97f4a7c15u >> 32) & (slots - 1);
 }

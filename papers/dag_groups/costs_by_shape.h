@@ -15,10 +15,11 @@ class CostsByShape {
 public:
     CostsByShape(const OperatorGraph& graph, GroupEvaluator& evaluator);
 
-    /// To be summed over a group.
+    /// The operator's term of a group's sum.
     [[nodiscard]] uint64_t term(int op) const { return term_[static_cast<size_t>(op)]; }
 
-    /// `sum` of the terms of `operators`, `least` their smallest number. None: it does not fit.
+    /// `sum` is the sum of the terms of `operators`, `least` their smallest number. None if it does
+    /// not fit.
     std::optional<GroupCost> cost(std::span<const int> operators, uint64_t sum, int least);
 
     int64_t looked_for = 0;
@@ -41,8 +42,8 @@ private:
     std::vector<uint32_t> slots_;  ///< 1 + place in known_, by key; a power of two of them
 };
 
-/// Numbers from 0 for vectors, equal ones for equal vectors. Kept in a row: a search on-line takes
-/// less time than as many small vectors.
+/// Numbers from 0 for vectors, equal ones for equal vectors. Kept in one row, because an on-line
+/// search takes less time than as many small vectors.
 class ShapeNumbers {
 public:
     [[nodiscard]] int number_of(std::span<const int64_t> key);
@@ -56,8 +57,8 @@ private:
     std::vector<int> slots_;        ///< 1 + number, by hash; a power of two of them
 };
 
-/// All that the cost of a group depends on at this operator, in place of what `key` held;
-/// neighbours by their distance.
+/// Replaces `key` by everything that the cost of a group depends on at this operator; neighbours
+/// are given by their distance.
 void operator_shape(const OperatorGraph& graph, int op, std::vector<int64_t>& key);
 
 }  // namespace laminate::dag_groups

@@ -119,7 +119,7 @@ std::string operators_text(const OperatorGraph& graph, const Group& group) {
                        group.operators.size());
 }
 
-/// Entries with every operator alone, by the costs of the search. None: not every one fits alone.
+/// Entries with every operator alone, by the costs of the search. None if not every one fits alone.
 std::optional<int64_t> entries_alone(const OperatorGraph& graph, const GroupMachine& machine,
                                      const GroupingOptions& search) {
     if (!search.only_other) {
@@ -135,7 +135,7 @@ std::optional<int64_t> entries_alone(const OperatorGraph& graph, const GroupMach
     return sum;
 }
 
-/// What is known of groupings that cost less.
+/// What is proven about groupings that cost less.
 std::string proof_text(const Grouping& grouping, size_t scheduled_operators) {
     if (grouping.is_exact) return "no grouping of this space costs less";
     const std::string gap = fmt::format("at most {:.1f} % above the least", 100 * grouping.gap());
@@ -163,8 +163,7 @@ nlohmann::ordered_json write_schedule(const Network& network, const OperatorGrap
     json["live_elements"] = counts.live_total.value();
     output.print(fmt::format(
         "schedule: {} groups of one sink each, {} accesses per image and at most {} elements at "
-        "once "
-        "by our own counts{}",
+        "once by our own counts{}",
         made.schedule.groups().size(), grouped(counts.accesses.value()),
         grouped(counts.live_total.value()),
         made.split == 0
@@ -216,8 +215,7 @@ Timed solve(const Question& q, const GroupingOptions& how, int64_t buffer_entrie
         if (how.only_other) {
             throw InfeasibleError(
                 fmt::format("{}: no schedule of some operator, alone or in a group, fits in {} "
-                            "elements; expected more "
-                            "--buffer-entries",
+                            "elements; expected more --buffer-entries",
                             q.network.name, buffer_entries));
         }
         throw InfeasibleError(fmt::format("{}: {}; the smallest budget that works is {} entries",
@@ -366,8 +364,7 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<DagGroupsExploreOptions>();
     app.add_option("--reading", options->reading_name,
                    "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width "
-                   "searched, weights that fit "
-                   "loaded once; Q and images share the buffer")
+                   "searched, weights that fit loaded once; Q and images share the buffer")
         ->check(CLI::IsMember({"L", "R", "Q"}))
         ->capture_default_str();
     app.add_option("--images", options->images,
@@ -378,9 +375,7 @@ RunModel declare(CLI::App& app) {
         ->check(positive());
     app.add_option("--schedule-operators", options->scheduled_operators,
                    "With ours or either: schedules are looked for in groups of at most so many "
-                   "operators; what larger "
-                   "ones could "
-                   "give is bounded")
+                   "operators; what larger ones could give is bounded")
         ->check(positive())
         ->capture_default_str();
     app.add_flag("--online", options->online,
@@ -392,8 +387,7 @@ RunModel declare(CLI::App& app) {
                  "Pools of stride 1 are operators of their own even before a 1x1 convolution");
     app.add_option("--group-cost", options->cost_name,
                    "What a group costs: optimus (its model), ours (the fewest accesses of our own "
-                   "schedules, which -o writes), "
-                   "either (the less of both)")
+                   "schedules, which -o writes), either (the less of both)")
         ->check(CLI::IsMember({"optimus", "ours", "either"}))
         ->capture_default_str();
     return [options](const ModelRequest& request, const Output& output) {

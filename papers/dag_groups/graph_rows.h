@@ -1,5 +1,5 @@
-// An operator graph in rows, without names: what searches over groups read in their inner loops,
-// close together.
+// An operator graph in rows, without names: the data that the inner loops of a search read, close
+// together.
 #pragma once
 
 #include <algorithm>

@@ -136,7 +136,7 @@ void GroupEvaluator::choose_streams() {
 }
 
 /// dp[l][1] = m_1(l) + sum of dp[c][0]; dp[l][0] = m_0(l) + sum of min(dp[c][0], dp[c][1]), over
-/// the readers c (Algorithm 2). Sums that count a shared reader twice may grow without end; they
+/// the readers c (Algorithm 2). Sums that count a shared reader twice may grow without end, so they
 /// stop at a bound far above every buffer.
 void GroupEvaluator::choose_streams_greedily() {
     constexpr int64_t endless = int64_t{1} << 50;
@@ -150,8 +150,8 @@ void GroupEvaluator::choose_streams_greedily() {
         input[0] = std::min(endless, input[0] + std::min(reader[0], reader[1]));
     }
     for (Node& node : nodes_) node.streams = true;
-    // Forwards: what is read is decided before its reader. Edges are in order of readers, so all
-    // inputs of a reader come before it from the back.
+    // Forwards: a map is decided before its reader. Edges are in order of readers, so from the back
+    // all inputs of a reader come before it.
     std::vector<bool> decided(nodes_.size(), false);
     const auto decide = [&](size_t n) {
         if (!decided[n]) nodes_[n].streams = nodes_[n].streams && dp[n][1] < dp[n][0];
@@ -165,8 +165,8 @@ void GroupEvaluator::choose_streams_greedily() {
     for (size_t n = 0; n < nodes_.size(); ++n) decide(n);
 }
 
-/// Operators as they are; an input from outside after the last operator that reads it, so that few
-/// nodes wait.
+/// Operators in their order, and each input from outside after the last operator that reads it, so
+/// that few nodes wait.
 void GroupEvaluator::put_in_order() {
     StreamScratch& s = scratch_;
     s.last_reader.resize(nodes_.size());
@@ -194,8 +194,8 @@ void GroupEvaluator::put_in_order() {
     }
 }
 
-/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by
-/// node, over the choices of nodes that have a neighbour still to come.
+/// The heaviest set of maps of which none reads another, weighed by what streaming saves. Goes node
+/// by node over the choices of nodes that have a neighbour still to come.
 void GroupEvaluator::choose_streams_exactly() {
     StreamScratch& s = scratch_;
     const size_t count = nodes_.size();
@@ -265,7 +265,7 @@ void GroupEvaluator::choose_streams_exactly() {
 }
 
 /// The fewest passes of the weights. For every number of columns of tiles and every number of
-/// images together, the fewest rows of tiles: entries grow with the tile.
+/// images together, the fewest rows of tiles, because entries grow with the tile.
 void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
     const int64_t rows = largest_[MapAxis::y];
     const int64_t columns = largest_[MapAxis::x];
@@ -298,7 +298,7 @@ void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
                 return entries(height_extents(std::max(least_height, ceil_div(rows, row_tiles))),
                                width_) <= room;
             };
-            // Fewer row tiles than make it better than the best so far.
+            // Only fewer rows of tiles than this make it better than the best so far.
             int64_t high = most_rows;
             if (cost.passes != std::numeric_limits<int64_t>::max())
                 high = std::min(high, (cost.passes - 1) / (column_tiles * batch_tiles));

@@ -1,16 +1,18 @@
-// What one group of operators costs: off-chip traffic with the best tile that fits (Optimus, Eq. 3
-// and 4), maps held in streams (Algorithm 2).
+// The cost of one group of operators: off-chip traffic with the best tile that fits (Optimus, Eq. 3
+// and 4), with maps held in streams (Algorithm 2).
 //
 // Rows and columns needed of a map for an output tile t at the group's sinks (operators that no
 // other of the group reads), per axis, going backwards:
 //     R(sink) = t;   R(map) = max over its readers c inside the group of Reach::inputs(R(c))
-// With several sinks the largest has t, sink s has ceil(O(s) t / max O); no sink less than the
-// array's lanes along the axis, or its extent. Buffer: the sum over all maps of the group, inputs
-// from outside included, of t_c R_h R_w (Eq. 4). A map that streams (phi = 1) holds t_c = min(T_c,
-// C) channels, another (phi = 0) all C; who reads a streaming map does not stream, because it sums
-// over all channels (Algorithm 2). Cost: input maps from outside and maps needed outside once per
-// image, and the weights once per tile:
-//     MemoryCost = B (|inputs| + |outputs|) + passes * |weights| (Eq. 3)
+// With several sinks the largest has t, and sink s has ceil(O(s) t / max O). No sink has less than
+// the array's lanes along the axis, or its extent (docs/optimus.md, "Several sinks").
+//
+// Buffer: the sum over all maps of the group, inputs from outside included, of t_c R_h R_w (Eq. 4).
+// A map that streams (phi = 1) holds t_c = min(T_c, C) channels, another one (phi = 0) all C. The
+// reader of a streaming map does not stream, because it sums over all channels (Algorithm 2).
+//
+// Cost: maps that cross the border of the group once per image, and the weights once per tile:
+//     MemoryCost = B (|inputs| + |outputs|) + passes * |weights|      (Eq. 3)
 // Units: entries, that is elements. Halos that tiles read twice are free, as in Eq. 3.
 #pragma once
 
@@ -29,7 +31,7 @@
 
 namespace laminate::dag_groups {
 
-/// What the model needs of a machine.
+/// The machine as the model needs it.
 struct GroupMachine {
     int64_t buffer_bytes = 0;                    ///< on chip, for maps
     std::optional<int64_t> weight_buffer_bytes;  ///< none: weights share the buffer of the maps
@@ -39,20 +41,20 @@ struct GroupMachine {
     int64_t lanes_channels = 1;  ///< T_c
 };
 
-/// The buffer: what lies directly below the highest memory, of inputs and outputs together where
-/// they have memories of their own. Lanes: the axes OY, OX and K of the array. Throws InputError
+/// The buffer is the memory directly below the highest one, that of inputs and that of outputs
+/// together where these differ. The lanes are the axes OY, OX and K of the array. Throws InputError
 /// for elements of different widths.
 [[nodiscard]] GroupMachine group_machine(const Machine& machine);
 
-/// The paper leaves its tile and its batch open: docs/optimus.md. Each reading is the one before
-/// with something changed.
+/// The paper leaves the tile and the batch open: docs/optimus.md. Each reading changes something of
+/// the one before.
 enum class Reading {
     literal,  ///< L: Eq. 3 and 4 as printed; full width, streams by the greedy of Algorithm 2
-    /// R: width searched too, maps clipped to their size, streams by the exact optimum, weights
-    /// that fit in the buffer loaded once
+    /// R: the width is searched too, maps are clipped to their size, streams are the exact optimum,
+    /// and weights that fit in the buffer are loaded once.
     refined,
-    /// Q: and several images may share the buffer; the weights pass once for each such set.
-    /// Capacity: one entry for each byte
+    /// Q: several images may share the buffer, too, and the weights pass once for each such set.
+    /// The capacity is one entry per byte.
     batch_as_tile,
 };
 
@@ -66,7 +68,7 @@ struct GroupRules {
     int64_t buffer_entries = 0;
     std::optional<int64_t> weight_buffer_entries;  ///< none: weights that stay share the buffer
 };
-/// `buffer_entries`: 0 as the reading has it.
+/// `buffer_entries`: 0 for the capacity of the reading.
 [[nodiscard]] GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images,
                                   int64_t buffer_entries = 0);
 
@@ -85,24 +87,24 @@ struct GroupCost {
     friend bool operator==(const GroupCost&, const GroupCost&) = default;
 };
 
-/// Costs groups of one graph. Keeps scratch memory: one object per thread.
+/// Costs groups of one graph. Keeps scratch memory, so each thread needs an object of its own.
 class GroupEvaluator {
 public:
     GroupEvaluator(const OperatorGraph& graph, const GroupMachine& machine,
                    const GroupRules& rules);
 
-    /// Of different operators, in any order; a set of operators of an acyclic partition. None: no
-    /// tile fits.
+    /// The cost of different operators, in any order, that are a group of an acyclic partition.
+    /// None if no tile fits.
     [[nodiscard]] std::optional<GroupCost> cost(std::span<const int> operators);
 
-    /// Entries of the maps of the least tile: what the buffer must hold at least.
+    /// Entries of the maps of the least tile: the least buffer.
     [[nodiscard]] int64_t least_entries(std::span<const int> operators);
 
     /// Entries for a tile of a quarter of the height and of the width, rounded up (the table of
     /// Algorithm 3).
     [[nodiscard]] int64_t quarter_tile_entries(std::span<const int> operators);
 
-    /// phi of what the last call looked at: maps, in no special order, and whether they stream.
+    /// phi of every map of the last call, in no special order.
     struct Stream {
         int map;
         bool streams;
@@ -131,8 +133,8 @@ private:
         std::vector<State> states;
         std::vector<int> first_state;  ///< by position in `order`
         std::vector<int> order, position, last_reader;
-        std::vector<uint64_t> conflicts;  ///< by node: slots of its readers that stream or may
-        std::vector<uint64_t> gone;       ///< by position: slots of which nobody waits any more
+        std::vector<uint64_t> conflicts;  ///< by node: slots of readers that may stream
+        std::vector<uint64_t> gone;       ///< by position: slots that are free after it
     };
 
     void collect(std::span<const int> operators);
@@ -142,7 +144,8 @@ private:
     [[nodiscard]] bool is_sink(size_t node) const {
         return node < inside_ && nodes_[node].readers == 0;
     }
-    /// R of every node for the largest sink's tile t; `floors`: no sink below its least tile.
+    /// R of every node for the largest sink's tile t. With `floors`, no sink is below its least
+    /// tile.
     void extents(MapAxis axis, int64_t tile, bool floors, std::vector<int64_t>& result) const;
     [[nodiscard]] int64_t least_tile(MapAxis axis, int64_t size) const;
     [[nodiscard]] int64_t entries(const std::vector<int64_t>& height,
@@ -164,7 +167,7 @@ private:
     std::vector<int> sorted_;
     std::vector<int64_t> height_, width_, area_;
     std::vector<int64_t> held_;                  ///< channels in the buffer, by node
-    std::vector<std::vector<int64_t>> heights_;  ///< extents by tile height, of those looked at
+    std::vector<std::vector<int64_t>> heights_;  ///< extents by tile height, once needed
     std::vector<int> has_height_;  ///< by tile height: the last search_tile() that looked at it
     int searches_ = 0;
     StreamScratch scratch_;

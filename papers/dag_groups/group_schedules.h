@@ -1,11 +1,11 @@
 // Groups of operators as ordinary schedules of ours, which compile and run
 // (scheduler/schedule/schedule.h).
 //
-// The grouping says which operators run together; how they do is chosen among our schedules of such
-// a group, with recomputed or kept halos and weights that stay or pass again (search/dag_groups.h),
-// by fewest accesses within a memory. Those counts are exact, of docs/counting.md, where Optimus'
-// cost model is a formula; so they can also take part in the search, as the cost of a group beside
-// Eq. 3 (GroupingOptions::other) or instead of it.
+// The grouping says which operators run together. How they run is chosen among our schedules of
+// such a group (scheduler/explore/dag/dag_groups.h), with halos recomputed or kept and weights that
+// stay or pass again, by fewest accesses within a memory. Those counts are the exact ones of
+// docs/counting.md, where Optimus' cost model is a formula. They can also take part in the search
+// as the cost of a group, beside Eq. 3 (GroupingOptions::other) or instead of it.
 #pragma once
 
 #include <atomic>
@@ -22,25 +22,26 @@
 
 namespace laminate::dag_groups {
 
-/// The best schedules of groups of one graph, by shape. Keeps what it found: one object per thread.
-/// Refers to the network and the graph.
+/// The best schedules of groups of one graph, by shape. Keeps what it found, so each thread needs
+/// an object of its own. Refers to the network and the graph.
 class ScheduledGroups {
 public:
-    /// `tiles` of groups of several layers; of one layer everything with divisors is searched.
+    /// `tiles` is for groups of several layers; for one layer, everything with divisors is
+    /// searched.
     ScheduledGroups(const Network& network, const OperatorGraph& graph, Elements memory,
                     TileSizes tiles = TileSizes::all, const std::atomic<bool>* stop = nullptr);
 
-    /// Fewest external accesses in the memory, then MACs. None: nothing fits, or no schedule can
-    /// hold the group (OperatorInput::is_direct, several sinks). The front of no layer at all
-    /// (depth to space alone) is a group without nests.
+    /// The schedule with the fewest external accesses in the memory, then the fewest MACs. None
+    /// where nothing fits or no schedule can hold the group (OperatorInput::is_direct, several
+    /// sinks). The front of no layer at all (depth to space alone) is a group without nests.
     [[nodiscard]] std::optional<GroupPoint> best(const std::vector<int>& operators);
-    /// Its accesses for so many images, one after the other.
+    /// The accesses of that schedule for so many images, one after the other.
     [[nodiscard]] std::optional<int64_t> entries(const std::vector<int>& operators, int64_t images);
-    /// No schedule of the group in the memory, of our family or not, has fewer accesses for so many
-    /// images. None: no schedule can hold the group.
+    /// A lower bound on the accesses of any schedule of the group in the memory, of our family or
+    /// not, for so many images. None where no schedule can hold the group.
     [[nodiscard]] std::optional<int64_t> least_entries(const std::vector<int>& operators,
                                                        int64_t images) const;
-    /// A layer alone: as best(), or where nothing fits what lives in the least memory.
+    /// A layer alone, as best(), or where nothing fits the schedule with the least memory.
     [[nodiscard]] GroupPoint alone(LayerId layer);
 
 private:
@@ -59,12 +60,12 @@ private:
 
 struct NetworkSchedule {
     Schedule schedule;
-    int64_t split =
-        0;  ///< groups for which no schedule of ours fits; each of their layers runs alone
+    /// Groups for which no schedule of ours fits; each of their layers runs alone.
+    int64_t split = 0;
 };
 
-/// A schedule with these groups, in their order; layers that were left out of the graph run alone
-/// after them. What no schedule covers (softmax, flatten) is in no group.
+/// A schedule with these groups in their order. Layers that were left out of the graph run alone
+/// after them. Layers that no schedule covers (softmax, flatten) are in no group.
 [[nodiscard]] NetworkSchedule network_schedule(const Network& network, const OperatorGraph& graph,
                                                const std::vector<Group>& groups,
                                                ScheduledGroups& schedules);

@@ -19,7 +19,7 @@ namespace {
 
 using search::OrderIdeals;
 
-/// MemoryCost first, then the number of groups.
+/// Compares MemoryCost first, then the number of groups.
 struct Total {
     int64_t entries = std::numeric_limits<int64_t>::max();
     int groups = 0;
@@ -28,9 +28,9 @@ struct Total {
 
 class Search {
 public:
-    /// Groups looked at before large groups are bounded by compulsory traffic alone.
+    /// Groups visited before large groups are bounded by compulsory traffic alone.
     static constexpr int64_t most_bounded_groups = 3'000'000;
-    /// Of a graph with too many ideals.
+    /// For a graph with too many ideals.
     static constexpr size_t most_ideals_along = 1'000;
     static constexpr size_t most_places_ahead = 12;
 
@@ -80,9 +80,8 @@ public:
     }
 
 private:
-    /// Those ideals, in numbers of places in an order of the operators, in which no operator is
-    /// more than so many places ahead of one that is missing; as many places as `most_ideals_along`
-    /// allow.
+    /// The ideals, in numbers of places in an order of the operators, in which no operator is more
+    /// than so many places ahead of a missing one; as many places as `most_ideals_along` allow.
     [[nodiscard]] OrderIdeals ideals_along(const std::vector<int>& order) const {
         std::vector<int> place(order.size());
         for (size_t p = 0; p < order.size(); ++p)
@@ -107,7 +106,7 @@ private:
         return *OrderIdeals::of(one_after_the_other, order.size() + 1);
     }
 
-    /// Of the last solve().
+    /// The groups of the last solve().
     [[nodiscard]] std::vector<Group> groups_of(const OrderIdeals& ideals) {
         std::vector<Group> groups;
         for (int at = ideals.size() - 1; at > 0; at = before_[static_cast<size_t>(at)]) {
@@ -115,7 +114,7 @@ private:
             const LastGroup& last = last_group_[static_cast<size_t>(at)];
             const auto begin = last_operators_.begin() + static_cast<std::ptrdiff_t>(last.begin);
             group.operators.assign(begin, begin + static_cast<std::ptrdiff_t>(last.size));
-            // As they came: so the search looked for the cost, and knows it.
+            // In the order in which they came, in which the search looked the cost up.
             uint64_t shape_sum = 0;
             for (const int op : group.operators) shape_sum += costs_.term(op);
             const int least = *std::min_element(group.operators.begin(), group.operators.end());
@@ -129,8 +128,8 @@ private:
         return groups;
     }
 
-    /// The least when groups too large for the other cost may have it too, of which only a bound is
-    /// known.
+    /// The least total when groups that are too large for the other cost have the bound on it
+    /// instead.
     [[nodiscard]] int64_t least_with_large_groups(const OrderIdeals& ideals,
                                                   const std::vector<int>& order, int64_t found) {
         if (!options_.other || !options_.other_least) return found;
@@ -141,15 +140,15 @@ private:
         return is_complete ? std::min(found, best_.back().entries) : compulsory_entries();
     }
 
-    /// Of a search that was cut along one order. Our own schedules may leave rows unread, which
-    /// bounds of parts charge.
+    /// The bound for a search that was cut along one order. Our own schedules may leave rows
+    /// unread, which bounds of parts charge.
     [[nodiscard]] int64_t least_entries_of_any() const {
         const int64_t compulsory = compulsory_entries();
         return options_.other ? compulsory
                               : std::max(compulsory, bound_by_parts(graph_, machine_, rules_));
     }
 
-    /// False when it was stopped; not with `to_the_end`.
+    /// False when it was stopped, which `to_the_end` prevents.
     bool solve(const OrderIdeals& ideals, const std::vector<int>& order, bool to_the_end = false) {
         const auto count = static_cast<size_t>(ideals.size());
         best_.assign(count, {});
@@ -172,8 +171,8 @@ private:
                          std::to_string(rules_.buffer_entries) + " entries");
     }
 
-    /// For the message when no grouping fits. While one does, an operator may be too large alone:
-    /// in a group other maps stream.
+    /// For the message when no grouping fits. While one does, an operator may be too large alone,
+    /// because other maps stream in a group.
     void refuse_if_alone_too_large(int op) {
         const std::vector<int> alone{op};
         if (evaluator_.cost(alone) || options_.only_other) return;
@@ -182,7 +181,7 @@ private:
                          std::to_string(rules_.buffer_entries) + " entries");
     }
 
-    /// A group that may end `target`, and what the whole costs with it at least.
+    /// A group that may end `target`, and the least total with it.
     struct Candidate {
         Total least;
         int rest = 0;
@@ -193,8 +192,8 @@ private:
     [[nodiscard]] bool is_asked(size_t operators) const {
         return options_.other && operators <= options_.other_operators;
     }
-    /// What is counted besides Eq. 3: of a group that is too large to be asked for, a bound if that
-    /// is wanted.
+    /// The cost besides Eq. 3. For a group that is too large to ask for it, the bound, if that is
+    /// wanted.
     [[nodiscard]] std::optional<int64_t> other_entries(const std::vector<int>& group) const {
         if (is_asked(group.size())) return options_.other(group);
         if (bounds_large_groups_) return options_.other_least(group);
@@ -206,7 +205,7 @@ private:
         return std::min(cost->entries(), other.value_or(std::numeric_limits<int64_t>::max()));
     }
 
-    /// All groups that end `target` and hold what is in the group now.
+    /// Visits all groups that end `target` and hold the group as it is now.
     void grow(const OrderIdeals& ideals, const std::vector<int>& order, int target, int rest) {
         for (const OrderIdeals::Step& step : ideals.steps(rest)) {
             const auto next = static_cast<size_t>(step.ideal);
@@ -240,14 +239,15 @@ private:
                (options_.only_other ? rules_.images : 1) * group_.weights();
     }
 
-    /// The best candidate; those with the least bounds first, until no bound is below the best.
+    /// Takes the best candidate: those with the least bounds first, until no bound is below the
+    /// best.
     void choose(int target) {
         const auto key = [](const Candidate& candidate) {
             return std::tie(candidate.least, candidate.rest);
         };
         Total& best = best_[static_cast<size_t>(target)];
         while (!candidates_.empty()) {
-            // Few are looked at before the bounds of the rest are above what is known.
+            // Few are costed before the bounds of the rest are above the best.
             size_t first = 0;
             for (size_t n = 1; n < candidates_.size(); ++n) {
                 if (key(candidates_[n]) < key(candidates_[first])) first = n;
@@ -275,8 +275,8 @@ private:
         }
     }
 
-    /// What the rules of the search say before anything is counted: whether the operator may come
-    /// into the group next, or into one that ends alike.
+    /// Whether the rules of the search allow the operator into the group next, or into one that
+    /// ends alike, before anything is counted.
     [[nodiscard]] bool may_join(int op) const {
         if (group_.operators().size() >= size_limit_) return false;
         if (options_.online && group_.is_read_in_part(op)) return false;
@@ -284,8 +284,8 @@ private:
                may_be_fed_by(op, group_.readers_inside(op) > 0, group_.leaves(op));
     }
 
-    /// Puts an operator into the group; its readers are in it or after it. The least operator
-    /// before.
+    /// Puts an operator into the group; its readers are in it or after it. Returns the least
+    /// operator before.
     int push(int op) {
         group_.push(op);
         shape_sum_ += costs_.term(op);
@@ -293,7 +293,7 @@ private:
     }
 
     /// Whether the group, or one that holds it and ends alike, may have a tile. Only Eq. 3 knows
-    /// the least one.
+    /// the least tile.
     [[nodiscard]] bool may_fit() const {
         const bool has_other =
             options_.other &&
@@ -308,8 +308,8 @@ private:
         group_.pop();
     }
 
-    /// With one sink, the operator that came first: the map of another is read in the group alone,
-    /// by operators that read it directly.
+    /// The one sink is the operator that came first. The map of another operator is read in the
+    /// group alone, by operators that read it directly.
     [[nodiscard]] bool may_be_fed_by(int op, bool is_read_inside, bool leaves) const {
         if (!is_read_inside) return group_.operators().empty();
         if (leaves) return false;
@@ -323,7 +323,7 @@ private:
         });
     }
 
-    /// Operators such that each follows what it needs as closely as a walk in depth allows.
+    /// The operators in a depth-first order: each follows what it needs as closely as possible.
     [[nodiscard]] std::vector<int> depth_first_order() const {
         std::vector<int> order;
         std::vector<bool> done(graph_.operators.size(), false);
@@ -349,8 +349,8 @@ private:
         return order;
     }
 
-    /// What every grouping moves: the network's inputs (our own schedules may leave rows unread)
-    /// and outputs, and every weight once.
+    /// Entries that every grouping moves: the network's inputs (but our own schedules may leave
+    /// rows unread) and outputs, and every weight once.
     [[nodiscard]] int64_t compulsory_entries() const {
         int64_t maps = 0;
         int64_t weights = 0;
@@ -432,8 +432,8 @@ int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& mac
             return false;
         }
     };
-    // In the largest tile that an operator alone needs every operator fits; groups fit in every
-    // larger buffer too.
+    // In the largest least tile of any operator alone, every operator fits. A group that fits in a
+    // buffer fits in every larger one.
     GroupEvaluator evaluator(graph, machine, rules_of(options.reading, machine, 1));
     int64_t fits = 1;
     for (int op = 0; op < graph.size(); ++op) {

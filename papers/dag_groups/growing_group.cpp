@@ -6,7 +6,7 @@
 
 namespace laminate::dag_groups {
 
-/// Of two maps of which one is read for the other only one streams.
+/// Of two maps of which one is read for the other, only one streams: shares the loss out.
 inline void GrowingGroup::share_out(size_t a, size_t b, int64_t& least_entries, int64_t& volume) {
     MapState& one = state_[a];
     MapState& other = state_[b];
@@ -22,7 +22,7 @@ inline void GrowingGroup::share_out(size_t a, size_t b, int64_t& least_entries, 
     volume += covered;
 }
 
-/// Extents of a map, at least these; its streaming entries are counted.
+/// Enlarges a map to at least these extents and counts its streaming entries.
 inline void GrowingGroup::enlarge(size_t map, const Extents& extents, int64_t& least_entries,
                                   int64_t& volume) {
     const int64_t lanes = rows_.map(map).lanes;

@@ -1,20 +1,20 @@
-// A group that grows backwards, one operator at a time, and what it costs at least: what prunes a
+// A group that grows backwards, one operator at a time, and lower bounds on its cost, which prune a
 // search over groups.
 //
-// An operator comes into the group after all of its readers that will be in it. What is known of a
-// map is then final or only grows:
-// - extents at the least tile of every sink bound the buffer from below (least_entries): Eq. 4 with
-// every map streaming, and what
-//   is lost because of two maps of which one is read for the other only one streams (Algorithm 2).
-//   What streaming saves of a map is shared out among such pairs, no more than there is of either;
-//   the sum over pairs is lost at least, whichever maps stream: a packing of edges, below every
-//   cover of them by vertices.
-// - extents that all tiles hold together bound the passes of the weights (least_passes): passes *
-// buffer >= B * volume.
+// An operator joins the group after all of its readers that will be in it. What is known of a map
+// is then final or only grows:
+// - Extents at the least tile of every sink bound the buffer from below (least_entries): Eq. 4 with
+//   every map streaming, plus a loss, because of two maps of which one is read for the other only
+//   one streams (Algorithm 2). The bound shares what streaming saves of a map out among such pairs,
+//   no more than there is of either; each pair loses its share, whichever maps stream. (This is a
+//   packing of edges, below every cover of them by vertices.)
+// - Extents that all tiles hold together bound the passes of the weights (least_passes): passes *
+//   buffer >= B * volume.
 //
-// A part of a graph: what a group of the whole graph holds of it, as bounds that are sums over
-// parts need it. Maps that cross the part's border are free, and an operator that is read outside
-// of it may be no sink of the group, so that its extents are the least that any reader asks for.
+// With a part of a graph, these are bounds on what a group of the whole graph holds of the part, so
+// that sums over parts are bounds too. Maps that cross the part's border are free. An operator that
+// is read outside of the part may be no sink of the group, so its extents are the least that any
+// reader asks for.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace laminate::dag_groups {
 
 class GrowingGroup {
 public:
-    /// `part`: by operator, whether it belongs to the part; empty: the whole graph.
+    /// `part` says for each operator whether it belongs to the part; empty for the whole graph.
     GrowingGroup(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
                  const std::vector<bool>& part = {});
 
@@ -44,18 +44,18 @@ public:
     [[nodiscard]] int readers_inside(int map) const {
         return state_[static_cast<size_t>(map)].readers_inside;
     }
-    /// Whether some, but not all, of those who read its map are in the group.
+    /// Whether some, but not all, readers of its map are in the group.
     [[nodiscard]] bool is_read_in_part(int op) const {
         const int inside = readers_inside(op);
         return inside != 0 && inside != rows_.map(static_cast<size_t>(op)).readers;
     }
-    /// Whether its map is needed outside, as the group is now.
+    /// Whether the map is needed outside the group as it is now.
     [[nodiscard]] bool leaves(int op) const {
         const GraphRows::MapRow& map = rows_.map(static_cast<size_t>(op));
         return map.leaves_always || readers_inside(op) < map.readers;
     }
-    /// One of several operators of the group that neither feeds, nor is fed by, nor shares an input
-    /// with another one of it.
+    /// Whether one of several operators neither feeds, nor is fed by, nor shares an input with
+    /// another.
     [[nodiscard]] bool has_lonely_operator() const;
 
     [[nodiscard]] int64_t inputs() const {
@@ -63,7 +63,7 @@ public:
     }  ///< elements of one image from outside
     [[nodiscard]] int64_t outputs() const { return sums().outputs; }  ///< that leave
     [[nodiscard]] int64_t weights() const { return sums().weights; }
-    /// No tile of a group that holds this one needs less.
+    /// No group that holds this one has a tile with fewer.
     [[nodiscard]] int64_t least_entries() const { return sums().least_entries; }
     [[nodiscard]] int64_t least_passes() const;
     /// Columns and rows of an operator's map at the least tile, and of all tiles together, when
@@ -72,7 +72,7 @@ public:
         const auto& [extent, covered] = sink_[static_cast<size_t>(op)];
         return {extent[MapAxis::x], extent[MapAxis::y], covered[MapAxis::x], covered[MapAxis::y]};
     }
-    /// No group with these operators costs less.
+    /// A lower bound on the cost of the group.
     [[nodiscard]] int64_t least_cost() const {
         return rules_.images * (inputs() + outputs()) + least_passes() * weights();
     }
@@ -95,7 +95,7 @@ private:
         bool is_inside = false;
     };
 
-    /// Of all operators so far.
+    /// Sums over all operators so far.
     struct Sums {
         int64_t inputs = 0;
         int64_t outputs = 0;
@@ -110,7 +110,7 @@ private:
     void restore(MapState& state);
     [[nodiscard]] int64_t floor_of(MapAxis axis, int64_t size) const;
     [[nodiscard]] Extents of_inputs(const GraphRows::InputRow& input, const Extents& outputs) const;
-    /// What streaming saves of a map of these rows and columns.
+    /// Entries that streaming saves of a map with this extent.
     [[nodiscard]] int64_t saving(size_t map, const Extent& extent) const {
         return (rows_.map(map).channels - rows_.map(map).lanes) * area(extent);
     }
@@ -118,15 +118,16 @@ private:
     GroupMachine machine_;
     GroupRules rules_;
     GraphRows rows_;
-    std::vector<int64_t>
-        charged_;  ///< by map: elements that pass when it crosses the border of a group
+    /// By map: elements that pass when it crosses the border of a group.
+    std::vector<int64_t> charged_;
     std::vector<Extents> sink_;  ///< by map: when no reader is in the group
 
     std::vector<int> operators_;
     std::vector<MapState> state_;  ///< by map
-    /// What pop() cannot tell from the operator: of those that are read in the group and of inputs
-    /// that others of it read too. No more is kept, and sums lie side by side: what a push has just
-    /// written in parts and the next one copies as a whole, a processor waits for.
+    /// State that pop() cannot derive from the operator: for maps that are read in the group, and
+    /// for inputs that other operators of the group read too. Nothing else is saved, and sums are
+    /// written whole, because a processor stalls when it reads as a whole what it has just written
+    /// in parts.
     struct Before {
         Extents extents;
         int64_t packed;

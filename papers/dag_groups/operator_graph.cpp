@@ -42,7 +42,7 @@ private:
     [[nodiscard]] LayerId count() const { return static_cast<LayerId>(network_.layers.size()); }
     [[nodiscard]] TensorId& map_of(TensorId id) { return map_of_[static_cast<size_t>(id)]; }
 
-    /// The tensor that holds a map: what merged layers write is what they read.
+    /// Finds the tensor that holds a map: a layer in place writes the map that it reads.
     void find_maps() {
         map_of_.resize(network_.tensors.size());
         readers_.resize(network_.tensors.size());
@@ -79,7 +79,8 @@ private:
         }
     }
 
-    /// Its map goes to one layer, which is grouped, and is no output.
+    /// The only layer that reads the layer's map, if that layer is grouped and the map is no
+    /// output; else -1.
     [[nodiscard]] LayerId only_reader(LayerId id) {
         const TensorId map = network_.layer(id).output;
         std::vector<LayerId> readers = readers_[static_cast<size_t>(map)];
@@ -127,7 +128,8 @@ private:
         return w.transposed ? Reach{w.span(), 1, w.stride} : Reach{w.span(), w.stride, 1};
     }
 
-    /// `reach` of what reads the layer's map; nothing in between reads more than one row of it.
+    /// Adds the inputs of a layer to an operator. `after` is the reach of what reads the layer's
+    /// map; nothing in between reads more than one row of it.
     void add_inputs(Operator& op, LayerId id, const PerAxis<Reach>& after) {
         const Layer& layer = network_.layer(id);
         PerAxis<Reach> reach;
@@ -188,7 +190,7 @@ private:
         graph_.maps.push_back(map);
     }
 
-    /// Of the map that a merged layer belongs to, -1 for one of a network input.
+    /// The operator whose map a layer in place belongs to; -1 for the map of a network input.
     [[nodiscard]] int producer_operator(LayerId id) {
         return is_in_place(network_.layer(id))
                    ? operator_of_map_[static_cast<size_t>(map_of(network_.layer(id).output))]
@@ -228,7 +230,7 @@ private:
     OperatorGraph graph_;
     std::vector<TensorId> map_of_;
     std::vector<bool> through_merged_;
-    std::vector<std::vector<LayerId>> readers_;  ///< of a map, by tensor; merged layers are none
+    std::vector<std::vector<LayerId>> readers_;  ///< by tensor, without layers in place
     std::vector<bool> left_out_;
     std::vector<LayerId> into_;         ///< the layer that a layer is merged into, or -1
     std::vector<int> operator_of_;      ///< by layer

@@ -1,14 +1,15 @@
-// The graph that Optimus groups: operators on feature maps, small layers merged into their
+// The graph that Optimus groups: operators on feature maps, with small layers merged into their
 // neighbours.
 //
-// Every operator writes one map; its number is the operator's. Maps that come from outside (network
-// inputs) follow after them. Operators are in topological order. Merged: activations, softmax,
-// flatten and additions of constants into the map that they read (whoever reads their output reads
-// that map); a pool of stride 1 read by one 1x1 convolution alone into that convolution; with
-// adds_merged an Add into a convolution that feeds it alone.
+// Every operator writes one map, which has its number. Maps from outside (network inputs) follow
+// after them. Operators are in topological order. Merged are:
+// - activations, softmax, flatten and additions of constants into the map that they read: whoever
+//   reads their output reads that map (is_in_place());
+// - a pool of stride 1 read by a single 1x1 convolution into that convolution;
+// - with MergeOptions::adds, an Add and a convolution that feeds it alone.
 //
-// Source: Optimus (Cai, Wang, Zhang, ACM TECS 22(1), 2022), section 3; docs/optimus.md says where
-// we read it in our way.
+// Source: Optimus (Cai, Wang, Zhang, ACM TECS 22(1), 2022), section 3. docs/optimus.md says where
+// the paper leaves a choice.
 #pragma once
 
 #include <array>
@@ -52,11 +53,11 @@ struct OperatorInput {
 
 struct Operator {
     std::string name;
-    std::vector<LayerId> layers;  ///< ascending; the last one, but for merged activations and the
-                                  ///< like, gives the name
+    /// Ascending. The last one that is not in place gives the name.
+    std::vector<LayerId> layers;
     std::vector<OperatorInput> inputs;  ///< different maps
     int64_t weights = 0;                ///< elements; without biases
-    bool is_direct = true;  ///< its layers follow one another without a merged one in between
+    bool is_direct = true;              ///< no layer was merged between its layers
 };
 
 struct Map {
@@ -64,7 +65,7 @@ struct Map {
     int64_t height = 1;
     int64_t width = 1;
     std::vector<int> readers;  ///< operators, ascending
-    bool is_output = false;    ///< of the network, or read by what was left out
+    bool is_output = false;    ///< of the network, or read by a layer that was left out
     [[nodiscard]] int64_t elements() const { return channels * height * width; }  ///< of one image
     [[nodiscard]] PerAxis<int64_t> size() const { return {width, height}; }
 };
@@ -72,29 +73,29 @@ struct Map {
 struct OperatorGraph {
     std::vector<Operator> operators;
     std::vector<Map> maps;  ///< of the operators, then the network's inputs
-    /// Fully connected layers on maps of more than one pixel, and what follows them: as a
-    /// convolution with K = 1 (Optimus, footnote 1) they have no window on that map, nothing is
-    /// gained by grouping them, and VGG16 has 18 operators only without them.
+    /// Fully connected layers on maps of more than one pixel, and what follows them. As a
+    /// convolution with K = 1 (Optimus, footnote 1) they have no window on that map, and grouping
+    /// them gains nothing; VGG16 has 18 operators only without them.
     std::vector<LayerId> left_out;
 
     [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
-    /// Whether every grouping moves this map: an input of the network that is read, or what leaves
-    /// it.
+    /// Whether every grouping moves this map: an input of the network that is read, or a map that
+    /// leaves it.
     [[nodiscard]] bool always_moves(size_t map) const {
         const Map& m = maps[map];
         return map >= operators.size() ? !m.readers.empty() : m.is_output || m.readers.empty();
     }
-    /// By operator: the operators whose maps it reads.
+    /// For each operator, the operators whose maps it reads.
     [[nodiscard]] std::vector<std::vector<int>> needs() const;
 };
 
 struct MergeOptions {
-    bool adds = false;  ///< an Add into the producer of its last operand that is a convolution and
-                        ///< feeds nothing else
-    bool pools = true;  ///< pools of stride 1 into the 1x1 convolution that alone reads them
+    /// An Add and the convolution that produces the last of its operands that feed nothing else.
+    bool adds = false;
+    bool pools = true;  ///< a pool of stride 1 and the single 1x1 convolution that reads it
 };
 
-/// Throws InputError for a network in which nothing is left to group.
+/// Throws InputError for a network without any operator to group.
 [[nodiscard]] OperatorGraph operator_graph(const Network& network,
                                            const MergeOptions& options = {});
 

@@ -12,7 +12,7 @@ namespace laminate {
 
 namespace {
 
-/// Extra words of one tensor by banks: lower bounds, and exact numbers once they are asked for.
+/// Extra words of one tensor by banks: lower bounds, and exact counts once they are asked for.
 class TensorCurve {
 public:
     TensorCurve(const ConvolutionProblem& problem, size_t tensor, const BlockOrder& order,
@@ -29,13 +29,12 @@ public:
         least_banks_ = ceil_div(block, buffer.bank_words);
     }
     [[nodiscard]] int64_t least_banks() const { return least_banks_; }
-    /// Nothing where the stream is too long to be gone through; infinite where there must be no
-    /// spill.
+    /// Nothing where the stream is too long; infinite where a spill is not permitted.
     [[nodiscard]] std::optional<int64_t> exact(int64_t banks) {
         const std::optional<int64_t> words = spilled(banks);
         return words ? std::optional(permitted(*words)) : words;
     }
-    /// Under belady, of the complete order; at least the bound of its prefix.
+    /// A lower bound under belady for the complete order, at least that of its prefix.
     [[nodiscard]] int64_t bound(int64_t banks) {
         if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
         return permitted(
@@ -55,7 +54,7 @@ private:
             return checked_multiply(formula_spills(*groups_, memory), traffic_);
         }
         const BlockOrder needed = needed_order(problem_, all_operands[tensor_], order_, memory);
-        // Not there, or too long when it was asked for before.
+        // Empty if it was never asked for, or if its stream was too long then.
         std::optional<int64_t>& words = known_.words[{tensor_, banks, to_text(needed)}];
         if (words) return words;
         const int64_t uses = BeladyStream::uses(problem_, all_operands[tensor_], needed, memory);
@@ -93,7 +92,7 @@ Division least_division(const BankCurves& curves, int64_t banks, const PerOperan
     const auto words_of = [&](size_t t, int64_t b) {
         return curves[t][static_cast<size_t>(b - 1)];
     };
-    // The least of weights and output with no more than so many banks.
+    // The least words of weights and of output with at most so many banks.
     const int64_t spare = banks - least[0] - least[1] - least[2];
     std::array<std::vector<int64_t>, 2> fewest;
     for (size_t t = 1; t < 3; ++t) {
@@ -126,8 +125,8 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     limit = std::min(limit, infinite_words);
     if (least[0] + least[1] + least[2] > buffer.banks) return result;
     if (evaluator == SpillEvaluator::eq7) {
-        // The formula is quick: all of its curves, as long as what is known stays below the limit;
-        // that of the windows, which takes longest, at last.
+        // The formula is quick: all of its curves, as long as the known ones stay below the limit.
+        // The curve of the tensor with windows takes longest and comes last.
         Division division;
         const int64_t spare = buffer.banks - least[0] - least[1] - least[2];
         for (const size_t t :

@@ -58,8 +58,8 @@ WindowCells window_cells(const WindowSteps& steps, int64_t outputs, int64_t taps
     return cells;
 }
 
-/// A set of numbers below a limit whose largest one is at hand: bits, and bits of the words of bits
-/// that hold any.
+/// A set of numbers below a limit that gives its largest one quickly: bits, and bits for the words
+/// of bits that hold any.
 class LargestOf {
 public:
     explicit LargestOf(int64_t limit) {
@@ -85,7 +85,7 @@ public:
             number /= 64;
         }
     }
-    /// Of a set that is not empty.
+    /// The set is not empty.
     [[nodiscard]] int64_t largest() const {
         int64_t number = 0;
         for (auto level = levels_.rbegin(); level != levels_.rend(); ++level)
@@ -133,8 +133,8 @@ int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand,
     const LoopExtents blocks = block_extents(problem, order);
     for (const MapAxis axis : map_axes) {
         if (!access.is_partial(axis)) continue;
-        // Borders of the neighbours' windows cut a block: about one per window that reaches into
-        // it, at most one per word.
+        // Borders of the neighbours' windows cut a block: about one for each window that reaches
+        // into it, at most one for each word.
         const int64_t width = problem.touched(axis, blocks);
         const ConvolutionLoop taps = taps_along(axis);
         const int64_t reach =

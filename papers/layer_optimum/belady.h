@@ -1,18 +1,18 @@
-// Spills of one tensor under Belady's replacement, exactly, on the blocks that a program really
+// The exact spills of one tensor under Belady's replacement, on the blocks that a program really
 // touches.
 //
-// The stream is the sequence of block computations, the last block of a loop clipped to the tensor;
-// each needs all words of its block at once, and only words that it touches. Of the words that do
-// not fit beside the block at work, those whose next use lies furthest are evicted; a word is a
-// spill when it is evicted and used again. That is optimal: to keep a word from one use to its next
-// takes one place in every step between, all words save the same, and dropping the latest end
-// whenever places run out drops the fewest.
+// The stream is the sequence of block computations; the last block of a loop is clipped to the
+// tensor. A computation needs all words of its block at once, and only words that it touches. Of
+// the words that do not fit beside the block at work, those whose next use lies furthest are
+// evicted. A word that is evicted and used again is a spill. This is optimal: keeping a word from
+// one use to its next takes one place in every step between, every word saves the same, and
+// dropping the latest next use whenever places run out drops the fewest.
 //
-// Words with the same history are one cell: along an axis with windows the words that lie in the
-// same blocks. When the words of a step are used next depends on the iterations of its reuse and
-// partial loops alone, its *pattern*: in how many steps, so many words times those of the blocks of
-// its related loops. So cells are looked at once a pattern, and a step handles the few different
-// waits of its pattern. A wait may be kept in part.
+// Words with the same history form a *cell*: along an axis with windows, the words that lie in the
+// same blocks. The next use of a step's words depends on the iterations of its reuse and partial
+// loops alone, the step's *pattern*. A pattern says how many steps pass until how many words are
+// used again, times the words of the blocks of related loops. So each pattern looks at the cells
+// once, and each step handles the few different waits of its pattern. Part of a wait may be kept.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@
 namespace laminate {
 
 /// The loops that matter to a tensor in so much memory: the order up to the first reuse loop with a
-/// round that fits. Between two of such rounds all its words are present, which is the most that
-/// they ever take from the words that wait beside them, so that they act as one step, and all loops
-/// further in may be taken whole. Orders that agree in this agree in their spills.
+/// round that fits. Between two such rounds all words of the round are present, the most that they
+/// ever take from the words that wait beside them, so the rounds act as one step and the loops
+/// further in may be taken whole. Orders with equal needed_order() spill alike.
 [[nodiscard]] BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand,
                                       const BlockOrder& order, int64_t memory);
 
@@ -43,17 +43,17 @@ struct WindowCells {
 
 class BeladyStream {
 public:
-    /// `order`: all of it, or a needed_order(). Related loops outside all others are independent
-    /// instances. `memory` words hold at least a block.
+    /// `order`: a whole order or a needed_order(). Related loops outside all others are independent
+    /// instances. `memory` holds at least a block, in words.
     BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order,
                  int64_t memory);
 
-    /// Waits of all steps and cells of all patterns, about: what building the stream and spills()
-    /// take time for; without building it.
+    /// About how many waits of steps and cells of patterns building the stream and spills() take
+    /// time for. Does not build it.
     [[nodiscard]] static int64_t uses(const ConvolutionProblem& problem, Operand operand,
                                       const BlockOrder& order, int64_t memory);
 
-    /// Words evicted that are needed again, of one of the problem's groups.
+    /// Words evicted that are needed again, in one of the problem's groups.
     [[nodiscard]] int64_t spills() const;
 
 private:
@@ -61,15 +61,15 @@ private:
         int64_t iterations;
         int64_t step_stride;     ///< steps of one iteration
         int64_t pattern_stride;  ///< patterns of one iteration; 0: a related loop
-        int64_t words;           ///< of a related loop's block
-        int64_t last_words;      ///< and of its last one
+        int64_t words;           ///< of a related loop's full block
+        int64_t last_words;      ///< of its last block
     };
     /// Words that are used again in so many steps.
     struct Wait {
         int64_t steps;
         int64_t words;
     };
-    /// Independent streams alike but for a factor on the words of every cell.
+    /// Independent streams that differ only by a factor on the words of every cell.
     struct Instances {
         int64_t count;
         int64_t factor;

@@ -47,7 +47,8 @@ std::vector<int64_t> block_candidates(int64_t extent, int64_t step) {
     const int64_t units = ceil_div(extent, step);
     std::vector<int64_t> candidates{units};
     while (candidates.back() > 1) {
-        // One block more than the last candidate needs, or as many as the next smaller block needs.
+        // The next number of blocks is one more than the last candidate gives, or as many as the
+        // next smaller block gives.
         const int64_t blocks = ceil_div(units, candidates.back() - 1);
         candidates.push_back(ceil_div(units, blocks));
     }

@@ -1,7 +1,8 @@
-// What CNNFlow decides at the DRAM level: a block of every loop and the order of the loops over
+// What CNNFlow decides at the DRAM level: a block of every loop, and the order of the loops over
 // blocks.
 //
-// Text form, outermost loop first, loops that are not cut left out: "f1 x19 y8 k24".
+// In the text form, the outermost loop comes first and loops that are not cut are left out: "f1 x19
+// y8 k24".
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,23 @@
 
 namespace laminate {
 
-/// A loop over the ceil(extent / block) blocks of one loop, the last one ragged.
+/// A loop over the ceil(extent / block) blocks of one loop; the last block may be smaller.
 struct BlockLoop {
     ConvolutionLoop loop = ConvolutionLoop::f;
     int64_t block = 1;
     friend bool operator==(const BlockLoop&, const BlockLoop&) = default;
 };
 
-/// Outermost first; only loops of more than one block, each once.
+/// Outermost first; only loops with more than one block, each once.
 using BlockOrder = std::vector<BlockLoop>;
 
 [[nodiscard]] std::string to_text(const BlockOrder& order);
-/// Throws InputError for what is no order of the problem's loops. Loops of a single block are
-/// dropped.
+/// Drops loops with a single block. Throws InputError for text that is no order of the problem's
+/// loops.
 [[nodiscard]] BlockOrder parse_block_order(const ConvolutionProblem& problem,
                                            const std::string& text);
 
-/// Block of every loop: as in the order, else its extent.
+/// The block of every loop: its extent where the order does not cut it.
 [[nodiscard]] LoopExtents block_extents(const ConvolutionProblem& problem, const BlockOrder& order);
 
 /// The last block of a loop, which may be smaller.
@@ -38,15 +39,15 @@ using BlockOrder = std::vector<BlockLoop>;
 }
 
 /// The smallest block for every number of blocks that a loop of this extent can have, from one
-/// block (the extent) down to 1. At most 2 sqrt(extent) values; a larger block for the same number
-/// of blocks needs more memory and saves nothing (CNNFlow 5.2, Lemma 5.3). `step`: only blocks of
-/// whole steps, and the extent.
+/// block (the extent) down to blocks of 1: at most 2 sqrt(extent) values. A larger block for the
+/// same number of blocks needs more memory and saves nothing (CNNFlow 5.2, Lemma 5.3). Blocks are
+/// multiples of `step`, or the extent.
 [[nodiscard]] std::vector<int64_t> block_candidates(int64_t extent, int64_t step = 1);
-/// Of one loop of a problem.
+/// The candidates of one loop of a problem.
 [[nodiscard]] std::vector<int64_t> block_candidates(const ConvolutionProblem& problem,
                                                     ConvolutionLoop loop);
 
-/// Calls visit(count, extent) for the blocks of a loop, alike ones together.
+/// Calls visit(count, extent) for the blocks of a loop, once for all of one extent.
 template <class Visit>
 void for_each_block(int64_t extent, int64_t block, const Visit& visit) {
     visit(extent / block, block);

@@ -6,11 +6,12 @@
 // f batch, k output channel, c input channel, x and y output column and row, m and n kernel column
 // and row; S stride, E dilation (1 in the paper). Unlike docs/counting.md, this model stores zero
 // padding and counts it like data (a 224 x 224 picture padded by 1 is 226 x 226), counts the whole
-// batch, and moves words, not boxes: what a stride skips is never moved.
+// batch, and moves words, not boxes: it never moves what a stride skips.
 //
-// Per tensor a loop is *related* (selects other words), *reuse* (the same words again) or *partial
-// reuse* (the windows of neighbouring iterations overlap). x and m, or y and n, are partial where
-// their windows can overlap, that is for a kernel larger than the stride; else both are related.
+// For each tensor a loop is *related* (it selects other words), *reuse* (it needs the same words
+// again) or *partial reuse* (windows of neighbouring iterations overlap). x and m, or y and n, are
+// partial where their windows can overlap, that is for a kernel larger than the stride; else both
+// are related.
 #pragma once
 
 #include <array>
@@ -82,14 +83,15 @@ struct ConvolutionProblem {
     friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 };
 
-/// Convolution, transposed convolution, Gemm: the layers for which must_be_scheduled() is true. The
-/// whole batch. Throws InputError for others.
+/// A layer for which must_be_scheduled() is true (convolution, transposed convolution, Gemm), with
+/// its whole batch. Throws InputError for others.
 [[nodiscard]] ConvolutionProblem convolution_problem(const Network& network, LayerId layer);
 
 /// "f4 k96 c3 x55 y55 m11 n11", with " stride 4", " dilation 2", " groups 2", " transposed" where
-/// they differ from 1, " finished 2" or " finished 2x1" where outputs leave finished alone.
+/// they differ from 1, and " finished 2" or " finished 2x1" where outputs leave only when they are
+/// finished.
 [[nodiscard]] std::string to_text(const ConvolutionProblem& problem);
-/// Reads to_text()'s form; loops left out are 1. Throws InputError.
+/// Reads the form of to_text(); loops left out are 1. Throws InputError.
 [[nodiscard]] ConvolutionProblem parse_convolution(const std::string& text);
 
 enum class LoopRole { related, reuse, partial };
@@ -112,7 +114,7 @@ struct TensorAccess {
 };
 [[nodiscard]] TensorAccess tensor_access(const ConvolutionProblem& problem, Operand operand);
 
-/// Words of the box of a tensor that loops of these extents touch.
+/// Words of a tensor that loops of these extents touch.
 [[nodiscard]] int64_t touched_words(const ConvolutionProblem& problem, Operand operand,
                                     const LoopExtents& extents);
 

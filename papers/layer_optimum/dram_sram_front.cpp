@@ -24,7 +24,7 @@ public:
         if (registers) mapper_.emplace(problem, *registers, stop);
     }
 
-    /// Short orders first: they soon give points that cut the long ones.
+    /// Searches short orders first: they soon give points that cut the long ones.
     void run() {
         size_t before = 0;
         for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops.size()}) {
@@ -44,11 +44,11 @@ public:
         Division division;
         std::optional<RegisterMapping> registers;
     };
-    /// By SRAM words, of each the least extra words; extra words fall.
+    /// By SRAM words, each with the least extra words, which fall.
     [[nodiscard]] const std::map<int64_t, Point>& points() const { return points_; }
 
 private:
-    /// Extra words that an order with so many SRAM words has to stay below.
+    /// An order with so many SRAM words must stay below so many extra words.
     [[nodiscard]] int64_t limit(int64_t sram) const {
         if (sram > most_sram_words_) return 0;
         const auto after = points_.upper_bound(sram);
@@ -63,7 +63,7 @@ private:
         return most_sram_words_ == INT64_MAX ? INT64_MAX : most_sram_words_ + 1;
     }
 
-    /// What is known of the mappings of a block.
+    /// The known mappings of a block.
     struct KnownMapping {
         std::optional<RegisterMapping> best;
         int64_t none_below = 0;  ///< extra accesses
@@ -77,8 +77,8 @@ private:
         return known.best && known.best->extra_words() < below ? &*known.best : nullptr;
     }
 
-    /// Takes the order in if the registers can serve it with so few extra accesses that no point is
-    /// as good.
+    /// Takes the order if the registers can serve it with so few extra accesses that no point is as
+    /// good.
     void take(const BlockOrder& order, const Division& division, int64_t sram) {
         Point point{order, division, {}};
         if (mapper_) {
@@ -99,8 +99,8 @@ private:
     void visit(const Prefix& prefix) {
         if (is_stopped()) return;
         ++nodes_;
-        // Extensions have no fewer SRAM words: more block computations, of blocks that together are
-        // no smaller.
+        // Extensions have no fewer SRAM words: they have more block computations, of blocks that
+        // together are no smaller.
         const LoopExtents blocks = block_extents(problem_, prefix.order);
         if (prefix.order.size() >= evaluated_) {
             const int64_t sram = sram_words_of_blocks(problem_, blocks);

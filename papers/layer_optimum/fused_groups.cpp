@@ -29,8 +29,8 @@ int64_t span_of(const AxisWindow& w) { return w.transposed ? w.in : input_span(w
 /// Outputs of a transposed window, those that are cropped included.
 int64_t uncropped(const AxisWindow& w) { return steps_of(w).span(w.in, w.kernel); }
 
-/// Words of the output as layer_optimum() counts them: of a transposed convolution with what is
-/// cropped.
+/// Words of the output as layer_optimum() counts them: those of a transposed convolution include
+/// what is cropped.
 int64_t output_words(const LayerProblem& p) {
     int64_t words = p[Dim::z];
     for (const AxisWindow& w : p.window)
@@ -75,7 +75,7 @@ OptimumGroup layer_alone(const Network& network, LayerId layer, const BankedBuff
 }
 
 /// Columns and rows of the first layer's output that a block has to hold whole so that the others
-/// can follow it. None: they cannot.
+/// can follow it; none where they cannot.
 std::optional<PerAxis<int64_t>> finished_steps(const std::vector<LayerProblem>& problems) {
     if (!problems.front().has_weights() || problems.front().y().transposed) return {};
     PerAxis<int64_t> steps{1, 1};
@@ -119,8 +119,8 @@ std::optional<OptimumGroup> in_finished_blocks(const Network& network,
 
 // ---- schedules
 
-/// The problems of a group with what its first layers pad stored, and what its last one crops kept,
-/// so that both count. None: layers that share an input pad it differently.
+/// The problems of a group with the padding of its first layers stored and what its last one crops
+/// kept, so that both count. None where layers that share an input pad it differently.
 std::optional<std::vector<LayerProblem>> with_padding_as_data(std::vector<LayerProblem> problems) {
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
@@ -176,9 +176,9 @@ ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const Grou
             banks_of(counts, buffer)};
 }
 
-/// Chains up to this length are searched completely besides, with tiles that divide.
+/// Chains up to this length are also searched completely, with tiles that divide.
 constexpr size_t longest_searched = 2;
-/// Its work (ExploreOptions::max_steps), which pairs get ten times of.
+/// Their ExploreOptions::max_steps; pairs get ten times as many.
 constexpr int64_t search_steps = 400'000;
 
 }  // namespace
@@ -219,7 +219,7 @@ std::optional<OptimumGroup> searched_schedule(const Network& network,
         best->schedule = point.group;
     }
     if (!best) return {};
-    // Columns and rows that the network crops are none of its layers'.
+    // Columns and rows that the network crops do not belong to its layers.
     for (size_t k = 0; k < real.size(); ++k) {
         PerDim<int64_t>& tile = best->schedule->nests[k].tile;
         for (const Dim d : all_dims) tile[d] = std::min(tile[d], real[k][d]);
@@ -236,8 +236,8 @@ namespace {
 /// Rows and columns of a map.
 using NeededPlaces = std::array<std::vector<bool>, 2>;
 
-/// Places of an axis of its input that a window reads for these places of its output; with what
-/// lies on padding, places count from the first of it.
+/// Places of an axis of its input that a window reads for these places of its output. With padding,
+/// places count from the first padded one.
 std::vector<bool> places_read(const AxisWindow& w, const std::vector<bool>& outputs,
                               bool with_padding) {
     with_padding = with_padding && !w.transposed;
@@ -266,7 +266,7 @@ struct Total {
     std::shared_ptr<const Link> chosen;
 };
 
-/// The cover of least words, then of fewest groups, by the words of every group.
+/// The cover with the least words, then the fewest groups, by the words of every group.
 Total best_cover(const Network& network, const OneSinkGroups& groups,
                  const std::vector<int64_t>& words) {
     return over_covers(
@@ -367,7 +367,8 @@ FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer,
         if (like.back() == g) work.push_back(g);
     }
     result.shapes = static_cast<int64_t>(work.size());
-    // Large groups take longest. Every answer needs the single layers.
+    // Start large groups first: they take longest. The single layers, which every answer needs, are
+    // not skipped on a stop.
     std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) {
         return groups.layers[a].size() > groups.layers[b].size();
     });

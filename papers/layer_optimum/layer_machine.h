@@ -17,9 +17,9 @@ struct LayerMachine {
     std::optional<RegisterArray> registers;  ///< none where the buffer is the lowest memory
 };
 
-/// Throws InputError, naming the machine, where words of the tensors differ in width, where the
-/// memory below the highest does not serve all three operands or has fewer than three banks, or
-/// where a memory between it and the array is no register file of every PE.
+/// Throws InputError, naming the machine, where widths of words differ, where operands have
+/// memories of their own, where the memory below the highest has fewer than three banks, or where a
+/// memory between it and the array is no register file of every PE.
 [[nodiscard]] LayerMachine layer_machine(const Machine& machine);
 
 }  // namespace laminate

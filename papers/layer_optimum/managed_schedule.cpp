@@ -32,7 +32,7 @@ struct DimBlock {
     int64_t block;
 };
 
-/// The order over a schedule's dimensions, of one image. None: a schedule cannot say it.
+/// The order over a schedule's dimensions for one image; none if a schedule cannot express it.
 std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem,
                                              const BlockOrder& order) {
     std::vector<DimBlock> dims;
@@ -53,7 +53,7 @@ std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem,
     return dims;
 }
 
-/// `first`, then the others of a nest's dimensions.
+/// The dimensions of a nest, `first` before the others.
 std::array<Dim, 4> starting_with(const std::vector<Dim>& first) {
     std::array<Dim, 4> result{};
     auto end = std::copy(first.begin(), first.end(), result.begin());
@@ -69,10 +69,10 @@ std::vector<Loop> loops(const std::vector<Dim>& outer, const std::vector<Dim>& i
     return result;
 }
 
-/// The nests of the group, everything at the root but the maps between, which live for a block of
-/// the sink. A layer in front of the sink cannot tile input channels: from their loop on the order
-/// is that of its single iterations, which move no more, for its outputs stay until they are
-/// finished.
+/// The nests of the group. Everything is kept at the root except the maps between the layers, which
+/// live for a block of the sink. A layer in front of the sink cannot tile input channels, so from
+/// their loop on its order is that of single iterations. That moves no more, because its outputs
+/// stay until they are finished.
 GroupSchedule nests_of(const std::vector<LayerProblem>& problems,
                        const std::vector<DimBlock>& order) {
     GroupSchedule group;
@@ -103,7 +103,7 @@ GroupSchedule nests_of(const std::vector<LayerProblem>& problems,
     for (const DimBlock& d : blocks) {
         int64_t tile = d.block;
         if (d.dim == Dim::x || d.dim == Dim::y) {
-            // Whole windows of every layer that follows; the last of them may reach beyond what is
+            // Whole windows of every layer that follows; the last one may reach beyond what is
             // read.
             for (size_t k = 1; k < problems.size(); ++k) {
                 const AxisWindow& w = d.dim == Dim::y ? problems[k].y() : problems[k].x();

@@ -87,6 +87,9 @@ bool solve(SolvedLayer& layer, const LayerMachine& machine, const NetworkOptimaO
             *options.front_up_to * static_cast<double>(sram_words(layer.problem, {})));
         layer.front = dram_sram_front(layer.problem, machine.buffer, machine.registers,
                                       layer.front_sram_words, options.stop);
+        layer.least_by_formula = options.evaluator == SpillEvaluator::eq7
+                                     ? layer.optimum.lower_bound_words
+                                     : compulsory_words(layer.problem);
     }
     if (!options.curve) return true;
     layer.curve = dram_curve(layer.problem, machine, options);
@@ -96,13 +99,13 @@ bool solve(SolvedLayer& layer, const LayerMachine& machine, const NetworkOptimaO
 }  // namespace
 
 bool SolvedLayer::is_proven(const DramSramPoint& chosen, double weight) const {
-    // Beyond the end of the front an order has no fewer DRAM accesses than the layer's fewest, and
+    // Beyond the end of the front, an order has no fewer DRAM accesses than the layer's fewest and
     // more SRAM accesses than the end.
     const auto cost = [&](int64_t dram, int64_t sram) {
         return static_cast<double>(dram) + weight * static_cast<double>(sram);
     };
-    return front.is_complete && cost(chosen.dram_words, chosen.sram_words) <=
-                                    cost(optimum.lower_bound_words, front_sram_words);
+    return front.is_complete &&
+           cost(chosen.dram_words, chosen.sram_words) <= cost(least_by_formula, front_sram_words);
 }
 
 std::vector<std::string> NetworkOptima::unfinished_fronts() const {

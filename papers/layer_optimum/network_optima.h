@@ -33,6 +33,8 @@ struct SolvedLayer {
     std::optional<DividedBanks> by_other;
     DramSramFront front;           ///< empty unless asked for
     int64_t front_sram_words = 0;  ///< where the front ends
+    /// No order has fewer DRAM accesses by the formula, which counts the front's.
+    int64_t least_by_formula = 0;
     std::vector<CurvePoint> curve;
     double seconds = 0;  ///< of the search for the optimum; 0 for a shape that was solved before
     double cpu_seconds = 0;
@@ -40,8 +42,8 @@ struct SolvedLayer {
     [[nodiscard]] int64_t sram_words() const {
         return laminate::sram_words(problem, optimum.order);
     }
-    /// Whether no order, however many SRAM accesses it has, has a smaller DRAM + weight * SRAM than
-    /// this point of the front.
+    /// Whether no order has a smaller DRAM + weight * SRAM than this point of the front, by the
+    /// formula (eq7) and however many SRAM accesses it has.
     [[nodiscard]] bool is_proven(const DramSramPoint& chosen, double weight) const;
 };
 

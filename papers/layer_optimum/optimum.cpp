@@ -23,9 +23,9 @@ public:
           bounds_(problem, buffer, {.evaluator = evaluator}),
           known_{{}, limits.longest, limits.together} {}
 
-    /// Short orders first: a good one is found soon, and without one the long ones would take many
-    /// more nodes. Orders that need long streams wait: what time there is for them is spent on
-    /// those of the least bounds.
+    /// Searches short orders first: they soon give a good order, without which the long ones would
+    /// take many more nodes. Orders with long streams wait, so that the time for long streams goes
+    /// to those with the least bounds.
     void run() {
         const int64_t longest = std::exchange(known_.longest, known_.longest / shorter_streams);
         in_passes([&] { visit(bounds_.root()); });
@@ -35,17 +35,17 @@ public:
         for (const Waiting& order : waiting_) {
             if (order.bound >= best_words_) break;
             const ExactDivision division = evaluate(order.order, zero_curves(buffer_));
-            // The bounds of its prefix, which are not looked at again, may have been closer.
+            // The bounds of its prefix may have been closer; they are not looked at again.
             unproven_ = std::min(unproven_, std::max(order.bound, division.unproven));
         }
     }
-    /// Of the orders with as few words, one with the fewest sram_words().
+    /// Takes, among the orders with as few words, one with the fewest sram_words().
     void break_ties() {
         best_sram_words_ = sram_words(problem_, best_order_);
         in_passes([&] { visit_tie(bounds_.root()); });
     }
 
-    /// Takes the order as the best so far if it is.
+    /// Takes the order if it is the best so far.
     ExactDivision evaluate(const BlockOrder& order, const BankCurves& bounds) {
         ExactDivision division =
             exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
@@ -56,7 +56,7 @@ public:
         }
         return division;
     }
-    /// Neighbouring loops of the best order exchanged, as long as that makes it better.
+    /// Exchanges neighbouring loops of the best order as long as that makes it better.
     void exchange_neighbours() {
         for (int64_t before = infinite_words; best_words_ < before;) {
             before = best_words_;
@@ -74,7 +74,7 @@ public:
     [[nodiscard]] const BlockOrder& best_order() const { return best_order_; }
 
 private:
-    /// Once for orders of at most two loops, three, four, and all of them.
+    /// Calls `pass` for orders of at most two loops, three, four, and all of them.
     template <class Pass>
     void in_passes(const Pass& pass) {
         depth_before_ = -1;
@@ -84,7 +84,7 @@ private:
             depth_before_ = static_cast<int64_t>(depth);
         }
     }
-    /// Shorter ones were evaluated in the passes before, when no fewer of them were visited.
+    /// Shorter orders were evaluated in the passes before, which visited no fewer of them.
     [[nodiscard]] bool is_new(const Prefix& prefix) const {
         return static_cast<int64_t>(prefix.order.size()) > depth_before_;
     }
@@ -130,8 +130,8 @@ private:
             }
         }
         if (prefix.order.size() == depth_) return;
-        // Extensions have no fewer SRAM words: more block computations, of blocks that together are
-        // no smaller.
+        // Extensions have no fewer SRAM words: they have more block computations, of blocks that
+        // together are no smaller.
         const LoopExtents blocks = block_extents(problem_, prefix.order);
         const auto sram_of = [&](ConvolutionLoop loop, size_t candidate) {
             LoopExtents next = blocks;
@@ -162,12 +162,12 @@ private:
     int64_t unproven_ = infinite_words;
     KnownSpills known_;
     size_t depth_ = 0;           ///< longest order of this pass
-    int64_t depth_before_ = -1;  ///< and of the one before; -1: there was none
+    int64_t depth_before_ = -1;  ///< of the pass before; -1: there was none
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
 
-    /// An order some divisions of which have a stream that is not gone through at once, and what
-    /// these have at least.
+    /// An order that has divisions with streams too long to go through at once, and a lower bound
+    /// on their words.
     struct Waiting {
         int64_t bound = 0;
         BlockOrder order;
@@ -190,8 +190,7 @@ int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_w
     for (const int64_t extent : problem.extent) macs *= static_cast<double>(extent);
     double reuse = 1;
     for (const MapAxis axis : map_axes) {
-        // Taps that a word along the axis serves at most: those that are a multiple of the stride
-        // apart.
+        // The most taps that a word along the axis serves: those a multiple of the stride apart.
         const auto [stride, dilation] = problem.steps[axis];
         const int64_t apart = stride / std::gcd(stride, dilation);
         reuse *= static_cast<double>(std::min(ceil_div(problem.extent[taps_along(axis)], apart),
@@ -199,7 +198,7 @@ int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_w
     }
     const auto words = static_cast<double>(buffer_words);
     const double phases = 2 * macs / std::sqrt(reuse * words) - 2 * words;
-    // One word less for the rounding of doubles.
+    // One word less allows for the rounding of doubles.
     const int64_t bound =
         phases <= 1 ? 0 : static_cast<int64_t>(std::floor(phases * (1 - 1e-12))) - 1;
     return std::max(compulsory_words(problem), checked_multiply(bound, problem.groups));
@@ -237,8 +236,8 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
     if (buffer.banks < 3) return BufferTooSmall{3};
     Search search(problem, buffer, evaluator, limits);
     if (evaluator == SpillEvaluator::belady) {
-        // A good start: what is best by the formula, which is fast; all of its prefixes, for the
-        // stream of the whole may be too long.
+        // A good start is the formula's best order, which is found fast, with all of its prefixes:
+        // the stream of the whole order may be too long.
         Search by_formula(problem, buffer, SpillEvaluator::eq7, limits);
         by_formula.run();
         for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back())

@@ -19,7 +19,7 @@ struct Made {
     int64_t banks = 0;
 };
 
-/// What needs the fewest banks, whatever it moves.
+/// The schedule that needs the fewest banks, whatever it moves.
 GroupSchedule smallest_schedule(const Network& network, LayerId layer) {
     ExploreOptions explore;
     explore.footprint = Footprint::sum;
@@ -55,7 +55,7 @@ public:
     }
 
 private:
-    /// None: several layers of which no schedule fits.
+    /// None for several layers of which no schedule fits.
     const std::optional<Made>& known_by_shape(const OptimumGroup& group) {
         std::pair<std::vector<int64_t>, std::string> key{
             shape_key(layer_problems(network_, group.layers)), ""};

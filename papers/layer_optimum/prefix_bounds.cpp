@@ -44,14 +44,14 @@ WindowSums window_sums(const WindowSteps& steps, int64_t outputs, int64_t taps,
     return sums;
 }
 
-/// A convex function in whole steps, nowhere above a falling one: its hull, less what rounding its
-/// steps costs.
+/// A convex function in whole steps that is nowhere above a falling one: its hull, less what
+/// rounding costs.
 void put_convex_below(const std::vector<int64_t>& curve, std::vector<int64_t>& convex) {
     __extension__ using Wide = __int128;
     const size_t count = curve.size();
     convex.assign(count, 0);  // first how far it falls to each place
     for (size_t from = 0; from + 1 < count;) {
-        // The next corner of the hull: where the way down is steepest, the furthest of these.
+        // The next corner of the hull is where the way down is steepest, the furthest of those.
         size_t to = from + 1;
         const auto slope_times = [&](size_t end, size_t steps) {
             return static_cast<Wide>(curve[from] - curve[end]) * static_cast<Wide>(steps);
@@ -193,7 +193,7 @@ int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& ad
         left -= division[t];
     }
     for (size_t t = 0; t < 3; ++t) {
-        // Banks too many go to nobody, and too few are given back.
+        // Spare banks go to the first tensor; missing ones are taken back.
         const int64_t change = left < 0 ? std::max(left, floor[t] - division[t]) : left;
         division[t] += change;
         left -= change;
@@ -287,8 +287,8 @@ std::vector<Extension> PrefixBounds::extensions(
     LoopExtents blocks = smallest_blocks(prefix);
     const PerOperand least = least_banks(prefix, blocks);
     PerOperand division = least;  // neighbouring blocks divide the banks alike
-    // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the
-    // loop uses again pays for its rounds with all the banks that it could get.
+    // A quick test before the hinges of a loop: the loops so far cost `base`, and the tensor that
+    // the loop uses again pays for its rounds with all the banks that it could get.
     const int64_t base = bound(prefix, {}, least, division);
     using enum ConvolutionLoop;
     const bool is_first_window = !prefix.is_in_order[x] && !prefix.is_in_order[y] &&

@@ -1,21 +1,21 @@
-// Lower bounds on the extra words of all schedules that begin with the same outer loops: what the
-// branch and bound of this folder cuts by.
+// Lower bounds on the extra words of all schedules that begin with the same outer loops, for the
+// branch and bound of this folder.
 //
-// Every prefix of an order, with the other loops whole, is a complete schedule. Bound of all that
-// begin with it: each of its reuse loops of R rounds, in each of N instances, moves (R - 1) (T -
-// M)+ words at least, T the words that a round touches; each partial reuse loop the same with the
-// words that neighbouring iterations share: at the border between two iterations at most M of those
-// words are present. Borders of different loops count different accesses, and loops further in
-// change none of it, so the sum holds. Summed over instances with their true, ragged sizes (sum of
-// (T - M)+ >= (sum of T - N M)+). Per tensor this is a convex falling function of its banks; the
-// bound is the least sum over divisions of the banks, infinite where not even the smallest blocks
-// fit. It holds for both evaluators.
+// Every prefix of an order, with the other loops whole, is a complete schedule. For all orders that
+// begin with it, each of its reuse loops of R rounds, in each of N instances, moves at least (R -
+// 1) (T - M)+ words, where T is the words that a round touches. Each partial reuse loop moves the
+// same with the words that neighbouring iterations share: at the border between two iterations, at
+// most M of those words are present. Borders of different loops count different accesses, and loops
+// further in change none of them, so the sum holds. It is taken over instances with their true
+// sizes, last blocks included (sum of (T - M)+ >= (sum of T - N M)+). Per tensor it is a convex
+// falling function of the tensor's banks. The bound is the least sum over divisions of the banks,
+// and infinite where not even the smallest blocks fit. It holds for both evaluators.
 //
-// Of one evaluator more is known: what a prefix's groups spill by the formula in every order that
-// begins with it (groups_of_prefix(), spill_formula.h), or under Belady's replacement
-// (BeladyBound), with what windows further in hold meanwhile. As a function of the banks that is
-// not convex; its convex hull takes the place of the sum above where extensions are compared, and
-// the function itself where one is taken (may_be_below()).
+// More is known for one evaluator: the spills of a prefix's groups in every order that begins with
+// it, by the formula (groups_of_prefix(), spill_formula.h) or under Belady's replacement
+// (belady_bound.h), with the words that windows further in hold meanwhile. As a function of the
+// banks this is not convex. Its convex hull takes the place of the sum above where extensions are
+// compared, and the function itself where one is taken (may_be_below()).
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@
 
 namespace laminate {
 
-/// Sums over all blocks of an axis with windows, clipped, for the candidates of its two loops:
+/// Sums over all blocks of an axis with windows, clipped, by the candidates of its two loops:
 /// [output candidate][tap candidate].
 struct WindowSums {
     std::vector<std::vector<int64_t>> touched;         ///< words of every block
@@ -46,18 +46,19 @@ struct Hinge {
     }
 };
 
-/// A prefix of an order: everything that bounds of its extensions need.
+/// A prefix of an order with everything that the bounds of its extensions need.
 struct Prefix {
     BlockOrder order;
     PerLoop<size_t> candidate{};  ///< 0: the whole loop
     PerLoop<bool> is_in_order{};
     int64_t iterations = 1;       ///< of all loops of the order together
     PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
-    int64_t held_words =
-        0;               ///< that the tensor with windows must have room for (BoundWeights::held)
-    BankCurves curves;   ///< extra words that its loops cost; convex where blocks of one iteration
-                         ///< would fit
-    BankCurves closest;  ///< BoundWeights::evaluator: the same, not convex and no less; else empty
+    /// Words that the tensor with windows must have room for (BoundWeights::held).
+    int64_t held_words = 0;
+    /// Extra words that its loops cost; convex where blocks of one iteration would fit.
+    BankCurves curves;
+    /// With BoundWeights::evaluator, a closer bound on them that need not be convex; else empty.
+    BankCurves closest;
 };
 
 struct Extension {
@@ -66,15 +67,16 @@ struct Extension {
     size_t candidate = 0;
 };
 
-/// What a use of the bounds may change: a PE's share is no problem of its own (register_mapping.h).
+/// What differs between uses of the bounds: a PE's share is no problem of its own
+/// (register_mapping.h).
 struct BoundWeights {
-    PerOperand of{1, 1, 1};  ///< words that count for one spill of each tensor, beside its traffic
-    bool columns_like_rows = true;  ///< false: orders with columns and rows exchanged count
-                                    ///< otherwise even on square layers
-    /// Of the columns and rows of the tensor with windows: what lies inside the first loop over
-    /// them must fit in its banks.
+    PerOperand of{1, 1, 1};  ///< factor on the traffic of one spill of each tensor
+    /// Exchanging columns and rows changes nothing on square layers.
+    bool columns_like_rows = true;
+    /// Axes of the tensor with windows for which the words inside the first loop over the axis must
+    /// fit in the tensor's banks.
     PerAxis<bool> held{false, false};
-    /// Spills are counted so: closer bounds, each of which takes longer.
+    /// The evaluator that counts spills: closer bounds, each of which takes longer.
     std::optional<SpillEvaluator> evaluator = {};
 };
 
@@ -83,37 +85,37 @@ public:
     PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer,
                  const BoundWeights& weights = {});
     [[nodiscard]] Prefix root() const;
-    /// What the loop adds to the curve of each tensor as the innermost of the prefix.
+    /// What the loop adds to the curve of each tensor when it becomes the innermost of the prefix.
     [[nodiscard]] std::array<Hinge, 3> hinges(const Prefix& prefix, ConvolutionLoop loop,
                                               size_t candidate) const;
-    /// For these blocks, whose loops begin with the prefix.
+    /// Banks that these blocks need; their loops begin with the prefix.
     [[nodiscard]] PerOperand least_banks(const Prefix& prefix, const LoopExtents& blocks) const;
-    /// Blocks of the prefix, 1 for the other loops.
+    /// The blocks of the prefix, and 1 for the other loops.
     [[nodiscard]] LoopExtents smallest_blocks(const Prefix& prefix) const;
-    /// Least sum of the prefix's curves with the hinges added, over divisions with at least `least`
-    /// banks; infinite where there is none. The curves are convex: banks move, one by one, to where
-    /// they save more, until none does.
+    /// The least sum of the prefix's curves with the hinges added, over divisions with at least
+    /// `least` banks; infinite where there is none. The curves are convex: banks move one by one to
+    /// where they save more.
     [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added,
                                 const PerOperand& least) const;
-    /// The same; `division` is where it begins, a division of other hinges say, and where it ends.
-    /// Anything of a sum of banks is repaired.
+    /// The same. The search starts from `division`, such as the best one of other hinges, and
+    /// leaves the one found there. Its banks may have any sum.
     [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added,
                                 const PerOperand& least, PerOperand& division) const;
     [[nodiscard]] Prefix extended(const Prefix& prefix, ConvolutionLoop loop,
                                   size_t candidate) const;
-    /// Whether an order that begins with the prefix may have less than `limit` extra words, with at
+    /// Whether an order that begins with the prefix may have less than `limit` extra words with at
     /// least `least` banks.
     [[nodiscard]] bool may_be_below(const Prefix& prefix, const PerOperand& least,
                                     int64_t limit) const;
-    /// The best that is known of the prefix's curves.
+    /// The closest known bounds on the prefix's curves.
     [[nodiscard]] const BankCurves& curves(const Prefix& prefix) const {
         return weights_.evaluator ? prefix.closest : prefix.curves;
     }
     [[nodiscard]] const std::vector<int64_t>& candidates(ConvolutionLoop loop) const {
         return candidates_[loop];
     }
-    /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square
-    /// layers, where columns and rows are alike, the first of their loops is one of columns.
+    /// All extensions with less than limit(loop, candidate) extra words, least bound first. On
+    /// square layers, where columns and rows are alike, the first of their loops is one of columns.
     [[nodiscard]] std::vector<Extension> extensions(
         const Prefix& prefix,
         const std::function<int64_t(ConvolutionLoop loop, size_t candidate)>& limit) const;
@@ -124,13 +126,13 @@ private:
     /// Words that a tensor touches in one round of a reuse loop inside the prefix, all instances
     /// together.
     [[nodiscard]] int64_t words_of_round(const Prefix& prefix, size_t t) const;
-    /// Extra words of the tensor whose reuse loop this is, for each further round, with all banks
-    /// that the others' `least` leave. Each loop is one tensor's reuse loop.
+    /// Extra words for each further round of the tensor whose reuse loop this is, with all banks
+    /// that the others' `least` leave. Each loop is a reuse loop of one tensor.
     [[nodiscard]] int64_t least_per_round(const Prefix& prefix, ConvolutionLoop loop,
                                           const PerOperand& least) const;
 
-    /// Extra words of a tensor that every order with this prefix has, by banks; `curve` holds what
-    /// its loops cost.
+    /// Raises `curve`, the cost of the prefix's loops by banks, to the extra words of a tensor in
+    /// every order with this prefix.
     void put_closest(const BlockOrder& prefix, size_t t, std::vector<int64_t>& curve) const;
 
     /// Prefix::held_words with one more loop.

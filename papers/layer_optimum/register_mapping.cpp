@@ -60,7 +60,7 @@ ConvolutionProblem share_problem(const ConvolutionProblem& problem, const LoopEx
     return of_share;
 }
 
-/// How the PEs of an array have one tensor of a block computation in common.
+/// How the PEs of an array share one tensor of a block computation.
 class ArrayTensor {
 public:
     ArrayTensor(const ConvolutionProblem& problem, Operand operand, const LoopExtents& blocks,
@@ -107,15 +107,15 @@ public:
     }
     [[nodiscard]] int64_t traffic() const { return traffic_; }
 
-    /// Of blocks of the share in an order.
+    /// Extra accesses for blocks of the share in an order.
     class InOrder {
     public:
         InOrder(const ArrayTensor& tensor, const ConvolutionProblem& of_share,
                 const BlockOrder& order)
             : tensor_(tensor), groups_(reuse_groups(of_share, tensor.operand_, order)) {
             if (!tensor.has_windows_) return;
-            // Loops from one on may be taken together without more spills where it is a reuse loop,
-            // or none outside it uses words again (belady.h, needed_order()).
+            // The loops from one on may be taken together without more spills if it is a reuse
+            // loop, or if none outside it uses words again (belady.h, needed_order()).
             const TensorAccess access = tensor_access(of_share, tensor.operand_);
             LoopExtents inside = tensor.share_;
             int64_t together = 0;
@@ -176,7 +176,7 @@ private:
     }
 };
 
-/// The orders of one share: branch and bound over prefixes, as for the buffer, with registers for
+/// The orders of one share, by branch and bound over prefixes as for the buffer, with registers for
 /// banks of one word.
 class ShareSearch {
 public:
@@ -194,8 +194,8 @@ public:
         columns_like_rows_ = blocks[x] == blocks[y] && blocks[m] == blocks[n];
     }
 
-    /// Finds orders in four parts: the words of columns, or rows, that lanes share come together,
-    /// or for each lane.
+    /// Searches orders in four parts: the words of columns, or of rows, that lanes share come
+    /// together, or separately for each lane.
     void run() {
         for (const bool columns : {true, false}) {
             for (const bool rows : {true, false}) {
@@ -217,13 +217,13 @@ public:
             }
         }
     }
-    /// The division of the registers as that of banks.
+    /// The division of the registers, like that of banks.
     [[nodiscard]] const std::optional<Division>& best() const { return best_; }
     [[nodiscard]] const BlockOrder& best_order() const { return best_order_; }
 
 private:
-    /// Of whatever loop comes first, one tensor at least is used again, and the registers hold a
-    /// part of it at most.
+    /// Whichever loop comes first, at least one tensor is used again, and the registers hold at
+    /// most a part of it.
     [[nodiscard]] bool can_be_below() const {
         PerOperand words;
         for (size_t t = 0; t < 3; ++t)
@@ -328,9 +328,9 @@ std::vector<RegisterMapper::Share> RegisterMapper::shares(const LoopExtents& blo
     return list;
 }
 
-/// Loops one by one (blocks of 1), and of each tensor what lies inside the outermost loop that uses
-/// words of it again: if that fits, nothing comes twice. Found quickly, and most block computations
-/// have such a mapping.
+/// Takes loops one by one (blocks of 1), and for each tensor the words inside the outermost loop
+/// that uses words of it again. If they fit, nothing comes twice. This is quick, and most block
+/// computations have such a mapping.
 std::optional<RegisterMapping> RegisterMapper::without_extra(
     const std::vector<Share>& shares) const {
     for (const std::vector<ConvolutionLoop>& order : orders_) {

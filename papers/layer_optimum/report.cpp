@@ -17,6 +17,11 @@ nlohmann::ordered_json per_operand(const PerOperand& values) {
     return {{"input", values[0]}, {"weights", values[1]}, {"output", values[2]}};
 }
 
+/// A proof holds for the counts of one evaluator: its name, or null without a proof.
+nlohmann::ordered_json proven_under(bool is_proven, SpillEvaluator evaluator) {
+    return is_proven ? nlohmann::ordered_json(to_string(evaluator)) : nlohmann::ordered_json();
+}
+
 std::string loop_name(ConvolutionLoop loop) { return {to_char(loop)}; }
 
 nlohmann::ordered_json point_json(const DramSramPoint& point, const ConvolutionProblem& problem,
@@ -63,7 +68,8 @@ void add_front(nlohmann::ordered_json& json, const SolvedLayer& layer, int64_t w
     if (!weight || layer.front.points.empty()) return;
     const DramSramPoint& chosen = choose(layer.front, *weight);
     json["chosen"] = point_json(chosen, layer.problem, word_bytes);
-    json["chosen"]["is_proven"] = layer.is_proven(chosen, *weight);
+    json["chosen"]["proven_under"] =
+        proven_under(layer.is_proven(chosen, *weight), SpillEvaluator::eq7);
 }
 
 nlohmann::ordered_json layer_json(const SolvedLayer& layer, const LayerOptimumAnswer& answer) {
@@ -89,7 +95,7 @@ nlohmann::ordered_json layer_json(const SolvedLayer& layer, const LayerOptimumAn
         {"dram_bytes", o.dram_words * word_bytes},
         {"sram_bytes", layer.sram_words() * word_bytes},
         {"evaluator", to_string(answer.evaluator)},
-        {"is_proven", o.is_proven()},
+        {"proven_under", proven_under(o.is_proven(), answer.evaluator)},
         {"dram_lower_bound_bytes", o.lower_bound_words * word_bytes},
     };
     if (layer.by_other)
@@ -182,7 +188,7 @@ Table layer_table(const LayerOptimumAnswer& answer) {
                  {"once MiB", Align::right},
                  {"SRAM MiB", Align::right},
                  {"over I/O bound", Align::right},
-                 {"proven"},
+                 {"proven under"},
                  {"nodes", Align::right},
                  {"s", Align::right}});
     const BankedBuffer& buffer = answer.machine.buffer;
@@ -196,7 +202,7 @@ Table layer_table(const LayerOptimumAnswer& answer) {
              mebibytes(compulsory_words(layer.problem) * word_bytes),
              mebibytes(layer.sram_words() * word_bytes),
              fmt::format("{:.3f}", static_cast<double>(o.dram_words) / static_cast<double>(bound)),
-             o.is_proven() ? "yes" : "bound", grouped(o.nodes),
+             o.is_proven() ? to_string(answer.evaluator) : "bound", grouped(o.nodes),
              fmt::format("{:.2f}", layer.seconds)});
     }
     for (const auto& [kind, total] : answer.optima.totals()) {
@@ -206,6 +212,23 @@ Table layer_table(const LayerOptimumAnswer& answer) {
                    "", "", ""});
     }
     return table;
+}
+
+/// Names the layers whose order moves more words through a real memory than the formula counts.
+void print_what_the_formula_misses(const LayerOptimumAnswer& answer, const Output& output) {
+    std::vector<std::string> missed;
+    for (const SolvedLayer& layer : answer.optima.layers) {
+        if (!layer.by_other) continue;
+        const int64_t belady = compulsory_words(layer.problem) + layer.by_other->extra_words();
+        if (belady > layer.optimum.dram_words)
+            missed.push_back(
+                fmt::format("{} ({} bytes)", layer.name, grouped(belady * answer.word_bytes())));
+    }
+    if (!missed.empty())
+        output.print(
+            fmt::format("eq7 counts less than Belady's replacement moves with the same "
+                        "order, whose blocks have gaps: {}",
+                        fmt::join(missed, ", ")));
 }
 
 /// All points of the front, or the one that the weight picks.
@@ -326,7 +349,7 @@ nlohmann::ordered_json to_json(const LayerOptimumAnswer& answer,
     }
     nlohmann::ordered_json json{
         {"schema", "laminate.layer_optimum"},
-        {"version", 1},
+        {"version", 2},
         {"network", answer.network.name},
         {"network_given", network_given},
         {"machine", answer.machine_name},
@@ -353,6 +376,7 @@ void print(const LayerOptimumAnswer& answer, const Output& output) {
         output.print(fmt::format("left out, no schedule covers their windows (docs/cnnflow.md): {}",
                                  fmt::join(answer.optima.left_out, ", ")));
     }
+    if (answer.evaluator == SpillEvaluator::eq7) print_what_the_formula_misses(answer, output);
     for (const SolvedLayer& layer : answer.optima.layers)
         if (!layer.front.points.empty()) print_front(layer, answer, output);
     if (answer.fused) print_fused(answer, output);

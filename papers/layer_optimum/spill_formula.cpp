@@ -23,12 +23,13 @@ struct Interval : Range {
     }
 };
 
-/// The same with gaps: of [begin, end) only those with a set bit where there are `bits`.
+/// The same where there may be gaps: the places of [begin, end) whose bit is set, or all of them
+/// without `bits`.
 struct AxisWords {
     int64_t begin = 0;
     int64_t end = 0;
-    std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end);
-                                 ///< empty where there are no gaps
+    /// By place from 0 on, none set outside of [begin, end); empty where there are no gaps.
+    std::vector<uint64_t> bits;
 
     static AxisWords windows(const WindowSteps& steps, int64_t outputs, int64_t taps) {
         AxisWords words;
@@ -86,8 +87,8 @@ private:
     }
 };
 
-/// A product of words along axes: the loops that address an axis alone, from 0 to their extent, and
-/// the axes with windows.
+/// A product of words along axes: loops that address an axis alone, from 0 to their extent, and the
+/// axes with windows.
 template <class Axis>
 struct SpillBox {
     int64_t plain = 1;  ///< product of the extents of related loops
@@ -112,10 +113,10 @@ public:
             iterations_[p] = ceil_div(problem.extent[order[p].loop], order[p].block);
     }
 
-    /// `has_block`: false as if blocks had no words.
+    /// Without `has_block`, as if blocks had no words.
     [[nodiscard]] TensorGroups groups(bool has_block) const {
         struct Opened {
-            size_t first;  ///< position of the opening loop, of merged ones the last
+            size_t first;  ///< position of the opening loop, the last of merged ones
             size_t last;   ///< position of the last related loop, or of the opener
             int64_t instances;
             int64_t rounds;
@@ -178,7 +179,8 @@ public:
     }
 
 private:
-    /// Of one iteration of the loops before `position`, all of the others; padded to whole blocks.
+    /// The words of one iteration of the loops before `position`, with all of the others, padded to
+    /// whole blocks.
     [[nodiscard]] Box footprint(size_t position) const {
         LoopExtents extents = blocks_;
         for (size_t p = position; p < order_.size(); ++p) {
@@ -210,10 +212,10 @@ private:
         return both;
     }
 
-    /// Words of the union of the boxes from `next` on within places of the axes: inclusion and
-    /// exclusion. Boxes come from the inside out, and the related loops of an inner one lie within
-    /// those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none
-    /// yet.
+    /// Words within `places` of the union of the boxes from `next` on, by inclusion and exclusion.
+    /// Boxes come from the inside out, and the related loops of an inner one lie within those of an
+    /// outer one, so `plain` of the first box chosen holds for all further ones; it is -1 before
+    /// one is chosen.
     [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next,
                                               int64_t plain, const PerAxis<Axis>& places) {
         int64_t words = 0;
@@ -231,7 +233,7 @@ private:
         return words;
     }
 
-    /// Words of the union of `boxes`, of those in `within` when given.
+    /// Words of the union of `boxes`, or of its part in `within`.
     [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
         PerAxis<Axis> places;
         for (const MapAxis a : map_axes) {
@@ -248,7 +250,7 @@ private:
     std::array<int64_t, convolution_loops.size()> iterations_{};  ///< by position
 };
 
-/// Whether windows of these blocks, and so of all larger ones, leave gaps.
+/// Whether windows of these blocks leave gaps. If they do not, neither do those of larger blocks.
 bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access,
               const LoopExtents& blocks) {
     return std::any_of(map_axes.begin(), map_axes.end(), [&](MapAxis a) {
@@ -257,8 +259,8 @@ bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access,
     });
 }
 
-/// Belady on a cyclic sweep keeps the same M - D words for T - D accesses, then the kept window
-/// moves on.
+/// On a cyclic sweep, Belady's replacement keeps the same M - D words for T - D accesses; then the
+/// kept window moves on.
 int64_t spills(const ReuseGroup& g, int64_t memory) {
     if (memory >= g.spill_free) return 0;
     const int64_t all = checked_multiply(g.reused, g.rounds - 1);

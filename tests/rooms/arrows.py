@@ -32,6 +32,7 @@ ROOMS = [
     "generators",
     "instrumentation",
     "answers",
+    "papers",  # what the four papers share
     "papers/layer_optimum",
     "papers/depth_first",
     "papers/dag_groups",

@@ -50,9 +50,10 @@ TEST(GroupCost, BaseMachineOfThePaper) {
 TEST(GroupCost, LiteralTileByHand) {
     const OperatorGraph graph = two_convolutions();
     const GroupMachine machine = lanes(4, 2);
-    // Streams at a 1x1 tile: conv2 4 channels, conv1 8 x 3 x 3, input 3 x 5 x 5. conv1 streaming
-    // saves (8 - 2) * 9 = 54; its neighbours (4 - 2) * 1 + (3 - 2) * 25 = 27. Full width,
-    // unclipped: t_h rows take 4 t_h * 16 + 2 (t_h + 2) * 18 + 3 (t_h + 4) * 20 = 160 t_h + 312.
+    // Streams at a 1x1 tile: conv2 holds 4 channels, conv1 8 x 3 x 3, the input 3 x 5 x 5.
+    // Streaming conv1 saves (8 - 2) * 9 = 54, its neighbours (4 - 2) * 1 + (3 - 2) * 25 = 27. At
+    // full width, unclipped, t_h rows take 4 t_h * 16 + 2 (t_h + 2) * 18 + 3 (t_h + 4) * 20 = 160
+    // t_h + 312.
     GroupRules rules = rules_of(Reading::literal, machine, 4, 160 * 4 + 312);
     const std::vector<int> both{0, 1};
     GroupEvaluator evaluator(graph, machine, rules);
@@ -67,7 +68,7 @@ TEST(GroupCost, LiteralTileByHand) {
     std::map<int, bool> streams;
     for (const auto& stream : evaluator.streams()) streams[stream.map] = stream.streams;
     EXPECT_EQ(streams, (std::map<int, bool>{{0, true}, {1, false}, {2, false}}));
-    // One entry less, one row less: tiles of 3 rows, 6 of them.
+    // One entry less leaves one row less: 6 tiles of 3 rows.
     rules.buffer_entries -= 1;
     const auto smaller = GroupEvaluator(graph, machine, rules).cost(both);
     EXPECT_EQ(smaller->tile_height, 3);
@@ -79,8 +80,8 @@ TEST(GroupCost, LiteralTileByHand) {
 TEST(GroupCost, WeightsThatFitStay) {
     const OperatorGraph graph = two_convolutions();
     const GroupMachine machine = lanes(4, 2);
-    // The least tile, one row of 4: 4 * 4 + 2 * 3 * 6 + 3 * 5 * 8 = 172 entries, with the weights
-    // 172 + 504.
+    // The least tile is one row of 4: 4 * 4 + 2 * 3 * 6 + 3 * 5 * 8 = 172 entries, and 172 + 504
+    // with the weights.
     const std::vector<int> both{0, 1};
     const auto stays =
         GroupEvaluator(graph, machine, rules_of(Reading::refined, machine, 4, 172 + 504))
@@ -127,8 +128,8 @@ TEST(GroupCost, ExactStreamsSaveMost) {
     for (uint64_t seed = 1; seed <= 200; ++seed) {
         const OperatorGraph graph = random_graph(seed, 9);
         const GroupMachine machine = lanes(1, 4);
-        // Every set of neighbouring operators that a walk finds; extents at a 1x1 tile again, by
-        // recursion.
+        // Every set of neighbouring operators that a walk finds, with extents at a 1x1 tile
+        // computed again by recursion.
         std::vector<int> group;
         for (int op = 0; op < 9; ++op) {
             if ((seed >> (op % 7) & 1) == 0) group.push_back(op);

@@ -17,8 +17,8 @@ const GroupMachine& base() {
 }
 
 TEST(GroupSchedules, OurCostsGiveTheBestCoverOfTheDagSpace) {
-    // The same groups with the same schedules, once by ideals, once by explore_dag's covers from
-    // the end.
+    // The same groups with the same schedules, once by ideals and once by the covers of `--space
+    // dag`, from the end.
     const Network network = zoo_network("resnet18", {.height = 64, .width = 64});
     const OperatorGraph graph = operator_graph(network);
     for (const int64_t memory : {12000, 40000}) {
@@ -84,7 +84,7 @@ TEST(GroupSchedules, WhatLargerGroupsCouldGiveIsBounded) {
         found.push_back(best_grouping(graph, base(), options));
         EXPECT_TRUE(found.back().is_complete);
     }
-    // Larger groups help, the bound knew that they might, and it rises with what is searched.
+    // Larger groups help; the bound allowed for that, and it rises with the size that is searched.
     EXPECT_LT(found[2].entries, found[0].entries);
     EXPECT_LT(found[0].lower_bound_entries, found[2].entries);
     EXPECT_FALSE(found[0].is_exact);
@@ -107,7 +107,7 @@ TEST(GroupSchedules, OfAGroupingOfOneSink) {
         best_grouping(graph, base(), {.buffer_entries = 20000, .one_sink = true});
     ScheduledGroups schedules(network, graph, Elements(20000));
     const NetworkSchedule made = network_schedule(network, graph, found.groups, schedules);
-    // Every layer but the softmax and the flatten is in a group; 72 operators, and the pools of 9
+    // Every layer but the softmax and the flatten is in a group: 72 operators, and the pools of 9
     // modules beside their 1x1 convolutions.
     size_t nests = 0;
     for (const GroupSchedule& group : made.schedule.groups()) nests += group.nests.size();

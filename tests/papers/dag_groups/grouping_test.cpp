@@ -25,7 +25,7 @@ Grouping grouping(const OperatorGraph& graph, Reading reading, bool online = fal
     return best_grouping(graph, base(), {.reading = reading, .online = online});
 }
 
-/// Percent of the traffic of every operator alone that grouping saves, to one digit.
+/// Percent of the traffic with every operator alone that grouping saves, to one digit.
 double saving(const OperatorGraph& graph, Reading reading) {
     const auto alone =
         static_cast<double>(single_operators(graph, base(), {.reading = reading}).value().entries);
@@ -149,8 +149,8 @@ TEST(Grouping, EqualsBruteForceOverAllAcyclicPartitions) {
         1, 300, 0, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
 }
 
-/// Every DAG of `size` operators whose numbers follow its edges, each with sizes of its own.
-/// Returns how many had an answer.
+/// Every DAG of `size` operators numbered along its edges, each with sizes of its own. Returns how
+/// many had an answer.
 int expect_equal_to_brute_force_on_every_dag(int size) {
     int answers = 0;
     const int edges = size * (size - 1) / 2;
@@ -175,7 +175,7 @@ TEST(Grouping, EqualsBruteForceOnEveryDagOfFiveOperators) {
     EXPECT_GT(expect_equal_to_brute_force_on_every_dag(5), 512);
 }
 
-/// In a group other maps stream than alone, so that what is too large alone may fit there.
+/// Other maps stream in a group than alone, so an operator that is too large alone may fit there.
 TEST(Grouping, OperatorsTooLargeAloneMayFitInGroups) {
     int found = 0;
     for (uint64_t dag = 0; dag < uint64_t{1} << 15 && found < 3; ++dag) {
@@ -318,8 +318,8 @@ TEST(Grouping, OnlineRulesEqualBruteForceUnderThem) {
 
 TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
     // a -> c, a -> d, b -> c, b -> d: {a, d} and {b, c} are convex, yet each needs the other
-    // (docs/optimus.md). Big maps between, so that these two groups would be worth it; all four
-    // together do not fit.
+    // (docs/optimus.md). Big maps between make these two groups worth it; all four together do not
+    // fit.
     OperatorGraph graph;
     const Reach one{1, 1, 1};
     const PerAxis<Reach> both{one, one};
@@ -343,8 +343,8 @@ TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
     EXPECT_FALSE(quotient_is_acyclic(graph, {0, 1, 1, 0}, 2));
 }
 
-// Numbers of groups and percent saved: docs/optimus.md, whose table was measured with another code
-// of the same model.
+// Numbers of groups and percent saved are those of docs/optimus.md, measured with another code of
+// the same model.
 TEST(Grouping, Vgg16UnderEveryReading) {
     const OperatorGraph graph = operator_graph(zoo_network("vgg16"));
     EXPECT_EQ(grouping(graph, Reading::literal).groups.size(), 12u);  // paper: 8

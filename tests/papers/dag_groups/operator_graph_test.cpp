@@ -76,7 +76,7 @@ TEST(OperatorGraph, GoogLeNetMergesPoolsInto1x1) {
     EXPECT_EQ(operator_graph(network, {.pools = false}).size(), 72 + 9);
 }
 
-/// Calls `see` with every convex group, once: with the smallest ideal that ends with it.
+/// Calls `see` once with every convex group: with the smallest ideal that ends with it.
 void for_each_convex_group(const OperatorGraph& graph,
                            const std::function<void(const std::set<int>&)>& see) {
     std::vector<std::vector<int>> needs;

@@ -10,9 +10,9 @@
 
 namespace laminate::dag_groups {
 
-/// `size` operators; some maps leave though they are read. `reads(from, to)`: whether operator `to`
-/// reads the map of `from` < `to`; one that reads none reads the network's input. None: at random,
-/// among the four before.
+/// A graph of `size` operators; some maps leave though they are read. `reads(from, to)` says
+/// whether operator `to` reads the map of `from` < `to`; an operator that reads none reads the
+/// network's input. Without `reads`, at random among the four before.
 inline OperatorGraph random_graph(uint64_t seed, int size,
                                   const std::function<bool(int from, int to)>& reads = {}) {
     Rng rng(seed);

@@ -81,7 +81,7 @@ TEST(ExploreDagGroups, TheGroupsCompileAndRun) {
         read_file(scratch / "groups/report.html").find("1 schedule found by the dag-groups model"),
         std::string::npos);
     EXPECT_EQ(run_program("report " + (scratch / "groups")).exit_code, 0);
-    // Again into the same directory, which is ours; not into another one.
+    // It writes again into the same directory, which is ours, but not into another one.
     EXPECT_EQ(
         run_program("explore " + net + " --model dag-groups --online -o " + (scratch / "groups"))
             .exit_code,
@@ -99,8 +99,8 @@ TEST(ExploreDagGroups, OurSchedulesAsTheCostOfAGroup) {
 }
 
 TEST(ExploreDagGroups, AnOperatorThatFitsInAGroupButNotAlone) {
-    // What is enlarged afterwards is needed four columns at a time in the group, sixteen alone:
-    // lanes are the sink's.
+    // A map that is enlarged afterwards needs four columns at a time in the group and sixteen
+    // alone, because the lanes are the sink's.
     const ScratchDirectory scratch;
     zoo::Builder builder("enlarged", {});
     const TensorId wide =

@@ -25,8 +25,8 @@ inline void for_all_blocks(const ConvolutionProblem& p,
     each(each, 0);
 }
 
-/// Calls `visit` with all orders of all loops with all blocks, not only those that the searches
-/// look at.
+/// Calls `visit` with all orders of all loops with all blocks, also those that the searches leave
+/// out.
 inline void for_all_orders(const ConvolutionProblem& p,
                            const std::function<void(const BlockOrder&)>& visit) {
     std::vector<ConvolutionLoop> loops;
@@ -51,7 +51,8 @@ inline void for_all_orders(const ConvolutionProblem& p,
     } while (std::next_permutation(loops.begin(), loops.end()));
 }
 
-/// All lanes, orders, blocks and divisions of the registers; nothing where none fits.
+/// The least over all lanes, orders, blocks and divisions of the registers; nothing where none
+/// fits.
 inline std::optional<int64_t> least_extra_of_all_mappings(const ConvolutionProblem& p,
                                                           const LoopExtents& blocks,
                                                           const RegisterArray& registers) {

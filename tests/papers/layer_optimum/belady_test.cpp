@@ -12,16 +12,16 @@ namespace laminate {
 namespace {
 
 TEST(Belady, SweepsOverFourWordsKeepTwoOfThem) {
-    // O[k] over three rounds of c, one word a block: k0 k1 k2 k3 | k0 ... | k0 ...; memory 3: the
-    // block at work and two that wait. Kept from round to round: two words for three steps, then
-    // the kept pair moves on. 8 words are used again; of each 3 in a row 4 - 3 = 1 is a spill and 2
-    // are hits, the last 8 mod 3 = 2 uses are hits.
+    // O[k] over three rounds of c with one word per block: k0 k1 k2 k3 | k0 ... | k0 ... A memory
+    // of 3 holds the block at work and two words that wait. From round to round, two words stay for
+    // three steps; then the kept pair moves on. 8 words are used again: of each 3 in a row, 4 - 3 =
+    // 1 is a spill and 2 are hits, and the last 8 mod 3 = 2 uses are hits.
     const ConvolutionProblem p = parse_convolution("k4 c3");
     const BlockOrder order = parse_block_order(p, "c1 k1");
     EXPECT_EQ(BeladyStream(p, Operand::output, order, 3).spills(), 2);
     EXPECT_EQ(BeladyStream(p, Operand::output, order, 4).spills(), 0);
-    // Only the block at work: all are spills. Least recently used keeps nothing that helps even in
-    // three words.
+    // With room for the block at work alone, all are spills. Least recently used keeps nothing
+    // useful even in three words.
     EXPECT_EQ(BeladyStream(p, Operand::output, order, 1).spills(), 8);
     EXPECT_EQ(simulated_spills(element_stream(p, Operand::output, order), 3,
                                Replacement::least_recently_used),
@@ -29,8 +29,8 @@ TEST(Belady, SweepsOverFourWordsKeepTwoOfThem) {
 }
 
 TEST(Belady, NeighbouringWindowsShareTwoColumnsOfThree) {
-    // Blocks of one column of output, 4 rows of windows of 3, swept x then y: between (x, y) and (x
-    // + 1, y) lie 4 steps.
+    // Blocks of one output column, 4 rows of windows of 3, swept x then y: (x, y) and (x + 1, y)
+    // lie 4 steps apart.
     const ConvolutionProblem p = parse_convolution("x3 y2 m3 n3");
     const BlockOrder order = parse_block_order(p, "x1 y1");
     const ElementStream stream = element_stream(p, Operand::input, order);
@@ -99,8 +99,9 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfWindows) {
 
 TEST(BeladyBound, CountsWhatWindowsHoldInTheMidstOfARound) {
     // VGG16 conv2_1, input, one picture, k in two rounds, windows of one column, then of one row: T
-    // = 114 * 114 * 64 words. Between two columns 2 * 114 * 64 wait, between two rows 2 * 3 * 64 of
-    // which 2 * 2 * 64 wait anyway: 14720. Two rounds of M = 16384: T + 2 (14720 - 16384).
+    // = 114 * 114 * 64 words. Between two columns 2 * 114 * 64 wait. Between two rows 2 * 3 * 64
+    // wait, of which 2 * 2 * 64 wait anyway: 14720. Two rounds with M = 16384: T + 2 (14720 -
+    // 16384).
     const ConvolutionProblem p = parse_convolution("k128 c64 x112 y112 m3 n3");
     EXPECT_EQ(BeladyBound(p, Operand::input, parse_block_order(p, "k64 x1 y1 c1")).spills(16384),
               114 * 114 * 64 - 2 * (16384 - 14720));
@@ -140,12 +141,11 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfAnyTensor) {
     EXPECT_GT(prefixes, test::samples(1000));
 }
 
-/// In the last of three blocks of channels there is room to spare, of which the others have
-/// nothing.
+/// The last of three blocks of channels has room to spare that the others cannot use.
 TEST(BeladyBound, CountsFullBlocksAndTheRestApart) {
-    // VGG16 conv2_2, weights: blocks of 43, 43 and 42 of 128 channels, 1152 words each; 49536,
-    // 49536 and 48384 words a round. M = 49152: 384 too many in two of three. 912 rounds of 128
-    // steps, every step but one a round: 911 * 128 / 127 = 918 steps.
+    // VGG16 conv2_2, weights: blocks of 43, 43 and 42 of 128 channels with 1152 words each, so
+    // 49536, 49536 and 48384 words a round. M = 49152 is 384 too few for two of three. There are
+    // 912 rounds of 128 steps; every step but one per round counts: 911 * 128 / 127 = 918 steps.
     const ConvolutionProblem p = parse_convolution("f3 k128 c128 x112 y112 m3 n3");
     const BlockOrder order = parse_block_order(p, "k43 f1 x14 y3 c1");
     EXPECT_EQ(BeladyBound(p, Operand::weight, order).spills(49152), 2 * 384 * 918);
@@ -153,8 +153,8 @@ TEST(BeladyBound, CountsFullBlocksAndTheRestApart) {
 }
 
 TEST(BeladyBound, IsExactForASweepOfEqualBlocks) {
-    // 4 words a round, 3 rounds, memory 3: steps 3 and 6 (every step but one a round) cross all 4
-    // words: 2 * (4 - 3).
+    // 4 words a round, 3 rounds, memory 3: all 4 words cross steps 3 and 6 (every step but one per
+    // round): 2 * (4 - 3).
     const ConvolutionProblem p = parse_convolution("k4 c3");
     EXPECT_EQ(BeladyBound(p, Operand::output, parse_block_order(p, "c1 k1")).spills(3), 2);
 }

@@ -9,8 +9,8 @@ namespace laminate {
 namespace {
 
 TEST(BlockCandidates, SmallestBlockOfEveryNumberOfBlocks) {
-    // 13: 1 block of 13, 2 of 7, 3 of 5, 4 of 4, 5 of 3, 7 of 2, 13 of 1; 6 blocks would need 3,
-    // which makes 5.
+    // An extent of 13: 1 block of 13, 2 of 7, 3 of 5, 4 of 4, 5 of 3, 7 of 2, 13 of 1. 6 blocks
+    // would need 3, which makes 5.
     EXPECT_EQ(block_candidates(13), (std::vector<int64_t>{13, 7, 5, 4, 3, 2, 1}));
     EXPECT_EQ(block_candidates(1), std::vector<int64_t>{1});
     for (int64_t extent = 1; extent < 400; ++extent) {
@@ -25,7 +25,7 @@ TEST(BlockCandidates, SmallestBlockOfEveryNumberOfBlocks) {
 }
 
 TEST(BlockCandidates, OfWholeWindows) {
-    // 7 columns in windows of 2: 4 windows, the last one short; 1, 2 or 4 blocks.
+    // 7 columns in windows of 2 are 4 windows, the last one short: 1, 2 or 4 blocks.
     EXPECT_EQ(block_candidates(7, 2), (std::vector<int64_t>{7, 4, 2}));
     EXPECT_EQ(block_candidates(3, 5), std::vector<int64_t>{3});
     const ConvolutionProblem p = parse_convolution("k4 x7 y6 m2 finished 2x3");

@@ -30,8 +30,8 @@ Layer layer_of(const std::string& loops) {
 int64_t accesses(const GroupCounts& counts) { return counts.accesses().value(); }
 
 TEST(LayerOptimumSchedule, AlexNetConv2MovesWhatIsPredicted) {
-    // One image: the input of 48 x 31 x 31 = 46128 words stays in 23 banks, weights and outputs go
-    // by: everything crosses once.
+    // One image: the input of 48 x 31 x 31 = 46128 words stays in 23 banks while weights and
+    // outputs pass, so everything crosses once.
     const Layer layer = layer_of("f1 k256 c48 x27 y27 m5 n5");
     const auto optimum =
         std::get<LayerOptimum>(layer_optimum(layer.problem, eyeriss, SpillEvaluator::belady));
@@ -46,7 +46,7 @@ TEST(LayerOptimumSchedule, AlexNetConv2MovesWhatIsPredicted) {
 
 TEST(LayerOptimumSchedule, Vgg16Conv3_1WithManagedBuffers) {
     const Layer layer = layer_of("f1 k256 c128 x56 y56 m3 n3");
-    // Outputs of a block stay while the channels go by; windows of neighbouring blocks overlap.
+    // Outputs of a block stay while the channels pass; windows of neighbouring blocks overlap.
     const BlockOrder order = parse_block_order(layer.problem, "k64 x28 y28 c1");
     const auto belady = divide_banks(layer.problem, order, eyeriss, SpillEvaluator::belady);
     ASSERT_TRUE(belady);
@@ -55,20 +55,20 @@ TEST(LayerOptimumSchedule, Vgg16Conv3_1WithManagedBuffers) {
     EXPECT_EQ(difference(managed->counts, "closed form", measure(layer.network, managed->group),
                          "generated code"),
               "");
-    // By hand: 4 blocks of output channels read 2 x 2 tiles of 30 x 30 x 128 inputs, every tile all
-    // weights of its 64 output channels; outputs are written once.
+    // By hand: 4 blocks of output channels read 2 x 2 tiles of 30 x 30 x 128 inputs, and every tile
+    // reads all weights of its 64 output channels. Outputs are written once.
     EXPECT_EQ(managed->counts.input_reads(), Elements(4 * 4 * 30 * 30 * 128));
     EXPECT_EQ(managed->counts.weight_reads(), Elements(4 * 256 * 128 * 9));
     EXPECT_EQ(managed->counts.output_writes, Elements(256 * 56 * 56));
     EXPECT_EQ(managed->counts.output_reads, Elements(0));
-    // Replacement that looks ahead keeps a part of what comes again: never more words than managed
-    // buffers of the same size.
+    // Replacement that looks ahead keeps part of what comes again, so it never moves more words
+    // than managed buffers of the same size.
     EXPECT_LE(compulsory_words(layer.problem) + belady->extra_words(), accesses(managed->counts));
 }
 
-/// The blocks that generated code asks for when each tensor has a buffer for one block alone: x and
-/// w in the innermost loop over blocks, y outside of the channels, replayed under Belady's
-/// replacement, against the model.
+/// Compares with the model the blocks that generated code asks for when each tensor has a buffer
+/// for one block alone: x and w in the innermost loop over blocks, y outside of the channels,
+/// replayed under Belady's replacement.
 void expect_replay_is_the_model(const Layer& layer, const std::string& order_text,
                                 const std::vector<int64_t>& memories) {
     const BlockOrder order = parse_block_order(layer.problem, order_text);
@@ -113,8 +113,8 @@ TEST(LayerOptimumReplayLong, AlexNetConv2) {
 }
 
 TEST(ReplacementMemory, SweepsOverFourWords) {
-    // Three rounds of four words in three: of 8 uses again 2 are spills (belady_test.cpp), all 8
-    // when the least recently used goes.
+    // Three rounds of four words in three: of 8 uses again, 2 are spills (belady_test.cpp), and all
+    // 8 when the least recently used goes.
     const BlockStream stream{{0}, {1}, {2}, {3}, {0}, {1}, {2}, {3}, {0}, {1}, {2}, {3}};
     EXPECT_EQ(replayed_spills(stream, 4, Replacement::belady), 0);
     EXPECT_EQ(replayed_spills(stream, 3, Replacement::belady), 2);

@@ -18,8 +18,8 @@ namespace {
 constexpr BankedBuffer eyeriss{27, 2048};
 const RegisterArray eyeriss_registers{{12, 14}, 260};
 
-/// Least DRAM by SRAM words of all orders of all loops with all blocks and all mappings, without
-/// the points that others beat.
+/// The least DRAM words by SRAM words over all orders of all loops with all blocks and all
+/// mappings, without points that others beat.
 std::map<int64_t, int64_t> exhaustive_front(const ConvolutionProblem& p, const BankedBuffer& buffer,
                                             const std::optional<RegisterArray>& registers) {
     std::map<int64_t, int64_t> least;
@@ -105,8 +105,8 @@ TEST(DramSramFront, EyerissRegistersCostNothingAndNoMappingReachesTheCellOfConv1
             EXPECT_EQ(extra_accesses(p, block_extents(p, with.points[n].order), *mapping),
                       (PerOperand{0, 0, 0}));
         }
-        // Paper, MiB: 37.99 / 135.35. Without registers SRAM accesses are as few as any mapping
-        // could have them.
+        // Paper, MiB: 37.99 / 135.35. Without registers, SRAM accesses are as few as any mapping
+        // could make them.
         if (p.extent[ConvolutionLoop::c] == 64) {
             for (const DramSramPoint& point : without.points)
                 EXPECT_FALSE(point.dram_words < 38 * (1 << 19) &&
@@ -115,7 +115,7 @@ TEST(DramSramFront, EyerissRegistersCostNothingAndNoMappingReachesTheCellOfConv1
     }
 }
 
-/// Extra accesses are worth their price where registers are few, and never better than none at all.
+/// Extra accesses pay where registers are few, and they are never better than none at all.
 TEST(DramSramFront, FewRegistersPayInSramAccesses) {
     const ConvolutionProblem p = parse_convolution("k12 c8 x7 m3");
     const BankedBuffer buffer{6, 32};
@@ -134,7 +134,7 @@ TEST(DramSramFront, FewRegistersPayInSramAccesses) {
     EXPECT_GT(with_extra, 0);
 }
 
-/// Few registers, half a minute: whoever stops it gets points that are what they say.
+/// With few registers the search takes half a minute; a stop leaves points that are what they say.
 TEST(DramSramFront, StoppedWithinALayerItHandsOverWhatItFound) {
     const ConvolutionProblem p = parse_convolution("k24 c16 x13 y13 m3 n3");
     const RegisterArray registers{{4, 3}, 12};
@@ -184,8 +184,8 @@ TEST(DramSramFront, BeatsOrMeetsCellsOfCnnFlowInBothCounts) {
         ASSERT_FALSE(front.points.empty());
         EXPECT_LT(front.points.back().dram_words, words(c.dram)) << c.loops;
         EXPECT_LT(front.points.back().sram_words, words(c.sram)) << c.loops;
-        // Every weight picks a point of the front; none the one with the fewest DRAM accesses, a
-        // large one the fewest SRAM accesses.
+        // Every weight picks a point of the front: none the one with the fewest DRAM accesses, a
+        // large one the one with the fewest SRAM accesses.
         EXPECT_EQ(choose(front, 0).dram_words, front.points.back().dram_words);
         EXPECT_EQ(choose(front, 1e6).sram_words, front.points.front().sram_words);
     }

@@ -62,8 +62,8 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
     return stream;
 }
 
-/// The words that come into `memory` words, block by block. Every block is present as a whole; what
-/// must go is not in the block.
+/// The words that enter a memory of `memory` words, block by block. Every block is present as a
+/// whole; evicted words are not in it.
 inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memory,
                                        Replacement replacement) {
     std::map<Word, std::vector<size_t>> uses;
@@ -97,7 +97,7 @@ inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memo
     return fetches;
 }
 
-/// Words that come more than once.
+/// Words fetched more than once.
 inline int64_t simulated_spills(const ElementStream& stream, int64_t memory,
                                 Replacement replacement) {
     std::set<Word> seen;

@@ -31,7 +31,7 @@ int64_t total_banks(const BankedBuffer& buffer, const GroupCounts& counts) {
     return banks;
 }
 
-/// Least words of all covers: of the first layer that is not covered, every group that has it.
+/// The least words of all covers: tries every group with the first layer that is not covered.
 int64_t least_cover(const Network& network,
                     const std::vector<std::pair<std::set<LayerId>, int64_t>>& groups,
                     std::set<LayerId> open) {
@@ -98,8 +98,8 @@ TEST(FusedOptimum, IsTheBestOfAllCovers) {
     EXPECT_GT(fused_groups, 5);
 }
 
-/// A schedule's words, the plain walker's own count of them. First layers do not pad, so that
-/// padding is data in both.
+/// A schedule's words equal the plain walker's own count. First layers do not pad, so that padding
+/// is data in both.
 TEST(FusedOptimum, SchedulesMoveAndHoldWhatTheWalkerCounts) {
     int64_t walked = 0;
     Rng rng(7);
@@ -126,7 +126,7 @@ TEST(FusedOptimum, SchedulesMoveAndHoldWhatTheWalkerCounts) {
 }
 
 TEST(FusedOptimum, PaddingIsData) {
-    // The same layers on an input that has the padding of the first one in it.
+    // The same layers on an input that holds the padding of the first one.
     const std::vector<LayerSpec> padded{{3, square_window(3, 1, 1)}, {4, square_window(3, 1, 1)}};
     const std::vector<LayerSpec> inside{{3, square_window(3)}, {4, square_window(3, 1, 1)}};
     const BankedBuffer buffer{10, 40};
@@ -139,7 +139,7 @@ TEST(FusedOptimum, PaddingIsData) {
 
 TEST(FusedOptimum, WeightsThatStayComeOnceForTheWholeBatch) {
     Network network = chain(2, 10, 10, {{4, square_window(3)}, {4, square_window(3)}});
-    // Room for all weights and a few rows: only maps are moved again for the second image.
+    // With room for all weights and a few rows, only maps move again for the second image.
     const BankedBuffer buffer{40, 16};
     const auto one = optimum_group(network, {0, 1}, buffer);
     for (Tensor& tensor : network.tensors) tensor.dims[0] = 3;
@@ -150,8 +150,8 @@ TEST(FusedOptimum, WeightsThatStayComeOnceForTheWholeBatch) {
     EXPECT_EQ(three->dram_words, 3 * (2 * 100 + 4 * 36) + weights);
 }
 
-/// Banks of one word and one image: the sum of all buffers is all that counts, and the search of
-/// pairs is complete in tiles that divide.
+/// Banks of one word and one image: only the sum of all buffers counts, and the search of pairs is
+/// complete in tiles that divide.
 TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
     Rng rng(3);
     int64_t pairs = 0;
@@ -183,8 +183,8 @@ TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
 }
 
 TEST(FusedOptimum, PoolsFollowBlockByBlock) {
-    // conv1 and its pool of 2 x 2: input, weights and the pooled output once where the blocks allow
-    // it; a conv alone writes four times as many outputs.
+    // conv1 and its pool of 2 x 2: input, weights and the pooled output cross once where the blocks
+    // allow it. A convolution alone writes four times as many outputs.
     Network network = chain(4, 10, 10, {{8, square_window(3)}});
     Layer pool{.kind = LayerKind::max_pool,
                .inputs = {network.outputs.front()},
@@ -205,7 +205,7 @@ TEST(FusedOptimum, PoolsFollowBlockByBlock) {
     const FusedOptimum fused = fused_optimum(network, buffer);
     EXPECT_EQ(fused.layer_by_layer_words, conv->dram_words + 8 * 64 + 8 * 16);
     EXPECT_EQ(fused.dram_words, group->dram_words);
-    // Windows that reach into their neighbours' do not follow so.
+    // Windows that reach into their neighbours' cannot follow so.
     network.layers.back().window = square_window(3, 2);
     network.tensors.back().dims = {1, 8, 3, 3};
     const auto overlapping = optimum_group(network, {0, 1}, buffer);

@@ -20,8 +20,8 @@ bool has_layers(const Network& network) {
     return false;
 }
 
-/// Every group of the schedule moves and holds what the plain walker counts, in the buffer unless
-/// it says otherwise.
+/// Every group of the schedule moves and holds what the plain walker counts, within the buffer
+/// unless it says otherwise.
 void expect_written(const Network& network, const std::vector<OptimumGroup>& groups,
                     const BankedBuffer& buffer, std::map<WrittenAs, int64_t>& how) {
     const OptimumSchedule made = optimum_schedule(network, groups, buffer);
@@ -63,8 +63,8 @@ TEST(OptimumSchedule, EveryGroupIsWrittenAndCountedByTheWalker) {
     EXPECT_GT(how[WrittenAs::other], 3);
 }
 
-/// The optimum in managed buffers moves no less than with replacement that looks ahead, where
-/// padding is part of the input and images are one.
+/// The optimum in managed buffers moves no less than with replacement that looks ahead, for one
+/// image with padding as part of the input.
 TEST(OptimumSchedule, ManagedBuffersMoveNoLessThanBelady) {
     Rng rng(4);
     int64_t equal = 0;
@@ -89,8 +89,8 @@ TEST(OptimumSchedule, ManagedBuffersMoveNoLessThanBelady) {
     EXPECT_GT(equal, 10);
 }
 
-/// Blocks of single words fit where no schedule does, whose kernels are whole: the smallest one,
-/// and it says so.
+/// Blocks of single words fit where no schedule does, because its kernels are whole: the smallest
+/// schedule is written and says so.
 TEST(OptimumSchedule, LessThanAWindowOfRoom) {
     std::map<WrittenAs, int64_t> how;
     const Network network = chain(2, 6, 6, {{4, square_window(3)}});
@@ -98,8 +98,8 @@ TEST(OptimumSchedule, LessThanAWindowOfRoom) {
     EXPECT_EQ(how[WrittenAs::too_large], 1);
 }
 
-/// Depthwise and grouped: the groups turn outermost. By hand: every group reads its own 3 of 6
-/// input channels of 8 x 8 and its 2 x 3 x 9 weights once.
+/// The groups of depthwise and grouped layers turn outermost. By hand: every group reads its own 3
+/// of 6 input channels of 8 x 8 and its 2 x 3 x 9 weights once.
 TEST(OptimumSchedule, GroupsTurnOutermost) {
     const Network network = chain(6, 8, 8, {{4, square_window(3), 2}});
     ASSERT_EQ(convolution_problem(network, 0).groups, 2);
@@ -110,8 +110,8 @@ TEST(OptimumSchedule, GroupsTurnOutermost) {
     EXPECT_EQ(managed->counts.accesses(), Elements(6 * 64 + 4 * 3 * 9 + 4 * 36));
     EXPECT_EQ(difference(managed->counts, "closed form", walk(network, managed->group), "walker"),
               "");
-    // Blocks of one group's input channels, and of its output channels inside another loop, have no
-    // place.
+    // Blocks of one group's input channels, and of its output channels inside another loop, cannot
+    // be expressed.
     EXPECT_FALSE(managed_schedule(
         network, {0}, parse_block_order(convolution_problem(network, 0), "c1"), {20, 30}));
     EXPECT_FALSE(managed_schedule(
@@ -120,7 +120,7 @@ TEST(OptimumSchedule, GroupsTurnOutermost) {
         network, {0}, parse_block_order(convolution_problem(network, 0), "k1 x3"), {20, 30}));
 }
 
-/// The images of a batch pass one after the other: the loop over them is left out.
+/// The images of a batch pass one after the other, so the loop over them is left out.
 TEST(OptimumSchedule, BatchesRunImageByImage) {
     Network network = chain(2, 10, 10, {{4, square_window(3)}});
     for (Tensor& tensor : network.tensors) tensor.dims[0] = 3;
@@ -132,7 +132,8 @@ TEST(OptimumSchedule, BatchesRunImageByImage) {
     EXPECT_EQ(batch->group, one->group);
 }
 
-/// conv1 and its pool: pooled before they leave, block by block, channels one after the other.
+/// conv1 and its pool: outputs are pooled before they leave, block by block, with channels one
+/// after the other.
 TEST(OptimumSchedule, FinishedBlocksArePooledOnChip) {
     Network network = chain(4, 10, 10, {{8, square_window(3)}});
     Layer pool{.kind = LayerKind::max_pool,
@@ -154,7 +155,7 @@ TEST(OptimumSchedule, FinishedBlocksArePooledOnChip) {
 }
 
 /// Loops inside that of the channels turn within the convolution: its outputs of all columns stay
-/// while the channels go by.
+/// while the channels pass.
 TEST(OptimumSchedule, FinishedBlocksWithLoopsInsideTheChannels) {
     Network network = chain(6, 10, 10, {{8, square_window(3)}});
     Layer pool{.kind = LayerKind::max_pool,
@@ -164,7 +165,7 @@ TEST(OptimumSchedule, FinishedBlocksWithLoopsInsideTheChannels) {
     const auto managed = managed_schedule(
         network, {0, 1}, parse_block_order(convolution_problem(network, 0), "k4 c1 x2"), {12, 40});
     ASSERT_TRUE(managed);
-    // Two blocks of output channels: the input twice, everything else once.
+    // Two blocks of output channels read the input twice; everything else crosses once.
     EXPECT_EQ(managed->counts.accesses(), Elements(2 * 6 * 100 + 8 * 6 * 9 + 8 * 16))
         << to_text(managed->group);
     EXPECT_EQ(difference(managed->counts, "closed form", walk(network, managed->group), "walker"),

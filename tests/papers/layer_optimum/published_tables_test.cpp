@@ -57,7 +57,7 @@ void check_cells(const Row& row) {
     const auto formula = divide_banks(p, order, eyeriss, SpillEvaluator::eq7);
     ASSERT_TRUE(formula);
     EXPECT_NEAR(mebibytes(compulsory_words(p) + formula->extra_words()), row.formula_dram, 0.00005);
-    // A memory needs no more than the formula; the printed cells of conv3, conv4 and of VGG16 lie
+    // A memory needs no more than the formula; the printed cells of conv3, conv4 and VGG16 lie
     // below both.
     const auto belady = divide_banks(p, order, eyeriss, SpillEvaluator::belady);
     ASSERT_TRUE(belady);

@@ -15,7 +15,7 @@ namespace {
 
 const RegisterArray eyeriss_registers{{12, 14}, 260};
 
-/// The same words as those of the lane at the beginning, further on along every loop.
+/// The word that lies further on along every loop, in another lane.
 Word moved(const ConvolutionProblem& p, Operand operand, const Word& word, const LoopExtents& by) {
     const auto [f, k, c, x, y, m, n] = by.values;
     const auto [a, b, d, e] = word;
@@ -38,8 +38,9 @@ void for_each_lane(const LoopExtents& lanes, const std::function<void(const Loop
 }
 
 /// Words read from the buffer for one tensor of one block computation, PE by PE and word by word:
-/// Belady's replacement in every PE, words that several PEs fetch in the same step once. Loops from
-/// one on whose words all fit are one step where that costs no spill: a PE may fetch them together.
+/// Belady's replacement in every PE; words that several PEs fetch in the same step count once.
+/// Loops whose words all fit are one step where that costs no spill, because a PE may fetch them
+/// together.
 int64_t walked_fetches(const ConvolutionProblem& p, Operand operand, const LoopExtents& share,
                        const LoopExtents& lanes, const BlockOrder& order, int64_t memory) {
     ConvolutionProblem of_share = p;
