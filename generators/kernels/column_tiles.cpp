@@ -11,7 +11,7 @@
 #include "generators/kernels/register_tile.h"
 #include "generators/lowering/buffer_shapes.h"
 #include "generators/lowering/group_lowering.h"
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -1001,7 +1001,7 @@ bool goes_by_rows(const GroupSchedule& group, const std::vector<LayerProblem>& p
 std::optional<GroupCode> column_tiles_code(const Network& network, const GroupSchedule& group,
                                            const VectorUnit& unit) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    if (!suits_column_tiles(problems) || !goes_by_rows(group, problems)) return std::nullopt;
+    if (!column_chain_pays(problems) || !goes_by_rows(group, problems)) return std::nullopt;
     return ColumnTiles(network, group, unit).code();
 }
 

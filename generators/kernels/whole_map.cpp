@@ -1176,7 +1176,7 @@ private:
 
 }  // namespace
 
-bool suits_whole_pooling(const LayerProblem& p) {
+bool kernel_pays(const LayerProblem& p, KernelKind::map_pooling) {
     // Rows are written out vector by vector, and windows tap by tap.
     constexpr int64_t fewest_columns = 4, most_columns = 256, most_taps = 25, most_stride = 4;
     return (p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
@@ -1189,7 +1189,7 @@ std::optional<GroupCode> whole_map_code(const Network& network, const GroupSched
     std::optional<LayerOutput> output = LayerOutput::of(network, group);
     if (!output) return std::nullopt;
     const LayerProblem& p = output->problem();
-    if (p.operation != Operation::add && !suits_whole_map(p) && !suits_whole_pooling(p))
+    if (p.operation != Operation::add && !a_map_kernel_pays(p) && !kernel_pays(p, KernelKind::map_pooling))
         return std::nullopt;
     GroupCode code = WholeMap(*std::move(output), unit, kernels).code();
     if (kernels.scratch && code.scratch_bytes > kernels.scratch->value()) return std::nullopt;

@@ -30,9 +30,9 @@
 namespace laminate {
 
 /// Pooling with a small window and rows of a few vectors.
-[[nodiscard]] bool suits_whole_pooling(const LayerProblem& problem);
+[[nodiscard]] bool kernel_pays(const LayerProblem& problem, KernelKind::map_pooling);
 
-/// The code of a group that holds one layer which suits_whole_map() or suits_whole_pooling(), and
+/// The code of a group that holds one layer which a_map_kernel_pays() or suits_whole_pooling(), and
 /// perhaps an Add of its output, or an Add by itself, and takes its tensors whole
 /// (LayerOutput::of). None for other groups, nor where the copies take more scratch than is
 /// allowed.

@@ -364,7 +364,7 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
 std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
                                           const std::set<std::pair<int64_t, int64_t>>& steps,
                                           const VectorUnit& unit) {
-    if (!suits_winograd(p) || steps.empty()) return std::nullopt;
+    if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
     WinogradTile tile;
     int64_t most_pairs = 1;
     for (const auto& [begin, end] : steps) {

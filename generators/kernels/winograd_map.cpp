@@ -463,7 +463,7 @@ std::optional<GroupCode> winograd_map_code(const Network& network, const GroupSc
                                            const VectorUnit& unit, const KernelOptions& kernels) {
     if (!kernels.winograd) return std::nullopt;
     std::optional<LayerOutput> output = LayerOutput::of(network, group);
-    if (!output || !suits_winograd_map(output->problem())) return std::nullopt;
+    if (!output || !kernel_pays(output->problem(), KernelKind::winograd_map)) return std::nullopt;
     WinogradMap map(*std::move(output), unit);
     if (kernels.scratch && map.scratch_bytes() > kernels.scratch->value()) return std::nullopt;
     return map.code();

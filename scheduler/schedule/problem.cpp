@@ -198,7 +198,7 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
     return key;
 }
 
-bool suits_winograd(const LayerProblem& p) {
+bool kernel_pays(const LayerProblem& p, KernelKind::winograd_rows) {
     if (p.operation != Operation::multiply_accumulate || p.groups != 1) return false;
     for (const AxisWindow& w : p.window) {
         if (w.transposed || w.kernel != 3 || w.stride != 1 || w.dilation != 1) return false;

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "nets/network/network.h"
+#include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -73,6 +74,7 @@ struct Nest {
     std::vector<InputPlacement> x;  ///< external inputs that no earlier nest reads, by operand
     std::optional<Placement> w;     ///< layers with weights
     Placement y;
+    Kernel kernel{};  ///< how its boxes are computed; none: not chosen yet
     [[nodiscard]] int64_t operator[](Dim d) const { return tile[d]; }
     /// Coordinates of its dimension that one trip of a loop covers: a strip, a tile, or 1 for an
     /// inner loop.

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "generators/compile/group_reference.h"
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
@@ -66,7 +66,7 @@ void expect_right(const Network& network, const std::vector<LineBufferSizes>& cu
     const std::vector<LayerId> chain = schedulable_chains(network).front();
     ASSERT_EQ(chain.size(), network.layers.size());
     const std::vector<LayerProblem> problems = layer_problems(network, chain);
-    ASSERT_TRUE(suits_column_tiles(problems));
+    ASSERT_TRUE(column_chain_pays(problems));
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
     std::vector<float> first;
@@ -89,7 +89,7 @@ constexpr VectorUnit wide{16, 24};
 
 void expect_kernel(int64_t channels, const Window& window) {
     const Network network = seeded(13, 81, 9, {{channels, window}});
-    if (!suits_column_tiles(layer_problems(network, schedulable_chains(network).front())))
+    if (!column_chain_pays(layer_problems(network, schedulable_chains(network).front())))
         return;  // weights too few to pay for transforms
     expect_right(network, {{2, 0, 0}, {3, 5, 33}}, wide);
 }
@@ -140,7 +140,7 @@ void expect_transposed(int64_t kernel, int64_t pad) {
                {{9, same(5)},
                 {14, same(3)},
                 {kernel % 2 == 0 ? 3 : 1, square_window(kernel, 2, pad), true}});
-    ASSERT_TRUE(suits_column_tiles(layer_problems(network, schedulable_chains(network).front())));
+    ASSERT_TRUE(column_chain_pays(layer_problems(network, schedulable_chains(network).front())));
     expect_right(network, {{4, 0, 0}, {3, 10, 37}}, wide);
 }
 
@@ -200,7 +200,7 @@ TEST(ColumnTiles, TakeAboutTheMemoryThatThePlannerCountsWith) {
 
 TEST(ColumnTiles, SuitsOnlyWhatGains) {
     const auto suits = [](const Network& network) {
-        return suits_column_tiles(layer_problems(network, schedulable_chains(network).front()));
+        return column_chain_pays(layer_problems(network, schedulable_chains(network).front()));
     };
     EXPECT_TRUE(suits(seeded(20, 64, 12, {{12, same(3)}})));
     EXPECT_FALSE(suits(seeded(20, 63, 12, {{12, same(3)}}))) << "too narrow";

@@ -1,4 +1,4 @@
-#include "generators/lowering/buffer_shapes.h"
+#include "scheduler/schedule/buffer_shapes.h"
 
 #include <algorithm>
 #include <functional>
@@ -274,9 +274,7 @@ public:
     [[nodiscard]] const Watched& weights(size_t k) const { return *weights_[k]; }
     [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
     /// By nest.
-    [[nodiscard]] const std::vector<std::set<std::pair<int64_t, int64_t>>>& steps() const {
-        return steps_;
-    }
+    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& steps() const { return steps_; }
 
 private:
     /// What the schedule places in the body of a level.
@@ -467,8 +465,7 @@ private:
 
     void loops(int k, int first) {
         if (first > last_stop_[at(k)]) {
-            if (rehearsal_.tensor < 0)
-                steps_[at(k)].emplace(state_[at(k)].part.begin, state_[at(k)].part.end);
+            if (rehearsal_.tensor < 0) ++steps_[at(k)][{state_[at(k)].part.begin, state_[at(k)].part.end}];
             return;
         }
         const auto inside = [&] {
@@ -518,7 +515,7 @@ private:
     int64_t body_ = 0;          ///< number of the body under way
     std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
     std::vector<bool> skips_;   ///< by tensor
-    std::vector<std::set<std::pair<int64_t, int64_t>>> steps_;
+    std::vector<std::map<Range, int64_t>> steps_;
     Rehearsal rehearsal_;
 };
 
@@ -688,27 +685,75 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
     return shapes;
 }
 
-std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
-    const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    GroupSchedule resident = group;
-    for (Nest& nest : resident.nests) {
+namespace {
+
+/// Kernels read weights in place: no level of theirs keeps loops apart.
+GroupSchedule with_resident_weights(GroupSchedule group) {
+    for (Nest& nest : group.nests) {
         if (nest.w) nest.w = Placement{};
     }
-    const Group g(resident, problems);
-    const std::vector<Axis> axes = axes_of(g);
-    const Axis& rows = axes.front();
-    std::vector<std::set<std::pair<int64_t, int64_t>>> steps = AxisRun(g, rows).steps();
-    const Nest& sink = group.nests.back();
+    return group;
+}
+
+/// Calls `make` with the runs along each axis, once for all strips in order and once for each strip
+/// that a thread may begin with.
+void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
+                    const std::vector<Axis>& axes,
+                    const std::function<void(const Axis&, const AxisRun&)>& make) {
+    for (const Axis& axis : axes) make(axis, AxisRun(g, axis));
+    const Nest& sink = g.group.nests.back();
     const Loop outermost = sink.loops.front();
-    if (outermost.band != Band::strip || outermost.dim != Dim::y) return steps;
-    // A thread may begin at any strip.
-    const int64_t extent = problems.back()[Dim::y];
-    const int64_t step = sink.strip[at(Dim::y) - 1];
-    for (int64_t begin = step; begin < extent; begin += step) {
-        const AxisRun part(g, rows, Span{begin, std::min(begin + 2 * step, extent)});
-        for (size_t k = 0; k < steps.size(); ++k)
-            steps[k].insert(part.steps()[k].begin(), part.steps()[k].end());
+    if (outermost.band != Band::strip) return;
+    const Axis& strips = axes[outermost.dim == Dim::y ? 0 : 1];
+    const int64_t extent = problems.back()[outermost.dim];
+    const int64_t step = sink.strip[at(outermost.dim) - 1];
+    for (int64_t begin = step; begin < extent; begin += step)
+        make(strips, AxisRun(g, strips, Span{begin, std::min(begin + 2 * step, extent)}));
+}
+
+}  // namespace
+
+std::vector<std::vector<KernelRanges>> kernel_boxes(const GroupSchedule& group,
+                                                    const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    std::vector<std::vector<KernelRanges>> boxes(problems.size());
+    for (const Axis& axis : axes_of(g)) {
+        const AxisRun run(g, axis);
+        for (size_t k = 0; k < problems.size(); ++k)
+            boxes[k].push_back({axis.loops[k], run.steps()[k]});
     }
+    return boxes;
+}
+
+std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
+                                           const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    std::vector<PerDim<bool>> whole(problems.size(), {true, true, true, true});
+    for_each_start(g, problems, axes_of(g), [&](const Axis& axis, const AxisRun& run) {
+        for (size_t k = 0; k < problems.size(); ++k) {
+            if (!axis.loops[k]) continue;
+            for (const auto& [range, times] : run.steps()[k]) {
+                if (range != Range{0, problems[k][*axis.loops[k]]}) whole[k][*axis.loops[k]] = false;
+            }
+        }
+    });
+    return whole;
+}
+
+std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    std::vector<std::set<std::pair<int64_t, int64_t>>> steps(problems.size());
+    for_each_start(g, problems, axes_of(g), [&](const Axis& axis, const AxisRun& run) {
+        if (axis.kind != Axis::Kind::rows) return;
+        for (size_t k = 0; k < steps.size(); ++k) {
+            for (const auto& [range, times] : run.steps()[k])
+                steps[k].emplace(range.begin, range.end);
+        }
+    });
     return steps;
 }
 

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "generators/kernels/optimised.h"
+#include "scheduler/schedule/kernels/kernel.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -33,10 +34,22 @@ struct RegisterTile {
 /// for all of `scalars`, each of which is loaded and multiplies them all.
 [[nodiscard]] double product_efficiency(int64_t vectors, int64_t scalars);
 
+/// What a register tile may be besides what the layer and the processor allow.
+struct TileLimits {
+    bool may_be_channels = true;  ///< VectorAxis::z, which takes all output channels
+    bool may_be_half = true;      ///< has_half, which takes whole rows
+    bool one_channel = false;     ///< z = 1
+};
+
 /// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile
 /// that keeps the multipliers busiest, counting loads beside multiplications and the lanes that
 /// ragged edges waste.
 [[nodiscard]] RegisterTile register_tile(const LayerProblem& problem, int64_t rows, int64_t columns,
-                                         const VectorUnit& unit);
+                                         const VectorUnit& unit, const TileLimits& limits = {});
+
+/// The kernel rows, channels or phases with that tile.
+[[nodiscard]] Kernel kernel_of(const LayerProblem& problem, const RegisterTile& tile,
+                               int64_t lanes);
+[[nodiscard]] RegisterTile tile_of(const Kernel& kernel);
 
 }  // namespace laminate

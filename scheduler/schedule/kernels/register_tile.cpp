@@ -1,6 +1,10 @@
-#include "generators/kernels/register_tile.h"
+#include "scheduler/schedule/kernels/register_tile.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 
@@ -45,11 +49,11 @@ std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t colu
 }  // namespace
 
 RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
-                           const VectorUnit& unit) {
+                           const VectorUnit& unit, const TileLimits& limits) {
     const int64_t group_outputs = p[Dim::z] / p.groups;
     constexpr int64_t most_columns_by_channels = 64;
     const bool may_be_channels =
-        p.groups == 1 && !p.x().transposed && columns <= most_columns_by_channels;
+        limits.may_be_channels && p.groups == 1 && !p.x().transposed && columns <= most_columns_by_channels;
     const auto [by_channels, channels_score] =
         may_be_channels ? channel_tile(p, columns, unit) : std::pair{RegisterTile{}, 0.0};
     if (may_be_channels && columns * 2 <= unit.lanes) return by_channels;
@@ -58,14 +62,15 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
     const int64_t positions = p.x().transposed ? ceil_div(columns, p.x().stride) : columns;
     RegisterTile best;
     double best_score = -1;
-    for (int64_t z = 1; z <= std::min<int64_t>(group_outputs, unit.accumulators); ++z) {
+    const int64_t most_channels = limits.one_channel ? 1 : unit.accumulators;
+    for (int64_t z = 1; z <= std::min<int64_t>(group_outputs, most_channels); ++z) {
         if (p.groups > 1 && group_outputs % z != 0) continue;
         for (int64_t y = 1; y <= (phases > 1 ? 1 : std::min<int64_t>(rows, 8)); ++y) {
             for (int64_t x = 1; x <= 8; ++x) {
                 const int64_t sums = z * y * x * phases;
                 if (sums > x * unit.sums_per_vector(x)) continue;
                 constexpr int64_t narrowest_half = 8;
-                const bool has_half = phases == 1 && !p.x().transposed &&
+                const bool has_half = limits.may_be_half && phases == 1 && !p.x().transposed &&
                                       positions <= x * unit.lanes - unit.lanes / 2 &&
                                       positions > (x - 1) * unit.lanes &&
                                       unit.lanes >= 2 * narrowest_half;
@@ -107,6 +112,27 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
     // Columns of outputs are stored one by one, and weights come from further away.
     constexpr double price_of_channels = 0.85;
     return price_of_channels * channels_score > best_score ? by_channels : best;
+}
+
+Kernel kernel_of(const LayerProblem& p, const RegisterTile& tile, int64_t lanes) {
+    Kernel kernel;
+    kernel.kind = tile.axis == VectorAxis::z ? KernelKind::channels
+                  : is_transposed(p)         ? KernelKind::phases
+                                             : KernelKind::rows;
+    kernel.size[KernelSize::channels] = tile.z;
+    if (kernel.kind == KernelKind::rows) {
+        kernel.size[KernelSize::rows] = tile.y;
+        kernel.size[KernelSize::half] = tile.has_half ? 1 : 0;
+    }
+    kernel.size[KernelSize::columns] = tile.x;
+    kernel.size[KernelSize::lanes] = lanes;
+    return kernel;
+}
+
+RegisterTile tile_of(const Kernel& kernel) {
+    return {kernel.kind == KernelKind::channels ? VectorAxis::z : VectorAxis::x,
+            kernel[KernelSize::channels], std::max<int64_t>(1, kernel[KernelSize::rows]),
+            kernel[KernelSize::columns], kernel[KernelSize::half] == 1};
 }
 
 }  // namespace laminate

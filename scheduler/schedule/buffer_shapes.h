@@ -13,10 +13,13 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/range.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
@@ -48,8 +51,24 @@ enum class StripRange {
                                          const std::vector<LayerProblem>& problems,
                                          StripRange strips = StripRange::all);
 
-/// Rows [begin, end) of its output that each nest's innermost bodies work on, all of them, with
-/// weights resident: what kernels are asked for.
+/// Along one axis, the ranges that the innermost bodies of a nest work on, and how many bodies work
+/// on each. A nest's kernel computes the boxes that are the product of its axes.
+struct KernelRanges {
+    std::optional<Dim> dim;  ///< none: the nest has no loop along the axis, its range is {0, 1}
+    std::map<Range, int64_t> times;
+};
+/// By nest: its ranges along every axis of the group, with weights resident and the group's strips
+/// executed from first to last.
+[[nodiscard]] std::vector<std::vector<KernelRanges>> kernel_boxes(
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+
+/// By nest and dimension: whether every box of its kernel has all of the dimension, whichever strip
+/// a thread begins with.
+[[nodiscard]] std::vector<PerDim<bool>> whole_dimensions(
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+
+/// By nest: the rows of its output that its kernel is asked for at once, whichever strip a thread
+/// begins with.
 [[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
     const GroupSchedule& group, const std::vector<LayerProblem>& problems);
 

@@ -1,9 +1,11 @@
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernels/columns.h"
 
 #include <algorithm>
 #include <cstdint>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/rows_of_table.h"
 
 namespace laminate {
 
@@ -34,12 +36,9 @@ FilterCost filter_cost(const LayerProblem& p) {
     return cost;
 }
 
-/// The condition on every layer of a chain.
-bool is_dense_and_unstrided(const LayerProblem& p) {
+bool accepts(const LayerProblem& p) {
     constexpr int64_t widest_kernel = 13, most_transposed_outputs = 4;
-    if (p.operation != Operation::multiply_accumulate || p.groups != 1 || suits_winograd(p) ||
-        p.y().transposed != p.x().transposed)
-        return false;
+    if (!p.has_weights() || p.groups != 1 || p.y().transposed != p.x().transposed) return false;
     for (const AxisWindow& w : p.window) {
         if (w.dilation != 1 || w.kernel > widest_kernel) return false;
         if (w.transposed ? w.kernel < 2 || w.stride != 2 || p[Dim::z] > most_transposed_outputs
@@ -47,6 +46,12 @@ bool is_dense_and_unstrided(const LayerProblem& p) {
             return false;
     }
     return true;
+}
+
+/// A layer whose columns some chain filters: its sums then round by the place of a column in its
+/// tile of four.
+bool pays(const LayerProblem& p) {
+    return !kernel_pays(p, KernelKind::winograd_rows) && p.x().kernel > 1;
 }
 
 }  // namespace
@@ -99,20 +104,23 @@ Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vec
     return to_bytes(Elements(lines + longest_row));
 }
 
-bool filters_columns(const LayerProblem& p) {
-    return is_dense_and_unstrided(p) && p.x().kernel > 1;
-}
-
-bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
+bool is_column_chain(const std::vector<LayerProblem>& chain) {
     constexpr int64_t least_columns = 64;
     if (chain.front().x().in < least_columns) return false;
-    FilterCost all;
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
-        if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 ||
-            (p.x().transposed && k + 1 < chain.size()))
+        if (!accepts(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size()))
             return false;
         if (k > 0 && p.inputs.front().tensor != chain[k - 1].output) return false;
+    }
+    return true;
+}
+
+bool column_chain_pays(const std::vector<LayerProblem>& chain) {
+    if (!is_column_chain(chain)) return false;
+    FilterCost all;
+    for (const LayerProblem& p : chain) {
+        if (kernel_pays(p, KernelKind::winograd_rows)) return false;
         const FilterCost cost = filter_cost(p);
         const auto rows = static_cast<double>(p.y().in);
         all.direct += rows * cost.direct;
@@ -121,5 +129,20 @@ bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
     constexpr double worth_it = 0.8;
     return all.tiled < worth_it * all.direct;
 }
+
+const KernelRow columns_kernel{
+    .kind = KernelKind::columns,
+    .name = "columns",
+    .sizes = {KernelSize::sums, KernelSize::lanes},
+    .formula = "F(4, 3) or F(4, 5) along columns, plain sums along rows",
+    .scope = KernelScope::chain,
+    .layers = "a dense convolution of stride 1, or a transposed one of stride 2 and at most 4 output "
+              "channels",
+    .accepts = accepts,
+    .pays = pays,
+    .whole = {},
+    .multiplications = nullptr,
+    .size_refusal = nullptr,
+};
 
 }  // namespace laminate

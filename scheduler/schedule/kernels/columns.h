@@ -1,5 +1,5 @@
-// Which chains are filtered by tiles of columns (generators/kernels/column_tiles.h). The planner,
-// which may cut their rows, and the generator both ask here.
+// columns: chains of convolutions by minimal filtering along columns, row by row
+// (generators/kernels/column_tiles.h has the code and the layout of its lines).
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,16 @@
 
 namespace laminate {
 
-/// Whether a chain consists of dense convolutions of stride 1 (the last one may be transposed),
-/// none of which suits Winograd's filtering, and reads an input of at least 64 columns. The kernels
-/// must be wide enough that the saved products outweigh the transforms. The answer depends on no
-/// schedule and, from 64 columns on, not on the size of the picture.
-[[nodiscard]] bool suits_column_tiles(const std::vector<LayerProblem>& chain);
+/// Whether the layers are a chain that the kernel `columns` can compute: each accepted by its row of
+/// the table, each reading the one before, only the last transposed, an input of at least 64
+/// columns.
+[[nodiscard]] bool is_column_chain(const std::vector<LayerProblem>& chain);
+/// Whether such a chain is faster so, that is whether its kernels are wide enough for the products
+/// that are saved to outweigh the transforms. No layer of it is better off with Winograd's
+/// filtering along both axes. The answer depends on no schedule and, from 64 columns on, not on the
+/// size of the picture.
+[[nodiscard]] bool column_chain_pays(const std::vector<LayerProblem>& chain);
 
-/// Whether some chain with long enough rows would filter this layer by tiles of columns. The
-/// rounding of its sums then depends on the position of a column in its tile of four.
-[[nodiscard]] bool filters_columns(const LayerProblem& problem);
 /// Output columns of a tile; for a transposed convolution, input columns.
 inline constexpr int64_t tile_columns = 4;
 
@@ -48,7 +49,7 @@ struct ColumnWindow {
 /// input.
 [[nodiscard]] bool is_scattered(const LayerProblem& problem);
 
-/// Estimate of what one thread keeps of a chain for which suits_column_tiles() holds: lines of
+/// Estimate of what one thread keeps of a chain for which column_chain_pays() holds: lines of
 /// finished or transformed rows, the row in progress, and partial sums. `rows` has each layer's
 /// rows per iteration of its own row loop; `columns` is the width of the last layer's strip. The
 /// estimate may be far below the model's live elements, which include lines of the inputs of
