@@ -10,7 +10,7 @@
 #include "generators/ir/arrays.h"
 #include "generators/ir/code_frame.h"
 #include "generators/ir/constants.h"
-#include "generators/kernels/column_tiles.h"
+#include "generators/kernels/columns.h"
 #include "generators/kernels/register_tile.h"
 #include "generators/kernels/whole_map.h"
 #include "generators/kernels/winograd.h"

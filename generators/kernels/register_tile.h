@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/vector_unit.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
