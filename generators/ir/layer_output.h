@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +20,8 @@ namespace laminate {
 
 class LayerOutput {
 public:
-    /// Nothing unless the group is one layer, or a layer and an Add (ends_in_add,
-    /// scheduler/explore/planner/line_buffers.h), and takes its tensors whole: no strips, no tiles
-    /// of channels or columns.
-    [[nodiscard]] static std::optional<LayerOutput> of(const Network& network,
-                                                       const GroupSchedule& group);
+    /// The group has a map kernel (is_whole_map_group, scheduler/schedule/kernel_legality.h).
+    [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group);
 
     [[nodiscard]] const LayerProblem& problem() const { return layers_.front().problem; }
     [[nodiscard]] const Layer& layer() const { return *layers_.front().layer; }

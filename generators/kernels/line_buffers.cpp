@@ -20,9 +20,7 @@ namespace {
 class LineBuffers final : public GroupLowering {
 public:
     LineBuffers(const Network& network, const GroupSchedule& group)
-        : GroupLowering(network, group),
-          plan_(line_plan(group, problems_)),
-          lanes_(plan_.lanes) {
+        : GroupLowering(network, group), plan_(line_plan(group, problems_)), lanes_(plan_.lanes) {
         for (int t = 0; t < std::ssize(tensors_); ++t) {
             const std::string name =
                 (tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name) +
@@ -123,13 +121,19 @@ protected:
         for (size_t operand = 0; operand < problem(k).inputs.size(); ++operand)
             code.inputs.push_back(&ring(tensor_of(k, static_cast<int>(operand))));
         switch (nest(k).kernel.kind) {
-            case KernelKind::rows: return rows_code(code, range);
-            case KernelKind::channels: return channels_code(code, range);
-            case KernelKind::phases: return phases_code(code, range);
-            case KernelKind::vectors: return vectors_code(code, range);
+            case KernelKind::rows:
+                return rows_code(code, range);
+            case KernelKind::channels:
+                return channels_code(code, range);
+            case KernelKind::phases:
+                return phases_code(code, range);
+            case KernelKind::vectors:
+                return vectors_code(code, range);
             case KernelKind::winograd_rows:
-            case KernelKind::winograd_channels: return winograd_kernel(k, code, range);
-            default: break;
+            case KernelKind::winograd_channels:
+                return winograd_kernel(k, code, range);
+            default:
+                break;
         }
         throw std::logic_error("a kernel of a whole group inside a nest");
     }
@@ -168,9 +172,9 @@ private:
         int64_t beyond = 0;
         for (const TensorReader& reader : tensor(t).readers) {
             const AxisWindow& w = problem(reader.nest).x();
-            const int64_t outputs =
-                plan_.winograd[static_cast<size_t>(reader.nest)] ? round_up(w.out, WinogradTile::columns)
-                                                      : w.out;
+            const int64_t outputs = plan_.winograd[static_cast<size_t>(reader.nest)]
+                                        ? round_up(w.out, WinogradTile::columns)
+                                        : w.out;
             const int64_t last_read = w.transposed
                                           ? (w.out - 1 + w.pad_begin) / w.stride
                                           : (outputs - 1) * w.stride - w.pad_begin + w.span() - 1;
@@ -231,7 +235,7 @@ private:
             return nest.finished(range, names, channel,
                                  sum + per_channel(names.bias, channel, sum.type().lanes()));
         };
-        return winograd_rows(p, tile, lanes_, code, range[1]);
+        return winograd_rows(p, tile, unit_of(nest.kernel), code, range[1]);
     }
 
     LinePlan plan_;

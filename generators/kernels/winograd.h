@@ -29,42 +29,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "generators/kernels/optimised.h"
-#include "generators/kernels/register_tile.h"
 #include "generators/lowering/regions.h"
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
-
-/// How one layer is computed.
-struct WinogradTile {
-    static constexpr int64_t columns = 4;  ///< outputs of a patch
-    VectorAxis axis = VectorAxis::x;
-    int64_t channels = 1;  ///< output channels of a block; with VectorAxis::z whole vectors
-    int64_t tiles =
-        1;  ///< tiles whose sums are in registers together; with VectorAxis::x whole vectors
-    int64_t pairs = 1;       ///< of rows, whose patches are in V together; 1 with VectorAxis::x
-    bool has_pairs = false;  ///< rows that are computed by two, and such that are not
-    bool has_singles = false;
-    bool has_half_pairs =
-        false;  ///< pairs that reach over the end of the picture, where there are only zeros
-};
-
-/// None where the layer is no 3x3 convolution worth it (suits_winograd), or so narrow that most
-/// lanes would be empty. `steps`: the rows asked for (row_steps()).
-[[nodiscard]] std::optional<WinogradTile> winograd_tile(
-    const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
-    const VectorUnit& unit);
-
-/// Elements of V and M together.
-[[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem,
-                                                const WinogradTile& tile, const VectorUnit& unit);
 
 /// G g G^T of canonical weights (constants.h) for one or two rows: [block of output
 /// channels][frequency][input channel][output channel of the block].

@@ -7,10 +7,9 @@
 #include "generators/ir/code_frame.h"
 #include "generators/ir/constants.h"
 #include "generators/ir/layer_output.h"
-#include "generators/kernels/register_tile.h"
 #include "generators/kernels/winograd_transforms.h"
 #include "generators/lowering/group_lowering.h"
-#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernels/layout/winograd_map.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -23,103 +22,20 @@ using ir::Values;
 
 namespace {
 
-constexpr int64_t rows_of_tile = 2;
+constexpr int64_t rows_of_tile = WinogradMapLayout::rows_of_tile;
 constexpr int64_t patch_rows = winograd::patch_rows(rows_of_tile);
 constexpr int64_t frequencies = winograd::frequencies(rows_of_tile);
-
-int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
-
-/// Sizes that decide where everything lies; elements.
-struct MapLayout {
-    int64_t row_tiles = 0;  ///< of a pair of rows
-    int64_t slots = 0;  ///< the same up to a power of two: what a vector of patches has room for
-    int64_t pairs_of_vector = 1;
-    int64_t pairs = 0;
-    int64_t chunk_pairs = 0;
-    int64_t chunks = 1;
-    int64_t vectors = 1;  ///< of output channels in a block
-    int64_t tile = 1;     ///< tiles whose sums are in registers together
-    int64_t block = 1;    ///< output channels
-    int64_t blocks = 1;
-    int64_t inputs = 1;  ///< input channels whose transformed weights lie in U together
-    int64_t input_parts = 1;
-    int64_t tiles = 0;  ///< of V's rows, with what vectors and register tiles run over
-    int64_t patch_frequency = 0;
-    int64_t weights = 0,
-            weight_frequency = 0;  ///< where U begins, and from one frequency to the next
-    int64_t products = 0, product_frequency = 0;  ///< the same of M
-    int64_t elements = 0;
-
-    MapLayout(const LayerProblem& p, const VectorUnit& unit) {
-        const int64_t lanes = unit.lanes;
-        row_tiles = ceil_div(p[Dim::x], winograd::columns);
-        slots = 1;
-        while (slots < row_tiles) slots *= 2;
-        slots = std::min(slots, lanes);
-        pairs_of_vector = lanes / slots;
-        pairs = ceil_div(p[Dim::y], rows_of_tile);
-        // V beside U and M in a second-level cache of 1 MiB, unless weights, which every chunk
-        // transforms anew, would suffer. Half of these sizes was no faster with a cache of 512 KiB
-        // either (docs/performance.md).
-        constexpr int64_t most_patch_elements = (int64_t{384} << 10) / 4;
-        constexpr int64_t fewest_tiles = 28;
-        const int64_t that_fit =
-            std::max(most_patch_elements / (frequencies * p[Dim::i]), fewest_tiles) / row_tiles;
-        chunks = ceil_div(pairs, std::clamp<int64_t>(that_fit, 1, pairs));
-        chunk_pairs = ceil_div(pairs, chunks);
-        if (chunks > 1 && chunk_pairs > pairs_of_vector)
-            chunk_pairs = round_up(chunk_pairs, pairs_of_vector);
-        chunks = ceil_div(pairs, chunk_pairs);
-        // A block's weights and one element at a time leave the other registers to sums.
-        const int64_t all = chunk_pairs * row_tiles;
-        double best = 0;
-        for (int64_t v = 1; v <= 4; ++v) {
-            const int64_t most = std::min(all, (unit.registers() - v - 1) / v);
-            const int64_t t = ceil_div(all, ceil_div(all, most));
-            const double score =
-                product_efficiency(v, t) * used_part(all, t) * used_part(p[Dim::z], v * lanes);
-            if (score <= best + 1e-9) continue;
-            best = score;
-            vectors = v;
-            tile = t;
-        }
-        block = vectors * lanes;
-        blocks = ceil_div(p[Dim::z], block);
-        constexpr int64_t most_weight_elements = (int64_t{160} << 10) / 4;
-        input_parts =
-            ceil_div(p[Dim::i], std::max<int64_t>(1, most_weight_elements / (frequencies * block)));
-        inputs = ceil_div(p[Dim::i], input_parts);
-        input_parts = ceil_div(p[Dim::i], inputs);
-        tiles =
-            std::max(round_up(all, tile), (round_up(chunk_pairs, pairs_of_vector) - 1) * row_tiles +
-                                              round_up(row_tiles, slots));
-        // A vector more than needed: powers of two would make all frequencies meet in one cache
-        // set.
-        patch_frequency = round_up(inputs * tiles, lanes) + lanes;
-        weight_frequency = inputs * block + lanes;
-        product_frequency = round_up(all, tile) * block + lanes;
-        weights = input_parts * frequencies * patch_frequency;
-        products = weights + frequencies * weight_frequency;
-        elements = products + frequencies * product_frequency;
-    }
-};
+static_assert(winograd::columns == WinogradMapLayout::columns_of_tile &&
+              frequencies == WinogradMapLayout::frequencies);
 
 class WinogradMap {
 public:
-    WinogradMap(LayerOutput output, const VectorUnit& unit)
-        : output_(std::move(output)), lanes_(unit.lanes), at_(p_, unit) {}
-
-    [[nodiscard]] int64_t scratch_bytes() const {
-        return round_up(at_.elements, 16) * bytes_per_element;
-    }
+    WinogradMap(LayerOutput output, const WinogradMapLayout& at)
+        : output_(std::move(output)), lanes_(at.lanes), at_(at) {}
 
     GroupCode code() {
         pack();
-        // Every part transforms the patches that it multiplies: few parts.
-        constexpr int64_t parts_wanted = 4, fewest_blocks = 2;
-        const int64_t chunks = at_.chunks;
-        const int64_t channel_parts =
-            std::clamp<int64_t>(at_.blocks / fewest_blocks, 1, ceil_div(parts_wanted, chunks));
+        const int64_t channel_parts = at_.channel_parts;
         const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
         const Expr begin = bound(argument::strip_begin);
         const Expr end = bound(argument::strip_end);
@@ -138,8 +54,8 @@ public:
                                          return output_block(z, pair);
                                      })});
             });
-        return output_.code(body, std::move(constants_), scratch_, scratch_bytes(),
-                            chunks * channel_parts);
+        return output_.code(body, std::move(constants_), scratch_,
+                            at_.scratch_elements() * bytes_per_element, at_.parts());
     }
 
 private:
@@ -451,7 +367,7 @@ private:
     const LayerProblem& p_ = output_.problem();
     const Layer& layer_ = output_.layer();
     int64_t lanes_;
-    MapLayout at_;
+    const WinogradMapLayout& at_;
     std::string weights_, bias_;
     NamedConstants constants_;
     std::string scratch_ = unique_name("transforms");
@@ -459,14 +375,8 @@ private:
 
 }  // namespace
 
-std::optional<GroupCode> winograd_map_code(const Network& network, const GroupSchedule& group,
-                                           const VectorUnit& unit, const KernelOptions& kernels) {
-    if (!kernels.winograd) return std::nullopt;
-    std::optional<LayerOutput> output = LayerOutput::of(network, group);
-    if (!output || !kernel_pays(output->problem(), KernelKind::winograd_map)) return std::nullopt;
-    WinogradMap map(*std::move(output), unit);
-    if (kernels.scratch && map.scratch_bytes() > kernels.scratch->value()) return std::nullopt;
-    return map.code();
+GroupCode winograd_map_code(LayerOutput output, const WinogradMapLayout& at) {
+    return WinogradMap(std::move(output), at).code();
 }
 
 }  // namespace laminate

@@ -15,17 +15,12 @@
 // on that.
 #pragma once
 
-#include <optional>
-
-#include "generators/kernels/optimised.h"
+#include "generators/group_code.h"
+#include "generators/ir/layer_output.h"
+#include "scheduler/schedule/kernels/layout/winograd_map.h"
 
 namespace laminate {
 
-/// None unless the group is one layer that suits_winograd_map(), and perhaps an Add of its output,
-/// that takes its tensors whole (LayerOutput::of) and fits the scratch allowed.
-[[nodiscard]] std::optional<GroupCode> winograd_map_code(const Network& network,
-                                                         const GroupSchedule& group,
-                                                         const VectorUnit& unit,
-                                                         const KernelOptions& kernels = {});
+[[nodiscard]] GroupCode winograd_map_code(LayerOutput output, const WinogradMapLayout& at);
 
 }  // namespace laminate

@@ -20,7 +20,6 @@ std::string levels_text(const GroupSchedule& group, int nest, const std::vector<
     return text;
 }
 
-
 void check_placement(const GroupSchedule& group, int nest, const std::string& array,
                      const Placement& placement, const std::vector<Level>& levels, int user) {
     const std::string where = group.nests[static_cast<size_t>(nest)].layer + ": ";
@@ -146,16 +145,15 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
         if (!present && nest.strip[axis] != 0)
             throw InputError(where + "strip size without loop " + to_text(loop));
         if (present && (nest.strip[axis] < 1 || nest.strip[axis] > extent)) {
-            throw InputError(where + "strip of " + letter_of(axis == 0 ? Dim::y : Dim::x) +
-                             " is " + std::to_string(nest.strip[axis]) + "; expected 1 to " +
+            throw InputError(where + "strip of " + letter_of(axis == 0 ? Dim::y : Dim::x) + " is " +
+                             std::to_string(nest.strip[axis]) + "; expected 1 to " +
                              std::to_string(extent));
         }
     }
     for (const Dim d : all_dims) {
         if (nest[d] < 1 || nest[d] > problem[d]) {
-            throw InputError(where + "tile of " + letter_of(d) + " is " +
-                             std::to_string(nest[d]) + "; expected 1 to " +
-                             std::to_string(problem[d]));
+            throw InputError(where + "tile of " + letter_of(d) + " is " + std::to_string(nest[d]) +
+                             "; expected 1 to " + std::to_string(problem[d]));
         }
     }
     if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.groups != 1)) {

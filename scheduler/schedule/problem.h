@@ -104,11 +104,6 @@ struct LayerProblem {
 /// keys have the same fronts up to the names of their layers.
 [[nodiscard]] std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems);
 
-/// Whether the layer is a 3x3 convolution of stride 1 with enough channels for Winograd's minimal
-/// filtering to be worth its transforms (generators/kernels/winograd.h). Such a layer is computed
-/// two rows at a time.
-[[nodiscard]] bool kernel_pays(const LayerProblem& problem, KernelKind::winograd_rows);
-
 /// Maximal chains of layers that must be scheduled. Each layer but the last feeds only the next one
 /// and is not a network output. Every layer that must be scheduled is in exactly one chain.
 [[nodiscard]] std::vector<std::vector<LayerId>> schedulable_chains(const Network& network);

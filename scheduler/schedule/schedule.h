@@ -121,6 +121,8 @@ struct GroupTensor {
 /// Levels that enclose the innermost body of a nest, outermost first: the root, the loops of the
 /// nests around it down to its compute level, and its own loops.
 [[nodiscard]] std::vector<Level> path(const GroupSchedule& group, int nest);
+/// Position of a level on such a path, or -1 if it is not there.
+[[nodiscard]] int position(const std::vector<Level>& path, Level level);
 /// Whether `outer` is `inner` or encloses it. Both are on path(group, nest).
 [[nodiscard]] bool encloses(const GroupSchedule& group, int nest, Level outer, Level inner);
 

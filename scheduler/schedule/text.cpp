@@ -271,30 +271,32 @@ private:
         const size_t column = at_;
         const std::string name = word("a kernel (" + kernel_names() + ")");
         const auto& table = kernel_table();
-        const auto row = std::find_if(table.begin(), table.end(),
-                                      [&](const KernelRow& r) { return r.name == name; });
-        if (row == table.end())
+        const auto found = std::find_if(table.begin(), table.end(),
+                                        [&](const KernelRow* r) { return r->name == name; });
+        if (found == table.end())
             fail_at(column, "found kernel \"" + name + "\", expected one of " + kernel_names());
+        const KernelRow& row = **found;
         std::string legal;
-        for (const KernelSize size : row->sizes)
+        for (const KernelSize size : row.sizes)
             legal += (legal.empty() ? "" : " ") + std::string(1, letter_of(size));
-        Kernel kernel{row->kind, {}};
+        Kernel kernel{row.kind, {}};
         std::set<char> letters;
         while (!at_end_of_item()) {
             const size_t token_column = at_;
             const std::string token = word("a size like z4");
-            const auto size =
-                std::find_if(row->sizes.begin(), row->sizes.end(),
-                             [&](KernelSize s) { return letter_of(s) == token[0]; });
-            if (size == row->sizes.end() || !letters.insert(token[0]).second) {
-                fail_at(token_column, "found \"" + token + "\", expected each of " +
-                                          (legal.empty() ? "no sizes" : legal) +
-                                          " at most once with its number");
+            const auto size = std::find_if(row.sizes.begin(), row.sizes.end(),
+                                           [&](KernelSize s) { return letter_of(s) == token[0]; });
+            if (size == row.sizes.end() || !letters.insert(token[0]).second) {
+                fail_at(token_column, "found \"" + token + "\", expected " +
+                                          (legal.empty() ? "no sizes"
+                                                         : "each of " + legal +
+                                                               " at most once "
+                                                               "with its number"));
             }
             kernel.size[*size] = number_after_letter(token, token_column);
         }
-        for (const KernelSize size : row->sizes) {
-            if (size != KernelSize::half && letters.count(letter_of(size)) == 0)
+        for (const KernelSize size : row.sizes) {
+            if (!is_switch(size) && letters.count(letter_of(size)) == 0)
                 fail_at(column, "kernel " + name + " without " + letter_of(size) + "; expected " +
                                     legal + ", each with its number");
         }
@@ -354,8 +356,9 @@ Schedule parse_schedule(const Network& network, const std::string& text) {
 }
 
 namespace {
-/// Version 1 carried a hash that covered the weights.
+/// Version 1 carried a hash over the weights too; the text of version 2 knew no kernels.
 constexpr int schedule_file_version = 3;
+constexpr int oldest_schedule_file_version = 2;
 }  // namespace
 
 std::string to_json(const Network& network, const Schedule& schedule) {

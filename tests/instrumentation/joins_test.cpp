@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "generators/compile/check_group.h"
 #include "generators/compile/executable.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
 #include "nets/random/random_network.h"
@@ -122,7 +122,7 @@ TEST(Joins, OptimisedCodeComputesTheSame) {
         for (uint64_t seed = 11; seed < 11 + test::samples<uint64_t>(2); ++seed) {
             Rng rng(seed);
             const GroupSchedule group = random_group(network, all_layers(network), rng);
-            const GroupCode code = optimised_code(network, group, unit);
+            const GroupCode code = default_code(network, group, unit);
             const JitGroup jit(code.body, false);
             EXPECT_EQ(wrong_result(network, group, code, jit.function()), "")
                 << network.name << ", seed " << seed << ": " << to_text(group);
@@ -173,7 +173,7 @@ class OptimisedJoinsLong : public testing::TestWithParam<uint64_t> {};
 TEST_P(OptimisedJoinsLong, AHundredSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     const auto wrong_of = [&](const Network& network, const GroupSchedule& group, uint64_t seed) {
-        const GroupCode code = optimised_code(network, group, unit);
+        const GroupCode code = default_code(network, group, unit);
         const JitGroup jit(code.body, false);
         const std::string wrong = wrong_result(network, group, code, jit.function());
         return wrong.empty()

@@ -17,7 +17,8 @@ namespace laminate {
 
 namespace {
 
-int64_t multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
+int64_t channels_multiplications(const LayerProblem& p, const Kernel& kernel,
+                                 const KernelBox& box) {
     const int64_t block = kernel[KernelSize::channels] * kernel[KernelSize::lanes];
     return round_up(box[Dim::z].size(), block) * box[Dim::i].size() *
            row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * box[Dim::x].size() * p.x().kernel;
@@ -35,7 +36,7 @@ const KernelRow channels_kernel{
     .accepts = is_dense_convolution,
     .pays = nullptr,
     .whole = {true, false, false, false},
-    .multiplications = multiplications,
+    .multiplications = channels_multiplications,
     .size_refusal = nullptr,
 };
 

@@ -36,7 +36,7 @@ FilterCost filter_cost(const LayerProblem& p) {
     return cost;
 }
 
-bool accepts(const LayerProblem& p) {
+bool column_accepts(const LayerProblem& p) {
     constexpr int64_t widest_kernel = 13, most_transposed_outputs = 4;
     if (!p.has_weights() || p.groups != 1 || p.y().transposed != p.x().transposed) return false;
     for (const AxisWindow& w : p.window) {
@@ -50,7 +50,7 @@ bool accepts(const LayerProblem& p) {
 
 /// A layer whose columns some chain filters: its sums then round by the place of a column in its
 /// tile of four.
-bool pays(const LayerProblem& p) {
+bool column_pays(const LayerProblem& p) {
     return !kernel_pays(p, KernelKind::winograd_rows) && p.x().kernel > 1;
 }
 
@@ -109,7 +109,8 @@ bool is_column_chain(const std::vector<LayerProblem>& chain) {
     if (chain.front().x().in < least_columns) return false;
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
-        if (!accepts(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size()))
+        if (!column_accepts(p) || p.inputs.size() != 1 ||
+            (p.x().transposed && k + 1 < chain.size()))
             return false;
         if (k > 0 && p.inputs.front().tensor != chain[k - 1].output) return false;
     }
@@ -136,10 +137,11 @@ const KernelRow columns_kernel{
     .sizes = {KernelSize::sums, KernelSize::lanes},
     .formula = "F(4, 3) or F(4, 5) along columns, plain sums along rows",
     .scope = KernelScope::chain,
-    .layers = "a dense convolution of stride 1, or a transposed one of stride 2 and at most 4 output "
-              "channels",
-    .accepts = accepts,
-    .pays = pays,
+    .layers =
+        "a dense convolution of stride 1, or a transposed one of stride 2 and at most 4 output "
+        "channels",
+    .accepts = column_accepts,
+    .pays = column_pays,
     .whole = {},
     .multiplications = nullptr,
     .size_refusal = nullptr,

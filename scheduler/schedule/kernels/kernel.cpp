@@ -32,8 +32,8 @@ std::optional<std::string> limit_refusal(const Kernel& kernel, KernelSize size) 
         if (is_power && lanes >= fewest_lanes && lanes <= most_lanes) return std::nullopt;
         return size_text(kernel, size) + "; legal: v4, v8, v16, v32";
     }
-    const int64_t least = size == KernelSize::half ? 0 : 1;
-    const int64_t most = size == KernelSize::half ? 1 : most_sums;
+    const int64_t least = is_switch(size) ? 0 : 1;
+    const int64_t most = is_switch(size) ? 1 : most_sums;
     if (kernel[size] >= least && kernel[size] <= most) return std::nullopt;
     return size_text(kernel, size) + ", expected " + std::to_string(least) + " to " +
            std::to_string(most);
@@ -43,11 +43,12 @@ std::optional<std::string> limit_refusal(const Kernel& kernel, KernelSize size) 
 
 const std::vector<const KernelRow*>& kernel_table() {
     static const std::vector<const KernelRow*> table{
-        &rows_kernel,         &channels_kernel,      &phases_kernel,
-        &vectors_kernel,      &winograd_rows_kernel, &winograd_channels_kernel,
-        &columns_kernel,      &map_pixels_kernel,    &map_windows_kernel,
-        &map_panels_kernel,   &map_depthwise_kernel, &map_pooling_kernel,
-        &map_addition_kernel, &winograd_map_kernel,  &map_sum_kernel,
+        &rows_kernel,        &channels_kernel,      &phases_kernel,
+        &vectors_kernel,     &winograd_rows_kernel, &winograd_channels_kernel,
+        &columns_kernel,     &map_pixels_kernel,    &map_channels_kernel,
+        &map_windows_kernel, &map_panels_kernel,    &map_depthwise_kernel,
+        &map_pooling_kernel, &map_addition_kernel,  &winograd_map_kernel,
+        &map_sum_kernel,
     };
     return table;
 }
@@ -69,7 +70,7 @@ std::string kernel_names_for(const LayerProblem& problem) {
 }
 
 char letter_of(KernelSize size) {
-    constexpr PerKernelSize<char> letters{'z', 'y', 'x', 'p', 'h', 'a', 'v'};
+    constexpr PerKernelSize<char> letters{'z', 'y', 'x', 'p', 'h', 'c', 'a', 'v'};
     return letters[size];
 }
 
@@ -77,7 +78,7 @@ std::string to_text(const Kernel& kernel) {
     const KernelRow& row = kernel_row(kernel.kind);
     std::string text = row.name;
     for (const KernelSize size : row.sizes) {
-        if (size != KernelSize::half || kernel[size] != 0) text += " " + size_text(kernel, size);
+        if (!is_switch(size) || kernel[size] != 0) text += " " + size_text(kernel, size);
     }
     return text;
 }
@@ -107,7 +108,7 @@ bool kernel_pays(const LayerProblem& problem, KernelKind kind) {
 
 bool a_map_kernel_pays(const LayerProblem& problem) {
     using enum KernelKind;
-    constexpr std::array kinds{map_pixels, map_windows, map_panels, map_depthwise};
+    constexpr std::array kinds{map_pixels, map_channels, map_windows, map_panels, map_depthwise};
     return std::any_of(kinds.begin(), kinds.end(),
                        [&](KernelKind kind) { return kernel_pays(problem, kind); });
 }

@@ -18,6 +18,7 @@
 
 #include "base/indexed.h"
 #include "base/range.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -34,7 +35,8 @@ enum class KernelKind {
     // All nests of a chain.
     columns,  ///< minimal filtering along columns, lanes are tiles of four columns
     // One layer, or a layer and an Add, from whole arrays.
-    map_pixels,     ///< 1x1, lanes are pixels of the map or output channels
+    map_pixels,     ///< 1x1, lanes are pixels of the map
+    map_channels,   ///< 1x1, lanes are output channels
     map_windows,    ///< convolution over a copy with padding
     map_panels,     ///< strided first layer over panels of all taps
     map_depthwise,  ///< one filter per channel
@@ -51,13 +53,14 @@ enum class KernelSize {
     columns,   ///< x: columns, or vectors of columns or of tiles, in registers together
     pairs,     ///< p: pairs of rows whose patches are transformed together
     half,      ///< h: 1 if half of the last vector of a row is enough
+    panel,     ///< c: 1 if the pixels of a tile are copied to a panel first
     sums,      ///< a: vector registers that hold sums
     lanes,     ///< v: elements of a vector
 };
-inline constexpr size_t kernel_sizes = 7;
+inline constexpr size_t kernel_sizes = 8;
 template <class T>
 using PerKernelSize = PerEnum<T, KernelSize, kernel_sizes>;
-/// z, y, x, p, h, a, v.
+/// z, y, x, p, h, c, a, v.
 [[nodiscard]] char letter_of(KernelSize size);
 
 struct Kernel {
@@ -67,11 +70,20 @@ struct Kernel {
     [[nodiscard]] int64_t operator[](KernelSize s) const { return size[s]; }
     friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
-/// "rows z4 y2 x3 v16"; h is left out where it is 0.
+/// "rows z4 y2 x3 v16"; h and c are left out where they are 0.
 [[nodiscard]] std::string to_text(const Kernel& kernel);
 
 /// Ranges of output channels, rows, columns and input channels (of a group of channels).
 using KernelBox = PerDim<Range>;
+
+/// Lanes and registers that a kernel was made for.
+[[nodiscard]] inline VectorUnit unit_of(const Kernel& kernel) {
+    return {kernel[KernelSize::lanes], kernel[KernelSize::sums]};
+}
+/// 0 or 1, and left out of the text where it is 0.
+[[nodiscard]] constexpr bool is_switch(KernelSize size) {
+    return size == KernelSize::half || size == KernelSize::panel;
+}
 
 /// What a kernel's code takes over.
 enum class KernelScope {

@@ -20,8 +20,4 @@ namespace laminate {
 /// leaves out rows of padding.
 [[nodiscard]] int64_t row_taps(const AxisWindow& window, int64_t begin, int64_t end);
 
-[[nodiscard]] constexpr int64_t round_up(int64_t n, int64_t step) {
-    return (n + step - 1) / step * step;
-}
-
 }  // namespace laminate

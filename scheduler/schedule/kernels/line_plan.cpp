@@ -78,8 +78,9 @@ LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& 
     int64_t transforms = 0;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (plan.winograd[k])
-            transforms = std::max(transforms, winograd_scratch_elements(
-                                                  problems[k], *plan.winograd[k], plan.lanes));
+            transforms =
+                std::max(transforms, winograd_scratch_elements(problems[k], *plan.winograd[k],
+                                                               unit_of(group.nests[k].kernel)));
     }
     plan.scratch_elements += transforms;
     return plan;

@@ -14,7 +14,7 @@ namespace laminate {
 
 namespace {
 
-bool accepts(const LayerProblem& p) {
+bool map_depthwise_accepts(const LayerProblem& p) {
     constexpr int64_t most_taps = 25, most_stride = 2;
     return p.has_weights() && !is_transposed(p) && p.groups > 1 && p.groups == p[Dim::z] &&
            p.x().stride <= most_stride && p.y().stride <= most_stride &&
@@ -22,7 +22,7 @@ bool accepts(const LayerProblem& p) {
 }
 
 /// The input should fit the caches too. After a larger map, the layer is better fused.
-bool pays(const LayerProblem& p) {
+bool map_depthwise_pays(const LayerProblem& p) {
     constexpr int64_t enough_channels = 16, widest_by_channels = 128, widest = 36;
     const int64_t side = p[Dim::z] >= enough_channels ? widest_by_channels : widest;
     return p[Dim::y] * p[Dim::x] <= side * side && p.x().in <= side && p.y().in <= side;
@@ -37,8 +37,8 @@ const KernelRow map_depthwise_kernel{
     .formula = "sums over a vector of columns of one channel",
     .scope = KernelScope::map,
     .layers = "a depthwise convolution of stride 1 or 2 and at most 25 taps, on 2 columns or more",
-    .accepts = accepts,
-    .pays = pays,
+    .accepts = map_depthwise_accepts,
+    .pays = map_depthwise_pays,
     .whole = {},
     .multiplications = nullptr,
     .size_refusal = nullptr,

@@ -14,7 +14,7 @@ namespace laminate {
 
 namespace {
 
-bool accepts(const LayerProblem& p) {
+bool map_pooling_accepts(const LayerProblem& p) {
     // Rows are written out vector by vector, and windows tap by tap.
     constexpr int64_t fewest_columns = 4, most_columns = 256, most_taps = 25, most_stride = 4;
     return is_pool(p) && p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns &&
@@ -30,7 +30,7 @@ const KernelRow map_pooling_kernel{
     .formula = "maximum or mean of windows, a vector of columns at a time",
     .scope = KernelScope::map,
     .layers = "a pooling of 4 to 256 columns, at most 25 taps and a stride of at most 4",
-    .accepts = accepts,
+    .accepts = map_pooling_accepts,
     .pays = [](const LayerProblem&) { return true; },
     .whole = {},
     .multiplications = nullptr,

@@ -1,6 +1,7 @@
 // phases: a transposed convolution, all S x S phases of an input position together.
 //
-//   Y[z, q S + f - P, r S + g - P] = sum over i, t, u of W[z, i, f + t S, g + u S] X[i, q - t E, r - u E]
+//   Y[z, q S + f - P, r S + g - P] = sum over i, t, u of W[z, i, f + t S, g + u S] X[i, q - t E, r
+//   - u E]
 //
 // z channels x all phases x x vectors of v positions r have their sums in registers. Phases whose
 // outputs lie outside the box are computed and not stored.
@@ -34,14 +35,14 @@ int64_t grid_row_taps(const AxisWindow& w, Range out) {
     return taps;
 }
 
-int64_t multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
+int64_t phases_multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
     const int64_t tile = kernel[KernelSize::columns] * kernel[KernelSize::lanes];
     return round_up(box[Dim::z].size(), kernel[KernelSize::channels]) * box[Dim::i].size() *
            grid_row_taps(p.y(), box[Dim::y]) *
            round_up(positions(p.x(), box[Dim::x]).size(), tile) * p.x().kernel;
 }
 
-std::optional<std::string> size_refusal(const LayerProblem& p, const Kernel& kernel) {
+std::optional<std::string> phases_size_refusal(const LayerProblem& p, const Kernel& kernel) {
     const int64_t outputs = p[Dim::z] / p.groups;
     if (p.groups == 1 || outputs % kernel[KernelSize::channels] == 0) return std::nullopt;
     return "z" + std::to_string(kernel[KernelSize::channels]) + ", expected a divisor of the " +
@@ -60,8 +61,8 @@ const KernelRow phases_kernel{
     .accepts = [](const LayerProblem& p) { return p.has_weights() && is_transposed(p); },
     .pays = nullptr,
     .whole = {},
-    .multiplications = multiplications,
-    .size_refusal = size_refusal,
+    .multiplications = phases_multiplications,
+    .size_refusal = phases_size_refusal,
 };
 
 }  // namespace laminate

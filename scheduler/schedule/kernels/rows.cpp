@@ -17,7 +17,7 @@ namespace laminate {
 
 namespace {
 
-int64_t multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
+int64_t rows_multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
     const int64_t tile = kernel[KernelSize::columns] * kernel[KernelSize::lanes];
     const int64_t unused = kernel[KernelSize::half] * kernel[KernelSize::lanes] / 2;
     const int64_t columns = ceil_div(box[Dim::x].size(), tile) * (tile - unused);
@@ -27,7 +27,7 @@ int64_t multiplications(const LayerProblem& p, const Kernel& kernel, const Kerne
 
 /// A block of channels reads the inputs of one group of channels. Half a vector ends a row that is
 /// one tile wide.
-std::optional<std::string> size_refusal(const LayerProblem& p, const Kernel& kernel) {
+std::optional<std::string> rows_size_refusal(const LayerProblem& p, const Kernel& kernel) {
     const int64_t outputs = p[Dim::z] / p.groups;
     if (p.groups > 1 && outputs % kernel[KernelSize::channels] != 0) {
         return "z" + std::to_string(kernel[KernelSize::channels]) + ", expected a divisor of the " +
@@ -35,9 +35,8 @@ std::optional<std::string> size_refusal(const LayerProblem& p, const Kernel& ker
     }
     const int64_t tile = kernel[KernelSize::columns] * kernel[KernelSize::lanes];
     constexpr int64_t narrowest_half = 8;
-    if (kernel[KernelSize::half] == 1 &&
-        (kernel[KernelSize::lanes] < 2 * narrowest_half ||
-         p[Dim::x] > tile - kernel[KernelSize::lanes] / 2)) {
+    if (kernel[KernelSize::half] == 1 && (kernel[KernelSize::lanes] < 2 * narrowest_half ||
+                                          p[Dim::x] > tile - kernel[KernelSize::lanes] / 2)) {
         return "h1, expected vectors of 16 lanes or more and rows of at most " +
                std::to_string(tile - kernel[KernelSize::lanes] / 2) + " columns, found " +
                std::to_string(p[Dim::x]);
@@ -58,8 +57,8 @@ const KernelRow rows_kernel{
     .accepts = [](const LayerProblem& p) { return p.has_weights() && !is_transposed(p); },
     .pays = nullptr,
     .whole = {},
-    .multiplications = multiplications,
-    .size_refusal = size_refusal,
+    .multiplications = rows_multiplications,
+    .size_refusal = rows_size_refusal,
 };
 
 }  // namespace laminate

@@ -13,6 +13,7 @@ extern const KernelRow winograd_rows_kernel;
 extern const KernelRow winograd_channels_kernel;
 extern const KernelRow columns_kernel;
 extern const KernelRow map_pixels_kernel;
+extern const KernelRow map_channels_kernel;
 extern const KernelRow map_windows_kernel;
 extern const KernelRow map_panels_kernel;
 extern const KernelRow map_depthwise_kernel;

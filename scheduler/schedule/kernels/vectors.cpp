@@ -15,7 +15,7 @@ namespace laminate {
 
 namespace {
 
-int64_t multiplications(const LayerProblem&, const Kernel&, const KernelBox&) { return 0; }
+int64_t vectors_multiplications(const LayerProblem&, const Kernel&, const KernelBox&) { return 0; }
 
 }  // namespace
 
@@ -29,7 +29,7 @@ const KernelRow vectors_kernel{
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },
     .pays = nullptr,
     .whole = {},
-    .multiplications = multiplications,
+    .multiplications = vectors_multiplications,
     .size_refusal = nullptr,
 };
 

@@ -9,9 +9,7 @@
 //   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers
 //   winograd_channels  lanes are output channels; z vectors of v channels x x tiles in registers,
 //                      tiles from p pairs of rows together
-#include <algorithm>
-#include <string>
-
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
 #include "base/units.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
@@ -20,48 +18,22 @@ namespace laminate {
 
 namespace {
 
-constexpr int64_t tile_columns = 4;
-constexpr int64_t products_of_pair = 24, products_of_single = 18;
-
-bool accepts(const LayerProblem& p) { return is_dense_convolution(p) && has_winograd_window(p); }
+bool winograd_accepts(const LayerProblem& p) {
+    return is_dense_convolution(p) && has_winograd_window(p);
+}
 
 /// Instructions for one tile of 2x4 outputs: 24 products per pair of channels, and transforms of
 /// about 240 per input channel and 160 per output channel, against 72 products.
-bool pays(const LayerProblem& p) {
+bool winograd_pays(const LayerProblem& p) {
     const auto in = static_cast<double>(p[Dim::i]);
     const auto out = static_cast<double>(p[Dim::z]);
     return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;
 }
 
-struct RowParts {
-    int64_t pairs = 0;
-    int64_t singles = 0;
-};
-RowParts parts_of(const LayerProblem& p, Range rows) {
-    const bool is_odd = rows.size() % 2 == 1;
-    const bool ends_picture = rows.end == p[Dim::y];
-    return {rows.size() / 2 + (is_odd && ends_picture ? 1 : 0), is_odd && !ends_picture ? 1 : 0};
-}
-
-int64_t by_tiles(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
-    const RowParts rows = parts_of(p, box[Dim::y]);
-    const int64_t tiles = round_up(ceil_div(box[Dim::x].size(), tile_columns),
-                                   kernel[KernelSize::columns] * kernel[KernelSize::lanes]);
-    return round_up(box[Dim::z].size(), kernel[KernelSize::channels]) * box[Dim::i].size() * tiles *
-           (rows.pairs * products_of_pair + rows.singles * products_of_single);
-}
-
-int64_t by_channels(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
-    const RowParts rows = parts_of(p, box[Dim::y]);
-    const int64_t row_tiles = ceil_div(box[Dim::x].size(), tile_columns);
-    const auto tiles = [&](int64_t count) {
-        return round_up(count * row_tiles, kernel[KernelSize::columns]);
-    };
-    const int64_t together = kernel[KernelSize::pairs];
-    const int64_t of_pairs = rows.pairs / together * tiles(together) + tiles(rows.pairs % together);
-    return round_up(box[Dim::z].size(), kernel[KernelSize::channels] * kernel[KernelSize::lanes]) *
-           box[Dim::i].size() *
-           (of_pairs * products_of_pair + rows.singles * tiles(1) * products_of_single);
+int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
+                                 const KernelBox& box) {
+    return winograd_multiplications(p, winograd_tile_of(kernel), box[Dim::y].begin,
+                                    box[Dim::y].end);
 }
 
 }  // namespace
@@ -73,10 +45,10 @@ const KernelRow winograd_rows_kernel{
     .formula = "F(2x4, 3x3), z channels x x vectors of tiles in registers",
     .scope = KernelScope::nest,
     .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
-    .accepts = accepts,
-    .pays = pays,
+    .accepts = winograd_accepts,
+    .pays = winograd_pays,
     .whole = {true, false, true, true},
-    .multiplications = by_tiles,
+    .multiplications = winograd_multiplications,
     .size_refusal = nullptr,
 };
 
@@ -87,10 +59,10 @@ const KernelRow winograd_channels_kernel{
     .formula = "F(2x4, 3x3), z vectors of channels x x tiles in registers",
     .scope = KernelScope::nest,
     .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
-    .accepts = accepts,
-    .pays = pays,
+    .accepts = winograd_accepts,
+    .pays = winograd_pays,
     .whole = {true, false, true, true},
-    .multiplications = by_channels,
+    .multiplications = winograd_multiplications,
     .size_refusal = nullptr,
 };
 

@@ -1,6 +1,6 @@
 // Filtering by tiles of columns against the reference operators, and against itself however strips
 // cut the picture.
-#include "generators/kernels/column_tiles.h"
+#include "generators/kernels/columns.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 
 #include "generators/compile/group_reference.h"
-#include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernels/columns.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
 
@@ -72,7 +72,7 @@ void expect_right(const Network& network, const std::vector<LineBufferSizes>& cu
     std::vector<float> first;
     for (const LineBufferSizes& sizes : cuts) {
         const GroupSchedule group = line_buffer_group(network, chain, sizes);
-        const std::optional<GroupCode> code = column_tiles_code(network, group, unit);
+        const std::optional<GroupCode> code = column_code(network, group, unit);
         ASSERT_TRUE(code) << to_text(group);
         // Strips, where there are any, in a call each.
         const Outcome got = run_poisoned(*code, expected.size(), inputs, true);
@@ -164,7 +164,7 @@ TEST(ColumnTiles, WholePicturesBeforeTheLastLayer) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    const std::optional<GroupCode> code = column_tiles_code(network, group, VectorUnit{16, 24});
+    const std::optional<GroupCode> code = column_code(network, group, VectorUnit{16, 24});
     ASSERT_TRUE(code);
     const Outcome got = run_poisoned(*code, expected.size(), inputs, false);
     EXPECT_LE(error_of(got.output, expected), allowed);
@@ -189,7 +189,7 @@ TEST(ColumnTiles, TakeAboutTheMemoryThatThePlannerCountsWith) {
             const auto counted =
                 static_cast<double>(column_tiles_memory(problems, rows, columns).value());
             for (const VectorUnit& unit : {wide, VectorUnit{8, 12}}) {
-                const std::optional<GroupCode> code = column_tiles_code(network, group, unit);
+                const std::optional<GroupCode> code = column_code(network, group, unit);
                 ASSERT_TRUE(code);
                 EXPECT_NEAR(static_cast<double>(code->scratch_bytes) / counted, 1.0, 0.25)
                     << columns << " columns, " << unit.lanes << " lanes";

@@ -1,4 +1,4 @@
-#include "generators/kernels/register_tile.h"
+#include "scheduler/schedule/kernels/register_tile.h"
 
 #include <gtest/gtest.h>
 
