@@ -263,6 +263,7 @@ public:
         fresh_.resize(g.tensors.size());
         skips_.resize(g.tensors.size());
         steps_.resize(g.problems.size());
+        brought_in_.resize(g.tensors.size());
         for (size_t t = g.tensors.size(); t-- > 0;) skips_[t] = skips(g.tensors[t]);
         unclipped_columns_.resize(g.tensors.size());
         const int sink = g.group.sink();
@@ -275,6 +276,10 @@ public:
     [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
     /// By nest.
     [[nodiscard]] const std::vector<std::map<Range, int64_t>>& steps() const { return steps_; }
+    /// By external input.
+    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& brought_in() const {
+        return brought_in_;
+    }
 
 private:
     /// What the schedule places in the body of a level.
@@ -440,8 +445,12 @@ private:
         const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
         std::vector<std::pair<int, Span>> calls;
         for (const int t : here.tensors_needed) {
-            if (const int k = g_.tensors[at(t)].producer; k >= 0)
-                calls.emplace_back(k, missing(t, level));
+            const Span span = missing(t, level);
+            if (const int k = g_.tensors[at(t)].producer; k >= 0) {
+                calls.emplace_back(k, span);
+            } else if (!span.is_empty()) {
+                ++brought_in_[at(t)][{span.begin, span.end}];
+            }
         }
         for (const int k : here.weights_needed) {
             const Span part = work(k, level);
@@ -465,7 +474,8 @@ private:
 
     void loops(int k, int first) {
         if (first > last_stop_[at(k)]) {
-            if (rehearsal_.tensor < 0) ++steps_[at(k)][{state_[at(k)].part.begin, state_[at(k)].part.end}];
+            if (rehearsal_.tensor < 0)
+                ++steps_[at(k)][{state_[at(k)].part.begin, state_[at(k)].part.end}];
             return;
         }
         const auto inside = [&] {
@@ -516,6 +526,7 @@ private:
     std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
     std::vector<bool> skips_;   ///< by tensor
     std::vector<std::map<Range, int64_t>> steps_;
+    std::vector<std::map<Range, int64_t>> brought_in_;
     Rehearsal rehearsal_;
 };
 
@@ -713,17 +724,46 @@ void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
 
 }  // namespace
 
-std::vector<std::vector<KernelRanges>> kernel_boxes(const GroupSchedule& group,
-                                                    const std::vector<LayerProblem>& problems) {
+AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     const GroupSchedule resident = with_resident_weights(group);
     const Group g(resident, problems);
-    std::vector<std::vector<KernelRanges>> boxes(problems.size());
+    AskedBoxes boxes;
+    boxes.nests.resize(problems.size());
     for (const Axis& axis : axes_of(g)) {
         const AxisRun run(g, axis);
         for (size_t k = 0; k < problems.size(); ++k)
-            boxes[k].push_back({axis.loops[k], run.steps()[k]});
+            boxes.nests[k].push_back({axis.loops[k], run.steps()[k]});
+        for (size_t t = 0; t < g.tensors.size() && g.tensors[t].is_external(); ++t) {
+            boxes.inputs.resize(std::max(boxes.inputs.size(), t + 1));
+            const Dim along = axis.kind == Axis::Kind::rows      ? Dim::y
+                              : axis.kind == Axis::Kind::columns ? Dim::x
+                                                                 : Dim::z;
+            const bool is_real = axis.kind != Axis::Kind::channels || axis.is_real[t];
+            boxes.inputs[t].push_back(
+                {is_real ? std::optional(along) : std::nullopt, run.brought_in()[t]});
+        }
+    }
+    // A shared tensor comes in with all of its channels, which no axis has.
+    for (size_t t = 0; t < boxes.inputs.size(); ++t) {
+        if (!g.tensors[t].is_shared()) continue;
+        const TensorReader& reader = g.tensors[t].readers.front();
+        const int64_t channels = g.problem(reader.nest).inputs[at(reader.operand)].channels;
+        boxes.inputs[t].push_back({Dim::z, {{Range{0, channels}, 1}}});
     }
     return boxes;
+}
+
+void for_each_box(const BoxRanges& ranges,
+                  const std::function<void(const PerDim<Range>&, int64_t times)>& make) {
+    PerDim<Range> box{Range{0, 1}, Range{0, 1}, Range{0, 1}, Range{0, 1}};
+    const std::function<void(size_t, int64_t)> combine = [&](size_t axis, int64_t times) {
+        if (axis == ranges.size()) return make(box, times);
+        for (const auto& [range, count] : ranges[axis].times) {
+            if (ranges[axis].dim) box[*ranges[axis].dim] = range;
+            combine(axis + 1, times * count);
+        }
+    };
+    combine(0, 1);
 }
 
 std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
@@ -735,7 +775,8 @@ std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
         for (size_t k = 0; k < problems.size(); ++k) {
             if (!axis.loops[k]) continue;
             for (const auto& [range, times] : run.steps()[k]) {
-                if (range != Range{0, problems[k][*axis.loops[k]]}) whole[k][*axis.loops[k]] = false;
+                if (range != Range{0, problems[k][*axis.loops[k]]})
+                    whole[k][*axis.loops[k]] = false;
             }
         }
     });

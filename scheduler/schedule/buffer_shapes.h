@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -51,21 +52,32 @@ enum class StripRange {
                                          const std::vector<LayerProblem>& problems,
                                          StripRange strips = StripRange::all);
 
-/// Along one axis, the ranges that the innermost bodies of a nest work on, and how many bodies work
-/// on each. A nest's kernel computes the boxes that are the product of its axes.
-struct KernelRanges {
-    std::optional<Dim> dim;  ///< none: the nest has no loop along the axis, its range is {0, 1}
+/// Along one axis, ranges of coordinates and how often each occurs. The boxes of a nest or tensor
+/// are the product of its ranges along every axis.
+struct AxisRanges {
+    std::optional<Dim> dim;  ///< none: nothing of it lies along the axis, its range is {0, 1}
     std::map<Range, int64_t> times;
 };
-/// By nest: its ranges along every axis of the group, with weights resident and the group's strips
+using BoxRanges = std::vector<AxisRanges>;
+
+/// The boxes that the loops of a group ask for, with weights resident and the group's strips
 /// executed from first to last.
-[[nodiscard]] std::vector<std::vector<KernelRanges>> kernel_boxes(
-    const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+struct AskedBoxes {
+    std::vector<BoxRanges> nests;   ///< by nest: what its kernel computes at a time, dims z y x i
+    std::vector<BoxRanges> inputs;  ///< by external input: what is brought in at a time, z y x
+};
+[[nodiscard]] AskedBoxes asked_boxes(const GroupSchedule& group,
+                                     const std::vector<LayerProblem>& problems);
+
+/// Calls `make` with every combination of ranges, a range of one coordinate for dims without one,
+/// and how often it occurs.
+void for_each_box(const BoxRanges& ranges,
+                  const std::function<void(const PerDim<Range>&, int64_t times)>& make);
 
 /// By nest and dimension: whether every box of its kernel has all of the dimension, whichever strip
 /// a thread begins with.
-[[nodiscard]] std::vector<PerDim<bool>> whole_dimensions(
-    const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+[[nodiscard]] std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
+                                                         const std::vector<LayerProblem>& problems);
 
 /// By nest: the rows of its output that its kernel is asked for at once, whichever strip a thread
 /// begins with.

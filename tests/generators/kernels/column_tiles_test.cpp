@@ -1,6 +1,6 @@
 // Filtering by tiles of columns against the reference operators, and against itself however strips
 // cut the picture.
-#include "generators/kernels/columns.h"
+#include "tests/generators/kernels/code_by_kernel.h"
 
 #include <gtest/gtest.h>
 

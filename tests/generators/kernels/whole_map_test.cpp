@@ -11,6 +11,7 @@
 
 #include "generators/compile/group_reference.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernel_legality.h"
 #include "tests/generators/kernels/added.h"
 #include "tests/generators/kernels/last_elements.h"
 #include "tests/generators/kernels/poisoned_run.h"
