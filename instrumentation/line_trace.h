@@ -1,4 +1,4 @@
-// The cache lines that deployed code (generators/kernels/optimised.h) touches, in order: what a
+// The cache lines that deployed code (generators/kernels/group_kernels.h) touches, in order: what a
 // real memory hierarchy is asked for, scratch and constants included. Replayed in a memory that
 // manages itself (replacement_memory.h) it says how many lines come in from beyond a cache of a
 // given size: the third kind of witness, of the claim that a group's traffic beyond the cache is

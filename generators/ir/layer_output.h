@@ -1,8 +1,8 @@
 // What becomes of the sums of a layer that is computed from its whole input (whole_map.h,
-// winograd_map.h): its activation and, where its group ends in an Add of its output and of tensors
-// from outside, that Add and its activation, all before anything is stored: neither the layer's own
-// output nor a second pass over the sum goes to memory. Or of an Add by itself, all of whose
-// operands come from outside.
+// winograd_map.h): Y = f(sum), or, if its group ends in an Add of its output and of tensors from
+// outside, Y = g(f(sum) + X2 + ...), with the activations f and g. All of that happens before
+// anything is stored, so neither the layer's own output nor a second pass over the sum goes to
+// memory. An Add by itself, all of whose operands come from outside, is stored the same way.
 #pragma once
 
 #include <cstdint>

@@ -16,9 +16,8 @@
 // wants it:
 //
 // - plain, for 1x1 filters: the planes as they are.
-// - gathered: transformed, V[row][frequency][channel][tile]. Each row is transformed once; an
-// output
-//   row sums over its window of rows, M[channel][frequency][tile], and is transformed back.
+// - gathered: V[row][frequency][channel][tile]. Each row is transformed once; an output row sums
+//   over its window of rows, M[channel][frequency][tile], and is transformed back.
 // - scattered: the same V of a block of tiles, added to the sums of all output rows that read it,
 //   M[output row][channel and phase][frequency][tile]. This is for last layers of one or a few
 //   output channels, whose input lines need not be kept at all. Rows come in order, so the sums are

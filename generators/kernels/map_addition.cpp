@@ -13,10 +13,10 @@ using ir::size;
 
 GroupCode map_addition_code(LayerOutput output, const MapAdditionLayout& at) {
     MapCode code(std::move(output), 1);
-    const std::vector<Run> whole = full_runs(0, at.vectors, at.step(), at.lanes);
-    const auto sums = [&](const Expr& map, const Expr& first, const std::vector<Run>& runs) {
+    const std::vector<VectorRun> whole = full_runs(0, at.vectors, at.step(), at.lanes);
+    const auto sums = [&](const Expr& map, const Expr& first, const std::vector<VectorRun>& runs) {
         std::vector<Stmt> all;
-        for (const Run& run : runs) {
+        for (const VectorRun& run : runs) {
             const Expr index =
                 lanes_from(simplify(map * size(at.elements) + first + size(run.first)), run.lanes);
             all.push_back(code.output().store_sum(map, index, wanted_lanes(run)));

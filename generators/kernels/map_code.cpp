@@ -13,11 +13,23 @@ using ir::broadcast;
 using ir::lanes_from;
 using ir::size;
 
+namespace {
+
+std::vector<float> packed_weights_of(const LayerOutput& output, int64_t block) {
+    const LayerProblem& p = output.problem();
+    if (!p.has_weights()) return {};
+    return packed_weights(canonical_weights(output.layer(), p), p, block);
+}
+
+}  // namespace
+
 MapCode::MapCode(LayerOutput output, int64_t block)
-    : output_(std::move(output)), scratch_(unique_name("copy")) {
+    : MapCode(std::move(output), block, packed_weights_of(output, block)) {}
+
+MapCode::MapCode(LayerOutput&& output, int64_t block, const std::vector<float>& packed)
+    : output_(std::move(output)), scratch_(unique_name("work")) {
     if (problem().has_weights()) {
-        weights_ = constant(
-            ".packed", packed_weights(canonical_weights(layer(), problem()), problem(), block));
+        weights_ = constant(".packed", packed);
         bias_ = constant(".bias", padded(canonical_bias(layer(), problem()), block));
     }
     output_.pack(block, constants_);
@@ -50,7 +62,7 @@ Expr has(const Interval& range, int64_t n) {
     return simplify(range.begin <= size(n) && size(n) < range.end);
 }
 
-Expr wanted_lanes(const Run& run) {
+Expr wanted_lanes(const VectorRun& run) {
     if (run.is_whole()) return {};
     const Expr lane = lanes_from(0, run.lanes);
     return lane >= broadcast(size(run.begin), run.lanes) &&
@@ -74,21 +86,21 @@ Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column, int6
         inside, ir::load("X", index, ir::Alignment::element, is_there ? Expr() : inside), value);
 }
 
-Expr every(int64_t stride, int64_t first, const Run& run, const Expr& wide) {
+Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide) {
     return stride == 1 ? wide
                        : Shuffle::make_slice(wide, static_cast<int>(first),
                                              static_cast<int>(stride), static_cast<int>(run.lanes));
 }
 
-Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const Run& run,
+Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const VectorRun& run,
                   const RowsAround& around) {
     return every(x.stride, 0, run,
                  columns_of_input(x, row, column, run.lanes * x.stride, 0.0F, around));
 }
 
-RunSums::RunSums(const std::string& name, const std::vector<Run>& runs, int64_t count)
+RunSums::RunSums(const std::string& name, const std::vector<VectorRun>& runs, int64_t count)
     : count_(count) {
-    for (const Run& run : runs) {
+    for (const VectorRun& run : runs) {
         for (int64_t n = 0; n < count; ++n) sums_.push_back({unique_name(name), run.lanes});
     }
 }

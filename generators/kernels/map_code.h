@@ -1,6 +1,6 @@
-// What the kernels map_pixels, map_channels, map_panels, map_windows, map_depthwise, map_pooling
-// and map_addition share: a layer by itself, computed from its whole input in the caller's array,
-// with threads that divide output channels or pixels instead of rows.
+// What the kernels map_pixels, map_channels, map_panels, map_windows, map_depthwise, map_pooling,
+// map_addition and winograd_map share: a layer by itself, computed from its whole input in the
+// caller's array, with threads that divide output channels or pixels instead of rows.
 //
 // Every output is the same sum in the same order as in the kernels of optimised.cpp, bit for bit
 // but for rows that padding cuts short, whose products the compiler may round before it adds them.
@@ -31,6 +31,8 @@ public:
     /// Packs weights, if the layer has any, biases and slopes for blocks of `block` output
     /// channels.
     MapCode(LayerOutput output, int64_t block);
+    /// The same with weights in an order of the kernel's own.
+    MapCode(LayerOutput&& output, int64_t block, const std::vector<float>& packed);
     MapCode(const MapCode&) = delete;
     MapCode& operator=(const MapCode&) = delete;
 
@@ -64,7 +66,7 @@ private:
 /// Whether a range holds number n.
 [[nodiscard]] Expr has(const Interval& range, int64_t n);
 /// Which lanes of a run are wanted; undefined if all are.
-[[nodiscard]] Expr wanted_lanes(const Run& run);
+[[nodiscard]] Expr wanted_lanes(const VectorRun& run);
 
 /// Rows of a map that are known to lie before a row in memory, and after it.
 struct RowsAround {
@@ -76,18 +78,18 @@ struct RowsAround {
 [[nodiscard]] Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column,
                                     int64_t wide, float fill, const RowsAround& around = {});
 /// Lanes first, first + stride, ... of a wide vector, as many as the run has.
-[[nodiscard]] Expr every(int64_t stride, int64_t first, const Run& run, const Expr& wide);
+[[nodiscard]] Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide);
 /// Columns column, column + stride, ... of a row of X, as many as the run has lanes; zero where
 /// there are none.
 [[nodiscard]] Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column,
-                                const Run& run, const RowsAround& around = {});
+                                const VectorRun& run, const RowsAround& around = {});
 
 /// Sums in registers, `count` of each run. Each has an array of its own, for runs may differ in
 /// width, and LLVM keeps two halves of one array in one register and takes them apart for every
 /// product.
 class RunSums {
 public:
-    RunSums(const std::string& name, const std::vector<Run>& runs, int64_t count);
+    RunSums(const std::string& name, const std::vector<VectorRun>& runs, int64_t count);
     [[nodiscard]] const ir::Accumulators& of(size_t run, int64_t n) const {
         return sums_[run * static_cast<size_t>(count_) + static_cast<size_t>(n)];
     }

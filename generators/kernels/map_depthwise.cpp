@@ -34,15 +34,15 @@ private:
     /// All runs of a tile; neighbours that read no padding in a loop.
     [[nodiscard]] Stmt tile(const Tile& tile) const;
     /// A run of a tile, x columns further. Which columns are padding is known here.
-    [[nodiscard]] Stmt run_of_tile(const Tile& tile, const Expr& x, const Run& run) const;
+    [[nodiscard]] Stmt run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const;
     /// Adds the products of input row `in`, counted from the first that the tile's windows reach.
     [[nodiscard]] std::vector<Stmt> add_row(const RunSums& sums, const Tile& tile, int64_t in,
-                                            const Expr& x, const Run& run) const;
+                                            const Expr& x, const VectorRun& run) const;
     /// Stores a run of sums to the elements from `to` on. If half of its lanes or more are wanted,
     /// as two halves that may have elements in common, because stores that leave lanes out are
     /// slow.
     [[nodiscard]] Stmt store_run(const Expr& z, const Expr& sum, const Expr& to,
-                                 const Run& run) const;
+                                 const VectorRun& run) const;
 
     const MapCode& code_;
     const LayerProblem& p_;
@@ -77,10 +77,12 @@ Stmt MapDepthwise::channel(const Expr& z) const {
 
 Stmt MapDepthwise::tile(const Tile& tile) const {
     std::vector<Stmt> all;
-    const auto run = [&](int64_t n) -> const Run& { return at_.runs[static_cast<size_t>(n)]; };
+    const auto run = [&](int64_t n) -> const VectorRun& {
+        return at_.runs[static_cast<size_t>(n)];
+    };
     for (int64_t n = 0; n < at_.loop_begin; ++n) all.push_back(run_of_tile(tile, 0, run(n)));
     if (at_.loop_begin < at_.loop_end) {
-        const Run& first = run(at_.loop_begin);
+        const VectorRun& first = run(at_.loop_begin);
         all.push_back(code_.loop(
             ".x", {0, size(at_.loop_end - at_.loop_begin)},
             [&](const Expr& n) { return run_of_tile(tile, n * size(first.lanes), first); }));
@@ -90,7 +92,7 @@ Stmt MapDepthwise::tile(const Tile& tile) const {
     return ir::sequence(all);
 }
 
-Stmt MapDepthwise::run_of_tile(const Tile& tile, const Expr& x, const Run& run) const {
+Stmt MapDepthwise::run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const {
     const RunSums sums(p_.name + ".sum", {run}, tile.rows.count);
     std::vector<Stmt> parts;
     for (int64_t r = 0; r < tile.rows.count; ++r)
@@ -108,7 +110,7 @@ Stmt MapDepthwise::run_of_tile(const Tile& tile, const Expr& x, const Run& run) 
 }
 
 std::vector<Stmt> MapDepthwise::add_row(const RunSums& sums, const Tile& tile, int64_t in,
-                                        const Expr& x, const Run& run) const {
+                                        const Expr& x, const VectorRun& run) const {
     const AxisWindow& wy = p_.y();
     const AxisWindow& wx = p_.x();
     std::vector<std::pair<int64_t, int64_t>> served;  // row of the tile, row of the kernel
@@ -143,7 +145,8 @@ std::vector<Stmt> MapDepthwise::add_row(const RunSums& sums, const Tile& tile, i
     return all;
 }
 
-Stmt MapDepthwise::store_run(const Expr& z, const Expr& sum, const Expr& to, const Run& run) const {
+Stmt MapDepthwise::store_run(const Expr& z, const Expr& sum, const Expr& to,
+                             const VectorRun& run) const {
     const LayerOutput& output = code_.output();
     const int64_t half = run.lanes / 2;
     const int64_t wanted = run.end - run.begin;

@@ -17,13 +17,13 @@ namespace {
 
 /// Fills the panel with all that the runs of output row y read.
 Stmt fill_window_panel(const MapCode& code, const PixelProducts& products, const Expr& y,
-                       const std::vector<Run>& runs) {
+                       const std::vector<VectorRun>& runs) {
     const LayerProblem& p = code.problem();
     const AxisWindow& wy = p.y();
     const AxisWindow& wx = p.x();
     return code.loop(".panel", {0, size(wy.kernel)}, [&](const Expr& n) {
         const Expr row = simplify(y * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
-        using Value = std::function<Expr(const Expr& from, int64_t column, const Run&)>;
+        using Value = std::function<Expr(const Expr& from, int64_t column, const VectorRun&)>;
         const auto fill = [&](const Value& value) {
             return code.loop(".i", {0, size(p[Dim::i])}, [&](const Expr& i) {
                 const Expr from = simplify((i * size(wy.in) + row) * size(wx.in));
@@ -40,12 +40,13 @@ Stmt fill_window_panel(const MapCode& code, const PixelProducts& products, const
                 return ir::sequence(stores);
             });
         };
-        const Stmt inside = fill([&](const Expr& from, int64_t column, const Run& run) {
+        const Stmt inside = fill([&](const Expr& from, int64_t column, const VectorRun& run) {
             return row_of_input(wx, from, column, run);
         });
         if (!ir::reaches_padding(wy)) return inside;
-        const Stmt outside = fill(
-            [&](const Expr&, int64_t, const Run& run) { return broadcast(Expr(0.0F), run.lanes); });
+        const Stmt outside = fill([&](const Expr&, int64_t, const VectorRun& run) {
+            return broadcast(Expr(0.0F), run.lanes);
+        });
         return IfThenElse::make(row >= 0 && row < size(wy.in), inside, outside);
     });
 }
@@ -59,7 +60,7 @@ GroupCode map_panels_code(LayerOutput output, const MapPanelsLayout& at) {
     const Stmt body = code.for_parts([&](const Expr& part) {
         return code.loop(".y", part_of(part, at.parts, at.rows), [&](const Expr& y) {
             std::vector<Stmt> all;
-            for (const std::vector<Run>& runs : at.tiles) {
+            for (const std::vector<VectorRun>& runs : at.tiles) {
                 all.push_back(fill_window_panel(code, products, y, runs));
                 all.push_back(code.loop(".z", {0, size(at.blocks)}, [&](const Expr& z) {
                     return products.outputs(z, simplify(y * size(p[Dim::x])), runs,

@@ -16,7 +16,7 @@ namespace {
 
 /// A tile of the pixels from `x` on, and all channels of a part.
 Stmt tile_of_pixels(const MapCode& code, const MapPixelsLayout& at, const Interval& channels,
-                    const Expr& x, const std::vector<Run>& runs) {
+                    const Expr& x, const std::vector<VectorRun>& runs) {
     const PixelProducts products(code, at.block, at.lanes);
     const PixelProducts::Pixels in_place = [&](const Expr& i, int64_t, size_t v) {
         const Expr first = simplify(i * size(at.pixels) + x + size(runs[v].first));
@@ -32,7 +32,7 @@ Stmt tile_of_pixels(const MapCode& code, const MapPixelsLayout& at, const Interv
 
 GroupCode map_pixels_code(LayerOutput output, const MapPixelsLayout& at) {
     MapCode code(std::move(output), at.block);
-    const std::vector<Run> whole = full_runs(0, at.vectors, at.step(), at.lanes);
+    const std::vector<VectorRun> whole = full_runs(0, at.vectors, at.step(), at.lanes);
     const Stmt body = code.for_parts([&](const Expr& part) {
         const Interval channels =
             part_of(simplify(part % size(at.channel_parts)), at.channel_parts, at.blocks);

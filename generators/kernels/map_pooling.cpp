@@ -29,8 +29,9 @@ private:
     /// A row of outputs, from the rows of the window that exist.
     [[nodiscard]] Stmt row(const Expr& z, const Expr& y, const Taps& taps);
     [[nodiscard]] Expr maximum(const Expr& z, const Expr& y, const Taps& taps,
-                               const Run& run) const;
-    [[nodiscard]] Expr average(const Expr& z, const Expr& y, const Taps& taps, const Run& run);
+                               const VectorRun& run) const;
+    [[nodiscard]] Expr average(const Expr& z, const Expr& y, const Taps& taps,
+                               const VectorRun& run);
 
     // Strided columns are taken out of wide vectors that several taps share.
     /// Where the wide vector of tap m begins, in columns from the window's first.
@@ -40,9 +41,9 @@ private:
     }
     /// The wide vector of row n of the window for tap m.
     [[nodiscard]] Expr wide(const Expr& z, const Expr& y, int64_t n, int64_t m,
-                            const Run& run) const;
+                            const VectorRun& run) const;
     /// What tap m reads of its wide vector.
-    [[nodiscard]] Expr of_tap(int64_t m, const Run& run, const Expr& columns) const {
+    [[nodiscard]] Expr of_tap(int64_t m, const VectorRun& run, const Expr& columns) const {
         return every(p_.x().stride, m * p_.x().dilation - wide_begin(m), run, columns);
     }
     [[nodiscard]] float outside() const {
@@ -51,7 +52,7 @@ private:
     }
     /// By how many elements the averages of a run of columns divide if `rows` rows of their windows
     /// exist: ir::averaged_elements, known here.
-    [[nodiscard]] Expr averaged(int64_t rows, const Run& run);
+    [[nodiscard]] Expr averaged(int64_t rows, const VectorRun& run);
 
     MapCode& code_;
     const LayerProblem& p_;
@@ -88,7 +89,7 @@ Stmt MapPooling::channel(const Expr& z) {
 
 Stmt MapPooling::row(const Expr& z, const Expr& y, const Taps& taps) {
     std::vector<Stmt> stores;
-    for (const Run& run : at_.runs) {
+    for (const VectorRun& run : at_.runs) {
         const Expr value = p_.operation == Operation::max_pool ? maximum(z, y, taps, run)
                                                                : average(z, y, taps, run);
         const Expr to = lanes_from(
@@ -98,7 +99,8 @@ Stmt MapPooling::row(const Expr& z, const Expr& y, const Taps& taps) {
     return ir::sequence(stores);
 }
 
-Expr MapPooling::wide(const Expr& z, const Expr& y, int64_t n, int64_t m, const Run& run) const {
+Expr MapPooling::wide(const Expr& z, const Expr& y, int64_t n, int64_t m,
+                      const VectorRun& run) const {
     const AxisWindow& wy = p_.y();
     const AxisWindow& wx = p_.x();
     const Expr first =
@@ -108,7 +110,8 @@ Expr MapPooling::wide(const Expr& z, const Expr& y, int64_t n, int64_t m, const 
                             run.lanes * wx.stride, outside());
 }
 
-Expr MapPooling::maximum(const Expr& z, const Expr& y, const Taps& taps, const Run& run) const {
+Expr MapPooling::maximum(const Expr& z, const Expr& y, const Taps& taps,
+                         const VectorRun& run) const {
     Expr value = broadcast(Expr(outside()), run.lanes);
     for (int64_t m = 0; m < p_.x().kernel; ++m) {
         Expr all = wide(z, y, taps.front(), m, run);
@@ -119,7 +122,7 @@ Expr MapPooling::maximum(const Expr& z, const Expr& y, const Taps& taps, const R
     return value;
 }
 
-Expr MapPooling::average(const Expr& z, const Expr& y, const Taps& taps, const Run& run) {
+Expr MapPooling::average(const Expr& z, const Expr& y, const Taps& taps, const VectorRun& run) {
     Expr value = broadcast(Expr(outside()), run.lanes);
     for (const int64_t n : taps) {
         // In this order wherever a column lies in its run.
@@ -129,7 +132,7 @@ Expr MapPooling::average(const Expr& z, const Expr& y, const Taps& taps, const R
     return value / averaged(std::ssize(taps), run);
 }
 
-Expr MapPooling::averaged(int64_t rows, const Run& run) {
+Expr MapPooling::averaged(int64_t rows, const VectorRun& run) {
     const AxisWindow& wx = p_.x();
     const bool counts_padding = code_.layer().count_include_pad;
     const int64_t of_rows = counts_padding ? p_.y().kernel : rows;

@@ -27,7 +27,7 @@ private:
     struct Tile {
         const Interval& channels;
         Expr x;
-        const std::vector<Run>& runs;
+        const std::vector<VectorRun>& runs;
     };
 
     [[nodiscard]] Stmt part(const Interval& channels, const Interval& chunk) const;
@@ -74,7 +74,7 @@ Stmt MapWindows::part(const Interval& channels, const Interval& chunk) const {
     std::vector<Stmt> all{fill_grid({first_row, Halide::min(end_row, size(grid.rows))})};
     if (at_.whole_tiles > 0) {
         const Interval tiles{chunk.begin, simplify(Halide::min(chunk.end, size(at_.whole_tiles)))};
-        const std::vector<Run> runs = full_runs(0, at_.vectors, at_.step(), at_.lanes);
+        const std::vector<VectorRun> runs = full_runs(0, at_.vectors, at_.step(), at_.lanes);
         all.push_back(code_.loop(".x", tiles, [&](const Expr& x) {
             return tile({channels, simplify(x * size(at_.step())), runs});
         }));
@@ -107,7 +107,7 @@ Stmt MapWindows::fill_row(const Expr& i, const Expr& row, int64_t py, int64_t px
                                size(p_.x().in));
     const Expr is_inside = y >= 0 && y < size(p_.y().in);
     std::vector<Stmt> stores;
-    for (const Run& run : at_.grid_runs) {
+    for (const VectorRun& run : at_.grid_runs) {
         const Expr inside =
             row_of_input(p_.x(), from, run.first * p_.x().stride + px - p_.x().pad_begin, run);
         const Expr value =
@@ -193,7 +193,7 @@ Stmt MapWindows::store_row(const Tile& tile, const Expr& first_channel, const Ex
                            const Expr& row) const {
     const int64_t width = width_of(tile);
     std::vector<Stmt> stores;
-    for (const Run& run : at_.row_runs) {
+    for (const VectorRun& run : at_.row_runs) {
         const Expr first = simplify(row * size(at_.grid.columns) - tile.x +
                                     size(run.first));  // of the tile's pixels
         const Expr pixel = lanes_from(first, run.lanes);

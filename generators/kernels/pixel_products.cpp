@@ -18,8 +18,8 @@ Expr PixelProducts::bias(const Expr& z_block, int64_t z) const {
 }
 
 Stmt PixelProducts::sums(const Expr& z_block, const Expr& n, int64_t inputs,
-                         const std::vector<Run>& runs, const Start& start, const Pixels& pixels,
-                         const Put& put) const {
+                         const std::vector<VectorRun>& runs, const Start& start,
+                         const Pixels& pixels, const Put& put) const {
     const int64_t taps = p_.x().kernel;
     const RunSums sums(p_.name + ".sum", runs, block_);
     std::vector<Stmt> parts;
@@ -66,7 +66,7 @@ Stmt PixelProducts::sums(const Expr& z_block, const Expr& n, int64_t inputs,
     return sums.around(ir::sequence(parts));
 }
 
-Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vector<Run>& runs,
+Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vector<VectorRun>& runs,
                             const Pixels& pixels) const {
     const int64_t all_pixels = p_[Dim::y] * p_[Dim::x];
     std::vector<Stmt> parts;
@@ -86,20 +86,20 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
 }
 
 Expr PixelProducts::panel_index(const Expr& i, int64_t m, size_t v,
-                                const std::vector<Run>& runs) const {
+                                const std::vector<VectorRun>& runs) const {
     const auto vectors = std::ssize(runs);
     return lanes_from(simplify(i * size(p_.x().kernel * vectors * lanes_)) +
                           size((m * vectors + static_cast<int64_t>(v)) * lanes_),
                       lanes_);
 }
 
-PixelProducts::Pixels PixelProducts::of_panel(const std::vector<Run>& runs) const {
+PixelProducts::Pixels PixelProducts::of_panel(const std::vector<VectorRun>& runs) const {
     return [this, &runs](const Expr& i, int64_t m, size_t v) {
         return ir::load(code_.scratch(), panel_index(i, m, v, runs));
     };
 }
 
-Stmt PixelProducts::fill_panel(const std::vector<Run>& runs, const Pixels& pixels) const {
+Stmt PixelProducts::fill_panel(const std::vector<VectorRun>& runs, const Pixels& pixels) const {
     return code_.loop(".panel", {0, size(p_[Dim::i])}, [&](const Expr& i) {
         std::vector<Stmt> stores;
         for (int64_t m = 0; m < p_.x().kernel; ++m) {

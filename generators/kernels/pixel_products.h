@@ -33,19 +33,19 @@ public:
     [[nodiscard]] Expr bias(const Expr& z_block, int64_t z) const;
     /// Sums over `inputs` input channels of the window's rows from n on, one row after the other.
     [[nodiscard]] Stmt sums(const Expr& z_block, const Expr& n, int64_t inputs,
-                            const std::vector<Run>& runs, const Start& start, const Pixels& pixels,
-                            const Put& put) const;
+                            const std::vector<VectorRun>& runs, const Start& start,
+                            const Pixels& pixels, const Put& put) const;
     /// Sums over all input channels and rows, stored to the runs of Y's pixels from `x` on.
-    [[nodiscard]] Stmt outputs(const Expr& z_block, const Expr& x, const std::vector<Run>& runs,
-                               const Pixels& pixels) const;
+    [[nodiscard]] Stmt outputs(const Expr& z_block, const Expr& x,
+                               const std::vector<VectorRun>& runs, const Pixels& pixels) const;
 
     /// A panel, in the scratch block, holds what some input channels (of some rows of the window)
     /// give a tile: [i][m][v][lane].
     [[nodiscard]] Expr panel_index(const Expr& i, int64_t m, size_t v,
-                                   const std::vector<Run>& runs) const;
-    [[nodiscard]] Pixels of_panel(const std::vector<Run>& runs) const;
+                                   const std::vector<VectorRun>& runs) const;
+    [[nodiscard]] Pixels of_panel(const std::vector<VectorRun>& runs) const;
     /// Fills a panel with all input channels' pixels.
-    [[nodiscard]] Stmt fill_panel(const std::vector<Run>& runs, const Pixels& pixels) const;
+    [[nodiscard]] Stmt fill_panel(const std::vector<VectorRun>& runs, const Pixels& pixels) const;
 
 private:
     [[nodiscard]] Expr channel(const Expr& z_block, int64_t z) const;

@@ -193,14 +193,15 @@ int64_t ColumnsLayout::multiplications_of_row(const LayerProblem& p, int k, int6
     return products * p[Dim::i] * w.pieces * w.patch() * ceil_div(tiles, lanes) * lanes;
 }
 
-std::vector<int64_t> ColumnsLayout::multiplications(const std::vector<LayerProblem>& chain) const {
-    const std::vector<Tiles> tiles = tiles_for(0, chain.back()[Dim::x]);
+std::vector<int64_t> ColumnsLayout::multiplications(const std::vector<LayerProblem>& chain,
+                                                    int64_t begin, int64_t end) const {
+    const std::vector<Tiles> tiles = tiles_for(begin, end);
     std::vector<int64_t> products(chain.size(), 0);
     std::pair<int64_t, int64_t> outputs{0, chain.back()[Dim::y]};
     for (size_t k = chain.size(); k-- > 0;) {
         const std::pair<int64_t, int64_t> inputs = rows_read(chain[k].y(), outputs);
-        const auto& [begin, end] = lines[k].form == LineForm::scattered ? inputs : outputs;
-        for (int64_t y = begin; y < end; ++y)
+        const auto& [first, last] = lines[k].form == LineForm::scattered ? inputs : outputs;
+        for (int64_t y = first; y < last; ++y)
             products[k] +=
                 multiplications_of_row(chain[k], static_cast<int>(k), y, tiles[k + 1].count());
         outputs = inputs;

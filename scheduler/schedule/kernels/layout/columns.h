@@ -101,9 +101,10 @@ struct ColumnsLayout {
     /// constants in the transforms of patches and products.
     [[nodiscard]] int64_t multiplications_of_row(const LayerProblem& problem, int k, int64_t y,
                                                  int64_t tiles) const;
-    /// Products of each nest where nothing is repeated: no strips, every row computed once.
-    [[nodiscard]] std::vector<int64_t> multiplications(
-        const std::vector<LayerProblem>& chain) const;
+    /// Products of each nest in a strip of the output's columns [begin, end) of all rows, every row
+    /// computed once. Column strips repeat tiles at their ends.
+    [[nodiscard]] std::vector<int64_t> multiplications(const std::vector<LayerProblem>& chain,
+                                                       int64_t begin, int64_t end) const;
 };
 
 /// `kept_rows`: of each tensor but Y, the rows that its buffer holds (buffer_shapes());

@@ -15,7 +15,7 @@ struct MapAdditionLayout {
     int64_t axes = 1;      ///< D_z where the activation has a slope for each channel, else 1
     int64_t elements = 1;  ///< of each axis
     int64_t whole_tiles = 0;
-    std::vector<Run> rest{};
+    std::vector<VectorRun> rest{};
     int64_t parts = 1;  ///< for threads: chunks of the whole tiles of each axis
 
     [[nodiscard]] int64_t step() const { return vectors * lanes; }

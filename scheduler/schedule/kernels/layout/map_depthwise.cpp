@@ -21,7 +21,7 @@ int64_t rows_of_tile(int64_t extent, int64_t runs, const VectorUnit& unit) {
 void choose_loop(MapDepthwiseLayout& at, int64_t lanes) {
     constexpr int64_t worth_a_loop = 3;
     const AxisWindow& w = at.x;
-    const auto reads_inside = [&](const Run& run) {
+    const auto reads_inside = [&](const VectorRun& run) {
         const int64_t column = run.first * w.stride - w.pad_begin;
         return column >= 0 && column + w.span() - 1 + run.lanes * w.stride <= w.in;
     };
@@ -30,7 +30,7 @@ void choose_loop(MapDepthwiseLayout& at, int64_t lanes) {
     int64_t begin = 0;
     while (begin < count && !reads_inside(run(begin))) ++begin;
     int64_t end = begin;
-    const auto is_next = [&](const Run& next) {  // a last run of half the lanes is not
+    const auto is_next = [&](const VectorRun& next) {  // a last run of half the lanes is not
         return next.first == run(begin).first + (end - begin) * lanes && next.lanes == lanes &&
                next.is_whole();
     };
@@ -40,7 +40,7 @@ void choose_loop(MapDepthwiseLayout& at, int64_t lanes) {
 }
 
 /// Taps of a row that find an element for some lane of a run.
-int64_t taps_there(const AxisWindow& w, const Run& run) {
+int64_t taps_there(const AxisWindow& w, const VectorRun& run) {
     int64_t taps = 0;
     for (int64_t m = 0; m < w.kernel; ++m) {
         const int64_t column = run.first * w.stride + m * w.dilation - w.pad_begin;
@@ -66,7 +66,7 @@ int64_t MapDepthwiseLayout::multiplications() const {
         for (int64_t n = 0; n < y.kernel; ++n) rows += y.input(out, n) ? 1 : 0;
     }
     int64_t of_row = 0;
-    for (const Run& run : runs) of_row += run.lanes * taps_there(x, run);
+    for (const VectorRun& run : runs) of_row += run.lanes * taps_there(x, run);
     return channels * rows * of_row;
 }
 

@@ -16,7 +16,7 @@ struct MapDepthwiseLayout {
 
     /// Of a row. The code of runs loop_begin .. loop_end - 1, which read no padding, is a loop; the
     /// other runs are written out.
-    std::vector<Run> runs{};
+    std::vector<VectorRun> runs{};
     int64_t loop_begin = 0, loop_end = 0;
 
     /// Rows of a whole tile, and the number of tiles. Tiles inner_begin .. inner_end - 1 are whole,

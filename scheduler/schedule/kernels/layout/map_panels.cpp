@@ -9,7 +9,7 @@ namespace laminate {
 
 int64_t MapPanelsLayout::multiplications() const {
     int64_t of_row = 0;
-    for (const std::vector<Run>& runs : tiles) of_row += lanes_of(runs);
+    for (const std::vector<VectorRun>& runs : tiles) of_row += lanes_of(runs);
     return rows * of_row * blocks * block * inputs * taps;
 }
 

@@ -20,8 +20,8 @@ struct MapPanelsLayout {
     int64_t blocks = 1;   ///< of all output channels; the last one is filled up with zero weights
     int64_t vectors = 1;  ///< vectors of pixels of the largest tile
 
-    std::vector<std::vector<Run>> tiles{};  ///< of a row of the map
-    int64_t parts = 1;                      ///< for threads: runs of rows
+    std::vector<std::vector<VectorRun>> tiles{};  ///< of a row of the map
+    int64_t parts = 1;                            ///< for threads: runs of rows
 
     /// The panel, [row of the window][i][column of the window][vector][lane].
     [[nodiscard]] int64_t scratch_elements() const { return taps * inputs * vectors * lanes; }

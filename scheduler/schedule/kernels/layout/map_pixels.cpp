@@ -8,7 +8,7 @@ namespace laminate {
 
 int64_t MapPixelsLayout::multiplications() const {
     int64_t computed = whole_tiles * step();
-    for (const std::vector<Run>& runs : rest) computed += lanes_of(runs);
+    for (const std::vector<VectorRun>& runs : rest) computed += lanes_of(runs);
     return computed * blocks * block * inputs;
 }
 
@@ -32,9 +32,9 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& p, const VectorUnit& unit,
     at.whole_tiles = division.whole;
     int64_t first = at.whole_tiles * at.step();
     for (const int64_t vectors : division.rest) {
-        std::vector<Run>& runs =
+        std::vector<VectorRun>& runs =
             at.rest.emplace_back(full_runs(first, vectors, at.pixels, at.lanes));
-        for (Run& run : runs) run = moved_inside(run, at.pixels);
+        for (VectorRun& run : runs) run = moved_inside(run, at.pixels);
         first += vectors * at.lanes;
     }
 

@@ -23,7 +23,7 @@ struct MapPixelsLayout {
 
     // Tiles along the pixels: first whole ones, then those of `rest`, each with its runs.
     int64_t whole_tiles = 0;
-    std::vector<std::vector<Run>> rest{};
+    std::vector<std::vector<VectorRun>> rest{};
 
     /// Whether the pixels of a tile are copied to a panel, [i][vector][lane], for several blocks
     /// of output channels to read.

@@ -10,7 +10,7 @@
 namespace laminate {
 
 struct MapPoolingLayout {
-    std::vector<Run> runs{};  ///< of a row
+    std::vector<VectorRun> runs{};  ///< of a row
     /// Rows whose windows reach no padding rows: they share their code, the others are written out.
     int64_t inner_begin = 0, inner_end = 0;
     int64_t parts = 1;  ///< for threads: runs of channels

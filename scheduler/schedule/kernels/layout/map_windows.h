@@ -28,8 +28,8 @@ struct MapWindowsLayout {
     int64_t inputs = 1;  ///< input channels
     int64_t taps = 1;    ///< of the window
     PixelGrid grid;
-    std::vector<Run> grid_runs{};  ///< of a row of a phase
-    std::vector<Run> row_runs{};   ///< of a row of the output
+    std::vector<VectorRun> grid_runs{};  ///< of a row of a phase
+    std::vector<VectorRun> row_runs{};   ///< of a row of the output
 
     // The register tile.
     int64_t block = 1;    ///< output channels whose sums are in registers together
@@ -39,7 +39,7 @@ struct MapWindowsLayout {
     // Tiles along the grid's pixels: first whole ones, then those of `rest`.
     struct Tile {
         int64_t first = 0;  ///< pixel
-        std::vector<Run> runs{};
+        std::vector<VectorRun> runs{};
     };
     int64_t whole_tiles = 0;
     std::vector<Tile> rest{};

@@ -4,8 +4,8 @@
 
 namespace laminate {
 
-std::vector<Run> runs_of(int64_t extent, const VectorUnit& unit) {
-    std::vector<Run> runs;
+std::vector<VectorRun> runs_of(int64_t extent, const VectorUnit& unit) {
+    std::vector<VectorRun> runs;
     for (int64_t first = 0; first < extent; first += unit.lanes) {
         const int64_t left = extent - first;
         const int64_t half = unit.lanes / 2;
@@ -15,29 +15,29 @@ std::vector<Run> runs_of(int64_t extent, const VectorUnit& unit) {
     return runs;
 }
 
-std::vector<Run> overlapping_runs(int64_t extent, const VectorUnit& unit) {
-    std::vector<Run> runs = runs_of(extent, unit);
-    Run& last = runs.back();
+std::vector<VectorRun> overlapping_runs(int64_t extent, const VectorUnit& unit) {
+    std::vector<VectorRun> runs = runs_of(extent, unit);
+    VectorRun& last = runs.back();
     const int64_t back = std::min(last.first, last.lanes - last.end);
     last = {last.first - back, last.lanes, 0, last.end + back};
     return runs;
 }
 
-std::vector<Run> full_runs(int64_t first, int64_t vectors, int64_t end, int64_t lanes) {
-    std::vector<Run> runs;
+std::vector<VectorRun> full_runs(int64_t first, int64_t vectors, int64_t end, int64_t lanes) {
+    std::vector<VectorRun> runs;
     for (int64_t v = 0; v < vectors; ++v, first += lanes)
         runs.push_back({first, lanes, 0, std::min(lanes, end - first)});
     return runs;
 }
 
-Run moved_inside(Run run, int64_t extent) {
+VectorRun moved_inside(VectorRun run, int64_t extent) {
     const int64_t back = std::min(run.first, std::max<int64_t>(0, run.first + run.lanes - extent));
     return {run.first - back, run.lanes, run.begin + back, run.end + back};
 }
 
-int64_t lanes_of(const std::vector<Run>& runs) {
+int64_t lanes_of(const std::vector<VectorRun>& runs) {
     int64_t lanes = 0;
-    for (const Run& run : runs) lanes += run.lanes;
+    for (const VectorRun& run : runs) lanes += run.lanes;
     return lanes;
 }
 

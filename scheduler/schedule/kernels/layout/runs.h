@@ -11,33 +11,33 @@ namespace laminate {
 
 /// Elements first .. first + lanes - 1 of an axis. The kernel computes all of them and keeps those
 /// of lanes begin .. end - 1.
-struct Run {
+struct VectorRun {
     int64_t first = 0;
     int64_t lanes = 1;
     int64_t begin = 0;
     int64_t end = 1;
     [[nodiscard]] bool is_whole() const { return begin == 0 && end == lanes; }
-    friend bool operator==(const Run&, const Run&) = default;
+    friend bool operator==(const VectorRun&, const VectorRun&) = default;
 };
 
 /// [0, extent) in vectors. The last one has half the lanes if those are enough, because processors
 /// with vector units in two halves compute two such vectors at a time.
-[[nodiscard]] std::vector<Run> runs_of(int64_t extent, const VectorUnit& unit);
+[[nodiscard]] std::vector<VectorRun> runs_of(int64_t extent, const VectorUnit& unit);
 
 /// runs_of(), with the last run moved back until it is full: it computes and stores again what the
 /// run before it has stored.
-[[nodiscard]] std::vector<Run> overlapping_runs(int64_t extent, const VectorUnit& unit);
+[[nodiscard]] std::vector<VectorRun> overlapping_runs(int64_t extent, const VectorUnit& unit);
 
 /// `vectors` full vectors from element `first` on, of which elements below `end` are wanted.
-[[nodiscard]] std::vector<Run> full_runs(int64_t first, int64_t vectors, int64_t end,
-                                         int64_t lanes);
+[[nodiscard]] std::vector<VectorRun> full_runs(int64_t first, int64_t vectors, int64_t end,
+                                               int64_t lanes);
 
 /// The run moved back until it ends inside [0, extent), or as far as it can be. The same elements
 /// are wanted.
-[[nodiscard]] Run moved_inside(Run run, int64_t extent);
+[[nodiscard]] VectorRun moved_inside(VectorRun run, int64_t extent);
 
 /// Lanes of all runs together.
-[[nodiscard]] int64_t lanes_of(const std::vector<Run>& runs);
+[[nodiscard]] int64_t lanes_of(const std::vector<VectorRun>& runs);
 
 /// `vectors` vectors as tiles of equal size and smaller ones behind them.
 struct TileDivision {
