@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,12 @@ struct CounterLayout {
     [[nodiscard]] size_t size() const { return 4 * arrays + 2; }
 };
 
+/// Further names of arrays, by their index in GroupCode::arrays.
+using ArrayNames = std::map<std::string, size_t>;
+
 /// The body with counters; run it with `CounterLayout::size()` zeroed counters.
-[[nodiscard]] Halide::Internal::Stmt with_counters(const GroupCode& code, CountMode mode);
+[[nodiscard]] Halide::Internal::Stmt with_counters(const GroupCode& code, CountMode mode,
+                                                   const ArrayNames& names = {});
 
 /// What the counters say in the vocabulary of the model.
 [[nodiscard]] GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,

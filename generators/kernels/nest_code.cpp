@@ -61,12 +61,11 @@ Expr NestCode::starting_sum(const Ranges& range, const ParameterNames& names, co
     const int64_t lanes = at.type().lanes();
     const Expr bias = per_channel(names.bias, z, lanes);
     if (has_all_inputs(range)) return bias;
-    const Expr before =
-        Load::make(Halide::Float(32, static_cast<int>(lanes)), output_array(), at,
-                   Halide::Buffer<>(), Halide::Parameter(Halide::Float(32), true, 1, "partial"),
-                   predicate.defined() ? predicate : const_true(static_cast<int>(lanes)),
-                   ModulusRemainder());
-    return Halide::select(range[3].begin > 0, before, bias);
+    const Expr before = Load::make(
+        Halide::Float(32, static_cast<int>(lanes)), output_array(), at, Halide::Buffer<>(),
+        Halide::Parameter(Halide::Float(32), true, 1, "partial"),
+        predicate.defined() ? predicate : const_true(static_cast<int>(lanes)), ModulusRemainder());
+    return ir::choose(range[3].begin > 0, before, bias);
 }
 
 Expr NestCode::finished(const Ranges& range, const ParameterNames& names, const Expr& z,

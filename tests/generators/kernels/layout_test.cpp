@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "generators/ir/layer_output.h"
-#include "scheduler/schedule/kernels/layout/columns.h"
-#include "scheduler/schedule/kernels/layout/winograd_map.h"
 #include "generators/kernels/map_addition.h"
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
@@ -23,6 +21,9 @@
 #include "generators/kernels/map_windows.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/kernels/layout/columns.h"
+#include "scheduler/schedule/kernels/layout/winograd_map.h"
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
 #include "tests/generators/kernels/code_by_kernel.h"
 #include "tests/generators/kernels/executed_products.h"
 #include "tests/support/chain.h"

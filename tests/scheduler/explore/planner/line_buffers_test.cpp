@@ -1,4 +1,5 @@
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernel_legality.h"
 
 #include <gtest/gtest.h>
 
