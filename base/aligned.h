@@ -1,5 +1,5 @@
-// Arrays of floats on the alignment that generated code expects of its constants and scratch: 64
-// bytes, a cache line and an AVX-512 vector.
+// Arrays of floats with the alignment that generated code expects of constants and scratch: 64
+// bytes, the size of a cache line and of an AVX-512 vector.
 #pragma once
 
 #include <algorithm>

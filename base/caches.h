@@ -1,5 +1,5 @@
-// The data caches of this machine, as Linux describes them: what schedules and kernels are laid out
-// for. The C library's answers are wrong on some virtual machines.
+// The data caches of this machine, as Linux describes them. Schedules and kernels are laid out for
+// them. The C library's answers are wrong on some virtual machines.
 #pragma once
 
 #include <charconv>
@@ -19,12 +19,12 @@ struct Cache {
     Bytes size;
 };
 
-/// What a second-level cache is taken to have where nobody says: code for another machine, an
-/// operating system that does not tell.
+/// The assumed size of a second-level cache if it is unknown: for code for another machine, or if
+/// the operating system does not tell.
 inline constexpr Bytes usual_second_level_cache{1 << 20};
 
-/// Data and unified caches that the first core uses, nearest first; none where the operating system
-/// does not say. `directory` is for tests.
+/// Data and unified caches of the first core, nearest first. Empty if the operating system does not
+/// tell. `directory` is for tests.
 [[nodiscard]] inline std::vector<Cache> data_caches(
     const std::filesystem::path& directory = "/sys/devices/system/cpu/cpu0/cache") {
     std::vector<Cache> caches;
@@ -49,7 +49,7 @@ inline constexpr Bytes usual_second_level_cache{1 << 20};
     }
 }
 
-/// Of one core of this machine.
+/// The second-level cache of one core of this machine.
 [[nodiscard]] inline Bytes second_level_cache() {
     for (const Cache& cache : data_caches()) {
         if (cache.level == 2) return cache.size;

@@ -1,5 +1,4 @@
-// CPU time of the calling thread: what a search or a kernel took, whatever else the machine was
-// doing.
+// CPU time of the calling thread, which other programs on the machine do not change.
 #pragma once
 
 #include <time.h>

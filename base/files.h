@@ -1,5 +1,5 @@
-// Reading and writing whole files. Output is written beside its target and renamed, so no reader
-// ever meets half a file.
+// Reads and writes whole files. Output is written beside its target and renamed, so no reader ever
+// sees half a file.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@
 
 namespace laminate {
 
-/// ".PNG" of "a.PNG" as ".png": a file's kind is in its name, in either case.
+/// The extension of a path in lower case: ".png" for "a.PNG".
 [[nodiscard]] inline std::string lower_extension(const std::filesystem::path& path) {
     std::string extension = path.extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -30,8 +30,8 @@ namespace laminate {
     return extension;
 }
 
-/// The bytes of a file; throws InputError when it cannot be read or is larger than `most_bytes`,
-/// what a model of protobuf can be.
+/// The bytes of a file. Throws InputError if it cannot be read or is larger than `most_bytes`, by
+/// default the limit of protobuf.
 [[nodiscard]] inline std::string read_file(const std::filesystem::path& path,
                                            size_t most_bytes = size_t{2} << 30) {
     std::error_code error;
@@ -55,13 +55,13 @@ namespace laminate {
     return bytes;
 }
 
-/// A file made aside, in the directory of the file that publish() puts it in the place of; without
-/// publish() it is removed, and so it is when a signal ends the program (unfinished.h). A symbolic
-/// link stays one, and what it names is replaced; a file that is replaced passes its permissions
+/// A file under a temporary name, in the directory of its target, which publish() replaces by it.
+/// Without publish() it is removed, as when a signal ends the program (unfinished.h). If the target
+/// is a symbolic link, the file that it names is replaced. A replaced file passes its permissions
 /// on.
 class NewFile {
 public:
-    /// Throws InputError for links that go in a circle.
+    /// Throws InputError for a circle of links.
     explicit NewFile(const std::filesystem::path& path)
         : path_(path), place_(without_links(path)), aside_(beside(place_)), unfinished_(aside_) {}
     ~NewFile() {
@@ -71,14 +71,14 @@ public:
     NewFile(const NewFile&) = delete;
     NewFile& operator=(const NewFile&) = delete;
 
-    /// To be written by the caller before publish().
+    /// The caller writes this file before publish().
     [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
 
-    /// Throws InputError, and leaves what was there, when the directory cannot be written.
+    /// Throws InputError, and leaves the target as it was, if the directory cannot be written.
     void publish() {
         std::error_code error;
         const std::filesystem::file_status present = std::filesystem::status(place_, error);
-        // As well as may be: on some file systems permissions cannot be changed.
+        // Errors are ignored: some file systems cannot change permissions.
         if (std::filesystem::is_regular_file(present))
             std::filesystem::permissions(aside_, present.permissions(), error);
         std::filesystem::rename(aside_, place_, error);
@@ -87,7 +87,7 @@ public:
     }
 
 private:
-    /// What the name stands for in the end, whether there is a file yet or not.
+    /// The path behind all links, whether there is a file yet or not.
     static std::filesystem::path without_links(const std::filesystem::path& path) {
         constexpr int most_links = 40;  // as many as the kernel follows
         std::error_code error;
@@ -96,7 +96,7 @@ private:
             if (n == most_links)
                 throw InputError(path.string() + ": cannot be written: " + std::strerror(ELOOP));
             place = place.parent_path() /
-                    std::filesystem::read_symlink(place);  // an absolute target is itself
+                    std::filesystem::read_symlink(place);  // an absolute target replaces the parent
         }
         return place;
     }
@@ -112,14 +112,14 @@ private:
     UnfinishedPath unfinished_;
 };
 
-/// Calls `write` with the path of a new file beside the target, which then takes the target's place
-/// (NewFile). When `write` throws, the target is left as it was. A device or pipe is written as it
-/// is. Throws InputError when the directory cannot be written.
+/// Calls `write` with the path of a new file beside the target, then replaces the target by it
+/// (NewFile). If `write` throws, the target stays as it was. A device or pipe is written directly.
+/// Throws InputError if the directory cannot be written.
 inline void write_file_atomically(
     const std::filesystem::path& path,
     const std::function<void(const std::filesystem::path& aside)>& write) {
     std::error_code error;
-    // /dev/null, /dev/stdout, a pipe: nothing to replace, and nothing that may be replaced.
+    // /dev/null, /dev/stdout and pipes must not be replaced.
     if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error) &&
         !std::filesystem::is_directory(path, error)) {
         write(path);
@@ -130,7 +130,7 @@ inline void write_file_atomically(
     file.publish();
 }
 
-/// Replaces the contents of `path` by `bytes`.
+/// Replaces the contents of `path` with `bytes`.
 inline void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
     write_file_atomically(path, [&](const std::filesystem::path& aside) {
         errno = 0;

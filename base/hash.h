@@ -1,6 +1,6 @@
-// XXH64 with seed 0 (xxHash, Yann Collet): finds damage to a file at the speed of memory, and
-// spreads the keys of hash tables. It does not protect against somebody who wants two files to look
-// alike. The values are those that `xxhsum -H1` prints; files hold them, so they never change.
+// XXH64 with seed 0 (xxHash, Yann Collet) finds damage to a file at the speed of memory and spreads
+// the keys of hash tables. It does not protect against somebody who forges a file with an equal
+// hash. The values are those that `xxhsum -H1` prints. Files hold them, so they never change.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ public:
     XxHash64& operator=(const XxHash64&) = delete;
 
     void add(std::string_view bytes);
-    /// Of all bytes so far.
+    /// The hash of all bytes so far.
     [[nodiscard]] uint64_t value() const;
     /// value() as 16 hexadecimal digits.
     [[nodiscard]] std::string text() const;

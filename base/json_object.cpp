@@ -41,7 +41,7 @@ std::string JsonObject::text_or(const std::string& key, const std::string& other
 
 int64_t JsonObject::positive_integer(const std::string& key) {
     const nlohmann::json& entry = at(key, "an integer > 0");
-    // Unsigned numbers beyond 63 bits would wrap.
+    // Larger unsigned numbers would wrap.
     if (!entry.is_number_integer() || entry.get<double>() > 9e18 || entry.get<int64_t>() <= 0)
         fail(key, entry.dump(), "an integer > 0");
     return entry.get<int64_t>();

@@ -1,4 +1,4 @@
-// Reads one JSON object of a machine file key by key; every message says where, what was found,
+// Reads one JSON object of a data file key by key. Every message says where, what was found and
 // what was expected. Private to the rooms that read such files.
 #pragma once
 
@@ -10,34 +10,34 @@
 
 namespace laminate {
 
-/// A view of `json`, which must outlive it. `where` begins every message: the file, then the path
-/// to this object.
+/// A view of `json`, which must outlive it. Every message begins with `where`: the file, then the
+/// path to this object.
 class JsonObject {
 public:
-    /// Throws InputError when `json` is no object.
+    /// Throws InputError if `json` is not an object.
     JsonObject(const nlohmann::json& json, std::string where);
 
     [[nodiscard]] const std::string& where() const { return where_; }
     [[nodiscard]] bool has(const std::string& key) const { return json_.contains(key); }
-    /// The value of a key, which counts as known from now on; throws InputError when it is missing.
+    /// The value of a key, which counts as known from now on. Throws InputError if it is missing.
     [[nodiscard]] const nlohmann::json& at(const std::string& key, const std::string& expected);
-    /// Text that is not empty.
+    /// Non-empty text.
     [[nodiscard]] std::string text(const std::string& key);
     [[nodiscard]] std::string text_or(const std::string& key, const std::string& otherwise);
     [[nodiscard]] int64_t positive_integer(const std::string& key);
     [[nodiscard]] int64_t positive_integer_or(const std::string& key, int64_t otherwise);
     /// A number, 0 or more.
     [[nodiscard]] double number(const std::string& key);
-    /// {"value": number >= 0, "source": text}: the number.
+    /// The number in {"value": number >= 0, "source": text}.
     [[nodiscard]] double sourced_number(const std::string& key);
     [[nodiscard]] double positive_sourced_number(const std::string& key);
     [[nodiscard]] std::vector<std::string> texts(const std::string& key);
     [[nodiscard]] JsonObject object(const std::string& key);
-    /// One object for each entry of an array, which has at least one.
+    /// One object for each entry of a non-empty array.
     [[nodiscard]] std::vector<JsonObject> objects(const std::string& key);
-    /// "schema" and "version" 1 and "name" of a file: the name.
+    /// Checks "schema" and "version" 1 of a file, and returns its "name".
     [[nodiscard]] std::string header(const std::string& schema);
-    /// Throws InputError for the first key that was not asked for, listing those that were.
+    /// Throws InputError for the first key that was never asked for, and lists those that were.
     void refuse_other_keys() const;
 
     /// Throws InputError "where: key: found ..., expected ...".
@@ -50,7 +50,7 @@ private:
     std::set<std::string> known_;
 };
 
-/// Throws InputError when `text` is no JSON.
+/// Throws InputError if `text` is not JSON.
 [[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& where);
 
 }  // namespace laminate

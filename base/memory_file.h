@@ -1,4 +1,4 @@
-// A file without a disk, for what others write only to files: what they wrote can be read even when
+// A file in memory, for libraries that write only to files. Its contents can be read even when
 // every disk is full.
 #pragma once
 
@@ -24,9 +24,9 @@ public:
     MemoryFile(const MemoryFile&) = delete;
     MemoryFile& operator=(const MemoryFile&) = delete;
 
-    /// Closed when another program is executed; a duplicate is not.
+    /// Closed when another program is executed; duplicates are not.
     [[nodiscard]] int descriptor() const { return file_; }
-    /// A name by which this process can open it.
+    /// A path by which this process can open it.
     [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
     [[nodiscard]] std::string contents() const { return read_file(path()); }
 

@@ -1,7 +1,7 @@
-// Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it,
-// and an error leaves nothing. A signal that ends the program leaves nothing either (unfinished.h);
-// what a killed process left aside goes when the same place is written again. What others have put
-// into the directory that is replaced is in the new one too.
+// Writes a whole directory. It is made under another name and then renamed, so no reader ever sees
+// half of it, and an error leaves nothing behind. Neither does a signal that ends the program
+// (unfinished.h). What a killed process left behind is removed when the same directory is written
+// again. Files that others put into a replaced directory are kept in the new one.
 #pragma once
 
 #include <fcntl.h>
@@ -26,16 +26,17 @@
 
 namespace laminate {
 
-/// A directory made aside, and put in its place by publish(). Without publish() it is removed.
+/// A directory under a temporary name, which publish() moves to its place. Without publish() it is
+/// removed.
 class NewDirectory {
 public:
-    /// Of an existing directory with contents: the names that `maker` may have written there, none
-    /// if it is not one that may be replaced.
+    /// For an existing directory with contents: the names that `maker` may have written there, or
+    /// nullopt if the directory must not be replaced.
     using Written =
         std::function<std::optional<std::vector<std::string>>(const std::filesystem::path&)>;
 
-    /// Throws InputError when `place` is a directory of somebody else, naming `maker`, or a file,
-    /// and when its parent cannot be written.
+    /// Throws InputError if `place` is a file or a directory that was not made by `maker`, or if
+    /// its parent cannot be written.
     NewDirectory(const std::filesystem::path& place, const Written& written,
                  const std::string& maker)
         : place_(place.empty() ? throw InputError("\"\": expected a directory to write")
@@ -70,7 +71,7 @@ public:
 
     [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
 
-    /// Throws InputError, and leaves what was there, when it cannot take its place.
+    /// Throws InputError, and leaves the old directory in place, if the new one cannot replace it.
     void publish() {
         std::error_code error;
         if (!std::filesystem::exists(place_, error)) {
@@ -78,9 +79,9 @@ public:
             return;
         }
         keep_what_others_wrote();
-        // In one step where the file system can: `place` is there at every moment.
+        // Exchange both in one step if the file system can, so `place` exists at every moment.
         if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
-            return;  // the old one is aside now, and goes
+            return;  // the old directory has the temporary name now, and is removed
         std::filesystem::path old = place_;
         old += ".old-" + std::to_string(::getpid());
         rename(place_, old);
@@ -90,15 +91,15 @@ public:
             rename(old, place_);
             throw;
         }
-        // The new one is there: that some of the old one cannot be removed is no failure.
+        // The new directory is in place, so failing to remove parts of the old one is no error.
         std::filesystem::remove_all(old, error);
     }
 
 private:
     static constexpr const char* partial = ".partial-";
 
-    /// One that has ended but was not waited for is not: a killed program's children end so until
-    /// init comes to them.
+    /// Whether a process is running. A zombie is not: children of a killed program stay zombies
+    /// until init waits for them.
     static bool is_running(pid_t process) {
         if (::kill(process, 0) != 0 && errno == ESRCH) return false;
         std::ifstream file("/proc/" + std::to_string(process) + "/stat");
@@ -108,7 +109,7 @@ private:
                stat[name_end + 2] != 'Z';
     }
 
-    /// Directories made aside for this place by processes that are no more.
+    /// Removes directories that processes which no longer run made for this place.
     void remove_abandoned() const {
         const std::string prefix = place_.filename().string() + partial;
         std::error_code error;
@@ -126,8 +127,7 @@ private:
         }
     }
 
-    /// As links to the same files where that can be: they are in one place or the other at every
-    /// moment.
+    /// Copies files of others as hard links where possible, so they exist at every moment.
     void keep_what_others_wrote() const {
         namespace fs = std::filesystem;
         std::error_code error;
@@ -163,9 +163,9 @@ private:
 
     std::filesystem::path place_;
     std::filesystem::path aside_;
-    std::vector<std::string> written_;          ///< by the maker, into what is replaced
-    std::optional<UnfinishedPath> unfinished_;  ///< ends before the others: what is aside after
-                                                ///< publish() is removed by us alone
+    std::vector<std::string> written_;  ///< by the maker, in the directory that is replaced
+    /// Destroyed before the other members: after publish(), only the destructor removes `aside_`.
+    std::optional<UnfinishedPath> unfinished_;
 };
 
 }  // namespace laminate

@@ -1,4 +1,5 @@
-// A loop over independent pieces of work on a few threads.
+// A loop over independent pieces of work on several threads, for work that takes milliseconds or
+// more.
 #pragma once
 
 #include <sched.h>
@@ -15,8 +16,8 @@
 
 namespace laminate {
 
-/// Cores that this process may use, at least one: fewer than the machine has where its affinity
-/// says so (taskset, containers).
+/// Cores that this process may use, at least one. Affinity (taskset, containers) may allow fewer
+/// than the machine has.
 inline int available_cores() {
     cpu_set_t set;
     if (::sched_getaffinity(0, sizeof(set), &set) != 0)
@@ -24,9 +25,10 @@ inline int available_cores() {
     return std::max(1, CPU_COUNT(&set));
 }
 
-/// Calls work(0) .. work(count - 1) on `threads` threads, the caller's among them; fewer where
-/// there is less work. The first exception that is thrown goes on when all have ended, and no work
-/// is begun after it. Throws std::system_error when the system starts no further thread.
+/// Calls work(0) .. work(count - 1) on `threads` threads, or on fewer if there is less work; the
+/// caller's thread is one of them. After an exception no further work is started, and the first
+/// exception is rethrown when all threads have ended. Throws std::system_error if the system starts
+/// no further thread.
 inline void in_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
     std::atomic<size_t> next{0};
     std::mutex mutex;

@@ -7,7 +7,7 @@
 
 namespace laminate {
 
-/// Coordinates begin, begin + 1, ..., end - 1; empty when end <= begin.
+/// Coordinates begin, begin + 1, ..., end - 1; empty if end <= begin.
 struct Range {
     int64_t begin = 0;
     int64_t end = 0;
@@ -17,7 +17,7 @@ struct Range {
     [[nodiscard]] constexpr Range clipped_to(int64_t extent) const {
         return {std::max<int64_t>(begin, 0), std::min(end, extent)};
     }
-    /// Whether the two share a coordinate; both are non-empty.
+    /// Whether two non-empty ranges share a coordinate.
     [[nodiscard]] constexpr bool meets(Range other) const {
         return begin < other.end && other.begin < end;
     }

@@ -1,5 +1,5 @@
-// A seeded generator of numbers that gives the same sequence on every machine: no std::
-// distributions, whose results differ between standard libraries.
+// A seeded random generator with the same sequence on every machine. It uses no std::
+// distributions, because their results differ between standard libraries.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ public:
         return z ^ (z >> 31);
     }
 
-    /// As if next() had been called so many times.
+    /// Has the effect of `count` calls of next().
     void skip(uint64_t count) { state_ += count * 0x9e3779b97f4a7c15u; }
 
-    /// Uniform in [0, n), n > 0; the bias of the multiply-shift is below n / 2^64.
+    /// Uniform in [0, n) for n > 0. The bias of the multiply-shift is below n / 2^64.
     [[nodiscard]] int64_t below(int64_t n) {
         __extension__ using Wide = unsigned __int128;
         return static_cast<int64_t>((static_cast<Wide>(next()) * static_cast<Wide>(n)) >> 64);

@@ -10,8 +10,8 @@ namespace {
 
 thread_local SharedLoop* led_here = nullptr;
 
-/// Parts of a loop: several a thread, so that one with less of a core takes fewer; each costs a
-/// word that goes from core to core.
+/// Number of parts of a loop. Several per thread let one with less of a core take fewer; each part
+/// moves a word between cores.
 int64_t parts_of(int64_t count, int threads) {
     constexpr int64_t parts_of_thread = 4, most = 1024;
     return std::min({count, parts_of_thread * threads, most});
@@ -66,7 +66,7 @@ SharedLoop::Leader::~Leader() { led_here = outer_; }
 
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context) {
     if (SharedLoop* loop = led_here) {
-        const SharedLoop::Leader inner(nullptr);  // a loop within this one is its thread's own
+        const SharedLoop::Leader inner(nullptr);  // a loop inside this one is not shared
         loop->lead(count, std::max(threads, 1), range, context);
         return;
     }

@@ -1,10 +1,9 @@
-// Loops whose iterations do not depend on each other, shared out among threads.
+// Loops of independent iterations, shared among threads within microseconds.
 //
-// A region of OpenMP is over when every thread of it has come, and on a busy machine that takes as
-// long as the system lets a thread wait for a core: milliseconds for a loop of microseconds. So a
-// network runs in one region (session.cpp), and a loop of one of its layers is led by the thread
-// that runs the layer; those that wait for it meanwhile help, and one that has no core is not
-// waited for.
+// An OpenMP region ends when all its threads have arrived. On a busy machine a thread may wait
+// milliseconds for a core, even if the loop takes microseconds. A network therefore runs in one
+// region (session.cpp), and the thread that runs a layer leads the layer's loops. Threads that wait
+// for the layer help meanwhile, and nobody waits for a thread without a core.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 
 namespace laminate {
 
-/// Lets the core do something else for a moment, without giving it up.
+/// Lets the core pause for a moment without giving it up.
 inline void pause_core() {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -23,11 +22,11 @@ inline void pause_core() {
 #endif
 }
 
-/// Waits for what other threads are about to do, each in less than a part of the work; help() is
-/// called meanwhile and says whether it did something.
+/// Waits until is_done(), which other threads will bring about shortly. Calls help() meanwhile,
+/// which says whether it did something.
 template <class Done, class Help>
 void wait_until(const Done& is_done, const Help& help) {
-    // Should one of them have no core, this thread's may be what it waits for.
+    // A thread that waits for a core may need this thread's.
     constexpr int patience = 2000;  // pauses of the core
     for (int rounds = 0; !is_done(); ++rounds) {
         if (help()) {
@@ -40,25 +39,26 @@ void wait_until(const Done& is_done, const Help& help) {
     }
 }
 
-/// Threads for a region of OpenMP: those wanted, 0 for all there are. One in a child that was
-/// forked from a process whose team had been started: its threads are not there, and OpenMP would
-/// wait for them forever.
+/// Number of threads for an OpenMP region: `threads`, or all if it is 0. It is 1 in a child forked
+/// from a process that had started a team, because the child lacks the team's threads and OpenMP
+/// would wait for them forever.
 [[nodiscard]] int team_size(int threads);
 
-/// A place for the loops that one thread leads, one after the other.
+/// Shares the loops that one thread leads, one after the other.
 class SharedLoop {
 public:
-    /// Iterations [begin, end) of what `context` points to.
+    /// Runs iterations [begin, end) of the loop that `context` points to.
     using Range = void (*)(const void* context, int64_t begin, int64_t end);
 
-    /// All iterations [0, count), by the caller and by whoever calls help() meanwhile, in parts for
-    /// so many threads; returns when all are done. One thread at a time.
+    /// Runs iterations [0, count), in parts for `threads` threads, by the caller and by the threads
+    /// that call help() meanwhile. Returns when all are done. Only one thread may lead at a time.
     void lead(int64_t count, int threads, Range range, const void* context);
-    /// A part of the loop that is being led; false if there is none left to take. Any thread.
+    /// Runs a part of the loop that is being led. Returns false if no part is left. Any thread may
+    /// call it.
     bool help();
 
-    /// While it lives, parallel_for() of this thread is led by `loop`; by none, the thread's own,
-    /// where that is null.
+    /// While it lives, parallel_for() on this thread shares its iterations through `loop`; if that
+    /// is null, the thread runs all of them itself.
     class Leader {
     public:
         explicit Leader(SharedLoop* loop);
@@ -71,9 +71,9 @@ public:
     };
 
 private:
-    // Number of the loop, number of its parts, the next part to take: together, so that who takes a
-    // part knows of which loop. What follows may be read by whoever has taken a part that is not
-    // done yet.
+    // The loop's number, its number of parts and the next part to take. One word holds them, so a
+    // thread that takes a part knows to which loop it belongs. A thread that has taken a part may
+    // read the members below until the part is done.
     static constexpr int part_bits = 16;
     std::atomic<uint64_t> state_{0};
     std::atomic<int64_t> done_{0};
@@ -82,11 +82,12 @@ private:
     const void* context_ = nullptr;
 };
 
-/// Of an OpenMP region of so many threads (team_size), or of the SharedLoop that this thread leads.
+/// Shares iterations through the SharedLoop that this thread leads, or else in an OpenMP region of
+/// team_size(threads) threads.
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context);
 
-/// Calls body(k) for every k of [0, count), in any order, by several threads at once. Bodies throw
-/// nothing.
+/// Calls body(k) for every k in [0, count), in any order, on several threads at once. Bodies must
+/// not throw.
 template <class Body>
 void parallel_for(int64_t count, int threads, const Body& body) {
     share_out(

@@ -1,5 +1,5 @@
-// What is being written aside goes when a signal ends the program: Ctrl-C, a batch system's
-// SIGTERM, a terminal that closes. Only a kill leaves it behind.
+// Removes unfinished output when a signal ends the program: Ctrl-C, a batch system's SIGTERM, a
+// terminal that closes. Only SIGKILL leaves it behind.
 #pragma once
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace laminate {
 
 namespace unfinished {
 
-/// Places in static memory: a signal handler may neither allocate nor wait.
+/// Kept in static memory, because a signal handler may neither allocate nor wait.
 struct Entry {
     std::atomic<bool> is_taken{false};
     std::atomic<bool> is_set{false};
@@ -27,7 +27,8 @@ struct Entry {
 };
 inline std::array<Entry, 8> entries;
 
-/// A file, or the files of a directory and it; directories in it stay. Nothing but system calls.
+/// Removes a file, or a directory with its files but not its subdirectories. Makes system calls
+/// only.
 inline void remove(const char* path) {
     if (::unlink(path) == 0) return;
     const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -58,8 +59,8 @@ extern "C" inline void laminate_end_by_signal(int number) {
 
 }  // namespace unfinished
 
-/// While it lives, the file or directory is one that a signal removes. One more than there is room
-/// for is left alone.
+/// While it lives, a signal removes the file or directory, unless there are more of them than
+/// `entries` holds.
 class UnfinishedPath {
 public:
     explicit UnfinishedPath(const std::filesystem::path& path) {
@@ -84,7 +85,7 @@ private:
     unfinished::Entry* entry_ = nullptr;
 };
 
-/// For main(). A signal that is ignored (nohup) stays so.
+/// Called by main(). An ignored signal (nohup) stays ignored.
 inline void remove_unfinished_at_signals() {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction present {};

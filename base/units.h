@@ -1,6 +1,6 @@
 // Exact counts with their unit in the type. A count is a checked, signed 64-bit integer: overflow
-// throws instead of wrapping, adding elements to MACs does not compile, and the only road from
-// elements to bytes is to_bytes().
+// throws instead of wrapping, adding elements to MACs does not compile, and only to_bytes() turns
+// elements into bytes.
 #pragma once
 
 #include <compare>
@@ -21,14 +21,14 @@ namespace laminate {
     return r;
 }
 
-/// Rounds up; a >= 0, b > 0.
+/// a / b rounded up, for a >= 0 and b > 0.
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// The least multiple of `step` that is not below n; n >= 0.
 [[nodiscard]] constexpr int64_t round_up(int64_t n, int64_t step) {
     return ceil_div(n, step) * step;
 }
 
-/// a / b rounded towards minus infinity, b > 0.
+/// a / b rounded towards minus infinity, for b > 0.
 [[nodiscard]] constexpr int64_t floor_div(int64_t a, int64_t b) {
     return a >= 0 ? a / b : -ceil_div(-a, b);
 }

@@ -1,9 +1,9 @@
-// LAMINATE_FOR_EACH_VECTOR_WIDTH before a function: one binary runs at the width of the machine it
-// meets. Products and sums are not contracted (ISO C++), so results are the same at every width
-// where the order of additions is.
+// LAMINATE_FOR_EACH_VECTOR_WIDTH before a function compiles it for several vector widths, and one
+// binary runs at the width of its machine. Products and sums are not contracted (ISO C++), so
+// results are equal at every width if the order of additions is.
 #pragma once
 
-// Sanitizers start too late for the resolvers that this needs.
+// The resolvers that this needs run before sanitizers have started.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define LAMINATE_FOR_EACH_VECTOR_WIDTH \

@@ -26,16 +26,16 @@ void add(Increments& to, size_t counter, const Expr& n) {
     sum = simplify(sum.defined() ? sum + n : n);
 }
 
-/// Above so many nodes a count is left to the statements inside. A bound of a deep chain stands in
-/// the next one several times, each time with all that it stands for, so twenty layers written out
-/// in place of their names have no end. In nodes; with 300 DMCNN-VD's twenty layers in one group
-/// take 1.1 s, with 2000 2.3 s (2026-11-23).
+/// A count of more nodes is left to the statements inside. In a deep chain each bound contains the
+/// one before several times, so writing out the bounds of twenty layers would never end. With a
+/// limit of 300 nodes DMCNN-VD's twenty layers in one group take 1.1 s, with 2000 nodes 2.3 s
+/// (2026-11-23).
 constexpr size_t largest_count = 300;
 
-/// Whether an expression written out, what is shared as often as it occurs, has more nodes than a
-/// count may have.
+/// Whether an expression has more nodes than `largest_count`, counting shared parts as often as
+/// they occur.
 bool is_too_large(const Expr& e) {
-    class Nodes : public IRMutator {  // the visitor has no place where every kind of node passes
+    class Nodes : public IRMutator {  // an IRVisitor has no function that every node passes
     public:
         using IRMutator::mutate;
         Expr mutate(const Expr& e) override {
@@ -127,14 +127,14 @@ public:
         }
     }
 
-    /// The statement with counters.
+    /// Adds counters to a statement.
     Stmt counted(const Stmt& s) {
         if (const std::optional<Increments> increments = constant_counts(s)) {
             const Stmt update = updates(*increments);
             if (mode_ == CountMode::count_only) return update;
             return ir::sequence({update, s});
         }
-        if (s.as<Store>()) return s;  // control data, kept in either mode
+        if (s.as<Store>()) return s;  // control data, which both modes keep
         if (const auto* let = s.as<LetStmt>())
             return LetStmt::make(let->name, let->value, counted(let->body));
         if (const auto* block = s.as<Block>())
@@ -155,8 +155,8 @@ public:
     }
 
 private:
-    /// Counts of one execution of s as expressions over what is bound outside it; nothing when they
-    /// depend on a loop inside, s allocates, or they are too large.
+    /// Counts of one execution of s as expressions of outer variables. nullopt if they depend on a
+    /// loop inside, if s allocates, or if they are too large.
     std::optional<Increments> constant_counts(const Stmt& s) {
         if (const auto* store = s.as<Store>()) {
             if (!is_control(store->value.type())) return store_counts(*store);
@@ -248,7 +248,7 @@ private:
         return load && load->name == store.name && equal(load->index, store.index);
     }
 
-    /// Lanes of a predicate `ramp < broadcast` and the like, lane by lane.
+    /// The number of set lanes of a predicate such as `ramp < broadcast`.
     static Expr lanes_set(const Expr& predicate) {
         Expr sum = i64(0);
         for (int lane = 0; lane < predicate.type().lanes(); ++lane) {
@@ -257,7 +257,8 @@ private:
         return simplify(sum);
     }
 
-    /// Loads of external arrays in an expression; lazily chosen sides count under their condition.
+    /// Adds the loads of external arrays in an expression. Branches of if_then_else count under
+    /// their condition.
     void count_loads(const Expr& e, const Expr& condition, Increments& counts) {
         class Visitor : public IRVisitor {
         public:
@@ -288,7 +289,7 @@ private:
         e.accept(&visitor);
     }
 
-    /// What a condition reads from memory may change while the statement runs.
+    /// Whether an expression reads memory, which may change while the statement runs.
     static bool has_load(const Expr& e) {
         class Visitor : public IRVisitor {
         public:
@@ -300,7 +301,7 @@ private:
         return visitor.found;
     }
 
-    /// Data is floating point; integers in memory steer the code.
+    /// Data is floating point; integers in memory control the code.
     static bool is_control(const Halide::Type& type) { return !type.is_float(); }
 
     Stmt counted_allocation(const Allocate& allocation) {

@@ -1,6 +1,6 @@
-// Counting by the generated code itself: a pass over the final statement that adds counters,
-// hoisted out of every loop in which the count of an iteration does not change. It looks at loads,
-// stores and allocations only; it knows neither the schedule nor any formula of the model.
+// Makes generated code count: a pass over the final statement that adds counters, hoisted out of
+// every loop in which the count of an iteration does not change. It sees only loads, stores and
+// allocations; it knows neither the schedule nor any formula of the model.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@
 namespace laminate {
 
 enum class CountMode {
-    execute,     ///< the code computes and counts
-    count_only,  ///< the same loops with copies and arithmetic dropped: counts without results;
-                 ///< loop_sums.h runs it without compiling it
+    execute,  ///< the code computes and counts
+    /// ^ the same loops without copies and arithmetic, for counts without results; loop_sums.h runs
+    /// it without compiling
+    count_only,
 };
 
-/// Per array of GroupCode::arrays four counters, then two for all buffers together. Only what
-/// counts_of() reads is counted: loads and stores of external arrays, multiply-accumulates into
-/// output buffers, sizes of buffers; the others stay 0.
+/// Four counters per array of GroupCode::arrays, then two for all buffers together. The code counts
+/// only what counts_of() reads: loads and stores of external arrays, multiply-accumulates into
+/// output buffers, and sizes of buffers. Other counters stay 0.
 struct CounterLayout {
     size_t arrays = 0;
     [[nodiscard]] size_t loads(size_t array) const { return 4 * array; }
@@ -42,7 +43,7 @@ using ArrayNames = std::map<std::string, size_t>;
 [[nodiscard]] Halide::Internal::Stmt with_counters(const GroupCode& code, CountMode mode,
                                                    const ArrayNames& names = {});
 
-/// What the counters say in the vocabulary of the model.
+/// The counters as GroupCounts.
 [[nodiscard]] GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,
                                     const std::vector<int64_t>& counters);
 

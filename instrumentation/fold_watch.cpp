@@ -20,12 +20,12 @@ FoldWatch::FoldWatch(std::vector<Loop> loops) {
     }
 }
 
-void FoldWatch::Run::see(const Interval& trip) {
+void FoldWatch::Run::see(const Range& trip) {
     end = needed.empty() ? trip.end : std::max(end, trip.end);
     held = std::max(held, end - trip.begin);
     if (shares && !needed.empty()) return;
     shares = shares || std::any_of(needed.begin(), needed.end(),
-                                   [&](const Interval& earlier) { return earlier.meets(trip); });
+                                   [&](const Range& earlier) { return earlier.meets(trip); });
     if (!needed.empty() && needed.back().end == trip.begin)
         needed.back().end = trip.end;
     else
@@ -56,7 +56,7 @@ void FoldWatch::end_bodies(size_t first) {
         seen.trips = 0;
     }
     if (first + 1 >= loops_.size()) return;
-    // The loops inside the body that is over have been executed.
+    // The loops inside the ended body have been executed.
     for (Run& run : runs_) {
         if (run.first > first) run.needed.clear();
     }

@@ -1,4 +1,4 @@
-// The size of a buffer, from watching what its bodies need: the fold rule of docs/counting.md
+// Finds the size of a buffer by watching the needs of its bodies: the fold rule of docs/counting.md
 // section 5.
 #pragma once
 
@@ -13,20 +13,21 @@
 namespace laminate::walking {
 
 /// Watches one buffer. For each loop between its store level (exclusive) and its compute level
-/// (inclusive) it notes what each body was seen to need, how many trips needed anything, whether a
-/// trip needed a coordinate that an earlier one had needed, and what was held at once; at the end
-/// of each lifetime it applies the fold rule to that.
+/// (inclusive) it records what each body needs, how many trips need anything, whether a trip needs
+/// a coordinate that an earlier one needed, and how much is held at once. At the end of each
+/// lifetime it applies the fold rule to these records.
 class FoldWatch {
 public:
     struct Loop {
-        const int64_t* body;              ///< counts the bodies of the loop that were begun
-        std::optional<size_t> dimension;  ///< of the box that the loop indexes
+        const int64_t* body;              ///< number of bodies of the loop begun so far
+        std::optional<size_t> dimension;  ///< dimension of the box that the loop indexes
     };
-    /// Loops outermost first; the last one is the loop of the compute level. None when that is the
-    /// store level.
+    /// Loops come outermost first; the last one is the loop of the compute level. There are none if
+    /// that is the store level.
     explicit FoldWatch(std::vector<Loop> loops = {});
 
-    /// The present body of the compute level needs `box`; once for each body that needs anything.
+    /// The present body of the compute level needs `box`. Called once for each body that needs
+    /// anything.
     void see(const Box& box);
     void end_lifetime();
 
@@ -36,25 +37,25 @@ public:
 private:
     struct Seen {
         Loop loop;
-        int64_t body = 0;      ///< the one that `needed` is of
-        BoundingBox needed;    ///< by that body, so far
-        int64_t trips = 0;     ///< of the present execution of the loop: those that needed anything
-        bool several = false;  ///< some execution in this lifetime had more than one such trip
-        size_t runs_begin = 0;  ///< the runs that end at this loop
+        int64_t body = 0;       ///< the body that `needed` belongs to
+        BoundingBox needed;     ///< needed by that body so far
+        int64_t trips = 0;      ///< trips of the present execution that needed anything
+        bool several = false;   ///< whether some execution in this lifetime had several such trips
+        size_t runs_begin = 0;  ///< first of the runs that end at this loop
         size_t runs_end = 0;
     };
-    /// Loops `first` to `last` index the same dimension; where all between them have single trips
-    /// they act as one loop, whose bodies are those of `last`.
+    /// Loops `first` to `last` that index the same dimension. If all loops between them have single
+    /// trips, they act as one loop with the bodies of `last`.
     struct Run {
         size_t first = 0;
-        std::vector<Interval> needed;  ///< by earlier trips of the present execution of `first`
-        int64_t end = 0;               ///< of all of them
-        bool shares = false;           ///< a trip needed what an earlier one had needed
+        std::vector<Range> needed;  ///< by earlier trips of the present execution of `first`
+        int64_t end = 0;            ///< of all of them
+        bool shares = false;        ///< whether a trip needed what an earlier one had needed
         int64_t held = 0;  ///< the longest stretch from the begin of a trip's need to `end`
-        void see(const Interval& trip);
+        void see(const Range& trip);
     };
 
-    /// The bodies of loops `first` and inside it are over.
+    /// Ends the bodies of loop `first` and of the loops inside it.
     void end_bodies(size_t first);
     [[nodiscard]] std::array<int64_t, 3> folded() const;
 

@@ -16,8 +16,8 @@ using Halide::Expr;
 
 namespace {
 
-/// Notes first and last address of every load and store in the counters array: element 0 counts the
-/// elements in use, the first included.
+/// Records the first and last address of every load and store in the counters array, whose element
+/// 0 is the number of elements in use, itself included.
 class NotedAddresses final : public IRMutator {
 public:
     using IRMutator::mutate;
@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    /// Addresses of elements first to last of an array.
+    /// Records the addresses of the first and last element that an index covers.
     static Stmt note(const std::string& array, const Expr& index) {
         const Ramp* ramp = index.as<Ramp>();
         if (ramp == nullptr && !index.type().is_scalar())
@@ -81,10 +81,10 @@ private:
         return all;
     }
 
-    std::set<std::string> pointers_;  ///< arrays in memory; the others are registers
+    std::set<std::string> pointers_;  ///< arrays in memory; others are registers
 };
 
-/// Numbers from 0 on, in the order of first appearance.
+/// Numbers lines from 0 on, in the order of first appearance.
 std::vector<int32_t> numbered(const std::vector<int64_t>& lines, int64_t& distinct) {
     std::unordered_map<int64_t, int32_t> numbers;
     std::vector<int32_t> all;
@@ -100,7 +100,7 @@ std::vector<int32_t> numbered(const std::vector<int64_t>& lines, int64_t& distin
 void LineTrace::run(const GroupCode& code, const std::vector<const float*>& inputs, float* output,
                     const float* constants, void* scratch) {
     const JitGroup jit(NotedAddresses().mutate(code.body), true);
-    // A strip at a time, so that what one notes has room.
+    // One strip at a time, so that its records fit.
     constexpr size_t room = 1 << 25;
     std::vector<int64_t> noted(room);
     for (int32_t strip = 0; strip < code.strips; ++strip) {

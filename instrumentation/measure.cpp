@@ -35,7 +35,7 @@ std::string first_difference(const std::vector<float>& found, const std::vector<
     const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
     const float allowed = 1e-4F * std::max(*high - *low, std::abs(*high));
     for (size_t n = 0; n < expected.size(); ++n) {
-        // Written so that NaN, what was never stored, is a difference.
+        // Written so that NaN, an element that was never stored, is a difference.
         if (!(std::abs(found[n] - expected[n]) <= allowed)) {
             return "result at element " + std::to_string(n) + ": found " +
                    std::to_string(found[n]) + ", expected " + std::to_string(expected[n]);

@@ -1,4 +1,4 @@
-// The third witness in one call: generate the instrumented code of a group, run it, and read its
+// The third witness in one call: generates the instrumented code of a group, runs it, and reads its
 // counters.
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace laminate {
 
-/// What the generated code counts, for one image: its lowered loops without their arithmetic
-/// (CountMode::count_only), not compiled but summed (loop_sums.h), in milliseconds for most groups
-/// at any size; nothing is computed.
+/// The counts of the generated code for one image. Its loops without arithmetic
+/// (CountMode::count_only) are summed (loop_sums.h) instead of compiled, which takes milliseconds
+/// for most groups of any size. Nothing is computed.
 [[nodiscard]] GroupCounts measure(const Network& network, const GroupSchedule& group);
 
 struct CheckedMeasurement {
     GroupCounts counts;
-    std::string wrong_result;  ///< empty, or where the computed output differs from the reference
-                               ///< operators', one line
+    /// Empty, or one line that says where the output differs from the reference operators'.
+    std::string wrong_result;
 };
 
-/// The code is compiled into this process and computes as well (CountMode::execute), on random
-/// inputs of `seed`, into an output filled with NaN; its result must equal the reference operators'
-/// within 1e-4 of the output's range. The check for groups of up to some 10^8 MACs.
+/// Compiles the code into this process and lets it compute too (CountMode::execute), on random
+/// inputs of `seed`, into an output filled with NaN. The result must equal the reference operators'
+/// within 1e-4 of the output's range. Meant for groups of up to about 10^8 MACs.
 [[nodiscard]] CheckedMeasurement measure_and_check(const Network& network,
                                                    const GroupSchedule& group, uint64_t seed);
 

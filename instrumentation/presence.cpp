@@ -19,11 +19,11 @@ Presence::Missing Presence::missing(const Box& needed) const {
     for (int64_t c = needed[0].begin; c < needed[0].end; ++c) {
         const Row* row = &rows_[static_cast<size_t>(c * extents_[1] + needed[1].begin)];
         for (int64_t y = needed[1].begin; y < needed[1].end; ++y, ++row) {
-            Interval columns = needed[2];
+            Range columns = needed[2];
             if (row->lifetime == state_.lifetime) columns.begin = std::max(columns.begin, row->end);
             if (columns.empty()) continue;
             result.count += columns.size();
-            hull.add({Interval{c, c + 1}, Interval{y, y + 1}, columns});
+            hull.add({Range{c, c + 1}, Range{y, y + 1}, columns});
         }
     }
     result.box = hull.box();
@@ -44,7 +44,7 @@ void Presence::bring_in(const Box& needed) {
         for (int64_t y = needed[1].end - 1; y >= reached[1].begin; --y) {
             const auto index = static_cast<size_t>(c * extents_[1] + y);
             Row& row = rows_[index];
-            // Then so are the rows below it.
+            // Earlier rows reach at least as far.
             if (row.lifetime == state_.lifetime && row.end >= needed[2].end) break;
             if (!rehearsals_.empty()) undo_.push_back({index, row});
             row = {state_.lifetime, needed[2].end};

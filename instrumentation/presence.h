@@ -1,5 +1,5 @@
-// Which elements a buffer holds in its current lifetime: docs/counting.md section 4, rules 1, 2
-// and 4.
+// Which elements a buffer holds in its current lifetime (docs/counting.md section 4, rules 1, 2 and
+// 4).
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace laminate::walking {
 
-/// A set of elements of one tensor. It starts empty and grows by boxes; loops run forward, so a box
-/// that comes in closes the gaps that the loops have passed: in each of its channels, whatever lies
-/// below its last row and before its last column (down to the first row of the lifetime) is present
-/// from then on and will not be brought in again. Hence per channel and row one number says all:
-/// the column before which everything is present; it does not grow from a row to the next.
+/// A set of elements of one tensor, which starts empty and grows by boxes. Loops run forward, so a
+/// new box closes the gaps that the loops have passed: in each of its channels, everything before
+/// its last row and last column (from the first row of the lifetime on) is present from then on and
+/// will not be brought in again. So one number per channel and row suffices: the column before
+/// which everything is present. It does not grow from a row to the next.
 class Presence {
 public:
     explicit Presence(const Extents& extents);
 
     [[nodiscard]] const Extents& extents() const { return extents_; }
 
-    /// From now on nothing is present.
+    /// Makes the buffer empty.
     void begin_lifetime();
 
-    /// All that was brought in during this lifetime.
+    /// The bounding box of everything brought in during this lifetime.
     [[nodiscard]] const BoundingBox& reached() const { return state_.reached; }
 
     struct Missing {
@@ -34,19 +34,17 @@ public:
     /// The elements of `needed` that are not present.
     [[nodiscard]] Missing missing(const Box& needed) const;
 
-    /// Makes `needed` present, with the gaps below it. Throws std::logic_error when it begins
-    /// before what the lifetime needed first: then loops do not run forward, and nothing here would
-    /// be true.
+    /// Makes `needed` present, with the gaps before it. Throws std::logic_error if it begins before
+    /// the first need of the lifetime: then loops do not run forward, on which this class relies.
     void bring_in(const Box& needed);
 
-    /// Rehearsals may be nested: rewind() puts everything back to what it was at the last
-    /// begin_rehearsal().
+    /// Rehearsals may be nested. rewind() restores the state at the last begin_rehearsal().
     void begin_rehearsal();
     void rewind();
 
 private:
     struct Row {
-        int64_t lifetime = 0;  ///< in which `end` was set; lifetimes are numbered from 1
+        int64_t lifetime = 0;  ///< lifetime in which `end` was set, numbered from 1
         int64_t end = 0;       ///< everything before this column is present
     };
     struct State {

@@ -1,7 +1,7 @@
-// A memory of so many words that manages itself: it is asked for one block of words after another
-// and decides what goes. Fed with what generated code really asks for (trace_route.h), it is the
-// witness of counts that no buffer of a schedule can have (papers/layer_optimum/belady.h). It knows
-// words and steps, no loops and no formula.
+// A memory that manages itself: it is asked for one block of words after another and decides what
+// to evict. Fed with the requests of generated code (trace_route.h), it checks counts that no
+// buffer of a schedule can have (papers/layer_optimum/belady.h). It knows words and steps, but no
+// loops and no formula.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,18 @@
 
 namespace laminate {
 
-/// The words that are needed together, block by block; a word at most once in a block.
+/// Blocks of words that are needed together. A word occurs at most once in a block.
 using BlockStream = std::vector<std::vector<int32_t>>;
 
 enum class Replacement {
-    belady,  ///< what is used again last goes first, dead words before all; no other choice brings
-             ///< in fewer words
-    least_recently_used,  ///< what a cache might do
+    /// ^ evicts the word whose next use is furthest away, dead words first; no other choice fetches
+    /// fewer words
+    belady,
+    least_recently_used,  ///< as a cache might do
 };
 
-/// Words that come in more than once when every block is present as a whole in `memory` words.
-/// Throws std::logic_error when a block is larger.
+/// Number of repeated fetches if every block must be present as a whole in `memory` words. Throws
+/// std::logic_error if a block is larger than that.
 [[nodiscard]] int64_t replayed_spills(const BlockStream& stream, int64_t memory,
                                       Replacement replacement);
 

@@ -18,7 +18,7 @@ using Halide::Expr;
 
 namespace {
 
-/// What the events said of one array.
+/// Sums of the events of one array.
 struct ArrayEvents {
     int64_t loads = 0;
     int64_t stores = 0;
@@ -31,8 +31,8 @@ struct Events {
     int64_t live_peak = 0;
 };
 
-/// Halide's handler has no argument of ours on code without a user context; one trace runs at a
-/// time.
+/// Code without a user context passes none of our data to Halide's handler, so it is global and one
+/// trace runs at a time.
 Events* current_events = nullptr;
 std::mutex one_trace;
 
@@ -60,7 +60,7 @@ int32_t on_event(Halide::JITUserContext*, const halide_trace_event_t* event) {
     return 0;
 }
 
-/// Blocks of one array as they are noted.
+/// The blocks of one array recorded so far.
 struct BlockEvents {
     std::string array;
     std::string buffer;
@@ -80,7 +80,7 @@ int32_t on_block_event(Halide::JITUserContext*, const halide_trace_event_t* even
 
 using TraceHandler = int32_t (*)(Halide::JITUserContext*, const halide_trace_event_t*);
 
-/// Runs a body with events; the caller holds `one_trace` and has set what the handler notes into.
+/// Runs a body with events. The caller holds `one_trace` and has set what the handler writes to.
 void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler,
                 const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
     const JitGroup jit(body, false);
@@ -103,7 +103,7 @@ public:
         for (const CodeArray& array : code.arrays) tracked_.insert(array.name);
         realized_ = tracked_;
     }
-    /// Loads and stores of one array, lifetimes of another.
+    /// Traces loads and stores of one array, and lifetimes of another.
     AddEvents(const std::string& array, const std::string& buffer)
         : tracked_{array}, realized_{buffer} {}
     using IRMutator::visit;
@@ -142,7 +142,7 @@ private:
         const Expr first = type.lanes() == 1 ? coordinate : extract_lane(coordinate, 0);
         const Expr coordinates = Call::make(Halide::type_of<int32_t*>(), Call::make_struct,
                                             {simplify(first)}, Call::Intrinsic);
-        // Arguments of the runtime's halide_trace_helper, after the user context.
+        // The arguments of the runtime's halide_trace_helper after the user context.
         return Evaluate::make(
             Call::make(Halide::Int(32), "halide_trace_helper",
                        {Expr(name), no_value, coordinates, static_cast<int>(type.code()),
@@ -150,7 +150,7 @@ private:
                        Call::Extern));
     }
 
-    /// An event per load of a tracked array, under the condition under which the load happens.
+    /// Adds an event per load of a tracked array, under the condition of the load.
     void add_loads(const Expr& e, const Expr& condition, std::vector<Stmt>& parts) {
         class Visitor : public IRVisitor {
         public:
@@ -228,6 +228,8 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
             case ArrayRole::output_buffer:
                 layer.output_buffer = size;
                 break;
+            case ArrayRole::sums:
+                break;  // of code that runs, which this route does not trace
         }
         counts.sum_total += size;
     }

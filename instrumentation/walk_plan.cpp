@@ -10,7 +10,8 @@ namespace laminate::walking {
 
 WalkPlan::WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedule& group)
     : tensors(group_tensors(problems)), problems_(problems), group_(group) {
-    for (const Nest& nest : group.nests) sites_.emplace_back(nest.loops.size());
+    for (const Nest& nest : group.nests)
+        sites_.push_back(IndexVector<Site, int>(nest.loops.size()));
     place_tensors();
     place_weights();
     put_arrivals();
@@ -20,7 +21,7 @@ WalkPlan::WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedul
 void WalkPlan::place_tensors() {
     for (const GroupTensor& tensor : tensors) {
         const TensorReader first = tensor.readers.front();
-        const LayerProblem& problem = problems_[static_cast<size_t>(first.nest)];
+        const LayerProblem& problem = this->problem(first.nest);
         const int64_t channels = problem.inputs[static_cast<size_t>(first.operand)].channels;
         Kept buffer{.kind = tensor.is_external() ? Kept::Kind::input : Kept::Kind::intermediate,
                     .nest = tensor.producer,
@@ -42,11 +43,11 @@ void WalkPlan::place_tensors() {
 
 void WalkPlan::place_weights() {
     for (int k = 0; k <= group_.sink(); ++k) {
-        const LayerProblem& problem = problems_[static_cast<size_t>(k)];
+        const LayerProblem& problem = this->problem(k);
         if (!problem.has_weights()) continue;
         Kept buffer{.kind = Kept::Kind::weights,
                     .nest = k,
-                    .placement = *group_.nests[static_cast<size_t>(k)].w,
+                    .placement = *group_.nest(k).w,
                     .words = problem.y().kernel * problem.x().kernel,
                     .present = Presence({problem[Dim::z], problem[Dim::i], 1})};
         const auto dimension = [&](int j, Dim dim) -> std::optional<size_t> {
@@ -60,7 +61,7 @@ void WalkPlan::place_weights() {
     }
 }
 
-/// A watch on the loops from store level to compute level, both on the path of nest `user`.
+/// Watches the loops from store level to compute level, both on the path of nest `user`.
 template <class Dimension>
 FoldWatch WalkPlan::watch(const Placement& placement, int user, const Dimension& dimension) {
     std::vector<FoldWatch::Loop> loops;
@@ -68,28 +69,24 @@ FoldWatch WalkPlan::watch(const Placement& placement, int user, const Dimension&
     auto level = std::find(levels.begin(), levels.end(), placement.store);
     while (*level != placement.compute) {
         ++level;
-        const Dim dim = group_.nests[static_cast<size_t>(level->nest)]
-                            .loops[static_cast<size_t>(level->loop)]
-                            .dim;
+        const Dim dim = group_.loop(*level).dim;
         loops.push_back({&site(*level).bodies, dimension(level->nest, dim)});
     }
     return FoldWatch(loops);
 }
 
-/// Notes the loops around the compute level, by axis.
+/// Records the loops around the compute level, by axis.
 void WalkPlan::place_shared(Kept& shared, int reader) {
     for (const Level& level : path(group_, reader)) {
         if (!level.is_root()) {
-            const Dim dim = group_.nests[static_cast<size_t>(level.nest)]
-                                .loops[static_cast<size_t>(level.loop)]
-                                .dim;
-            shared.alone[static_cast<size_t>(axis_of(dim))].loops.push_back(&site(level));
+            const Dim dim = group_.loop(level).dim;
+            shared.alone[axis_of(dim)].loops.push_back(&site(level));
         }
         if (level == shared.placement.compute) break;
     }
 }
 
-/// The order of execution within a level: of each nest its X, its W, its call.
+/// Puts arrivals in the order of execution within a level: for each nest its X, its W and its call.
 void WalkPlan::put_arrivals() {
     const auto put = [&](size_t buffer, const std::vector<TensorReader>& readers) {
         const Placement& placement = kept[buffer].placement;
@@ -115,7 +112,7 @@ void WalkPlan::put_arrivals() {
     }
     site(group_.nests.back().y.store).writes_output = true;
     find_calls(root_);
-    for (std::vector<Site>& nest : sites_) {
+    for (IndexVector<Site, int>& nest : sites_) {
         for (Site& site : nest) find_calls(site);
     }
 }
@@ -134,40 +131,37 @@ void WalkPlan::find_calls(Site& site) const {
     }
 }
 
-/// How the reads of nest `reader` in the body of a level around it are found.
+/// How to find the reads of nest `reader` in the body of a level around it.
 Where WalkPlan::where(int reader, Level level) const {
     const bool is_sink = reader == group_.sink();
     if (level.nest == reader || (level.is_root() && is_sink)) return Where::here;
-    return !is_sink && group_.nests[static_cast<size_t>(reader)].y.compute == level ? Where::called
-                                                                                    : Where::inside;
+    return !is_sink && group_.nest(reader).y.compute == level ? Where::called : Where::inside;
 }
 
 void WalkPlan::find_parts() {
-    takes_part.assign(problems_.size() + 1, std::vector<bool>(kept.size(), true));
+    takes_part.resize(problems_.size() + 1, std::vector<bool>(kept.size(), true));
     for (int k = 0; k <= group_.sink(); ++k) {
-        std::vector<bool> fed(problems_.size(), false);  // by nest k, at any distance
-        fed[static_cast<size_t>(k)] = true;
-        std::vector<bool>& takes = takes_part[static_cast<size_t>(k) + 1];
+        IndexVector<bool, int> fed(problems_.size());  // by nest k, directly or not
+        fed[k] = true;
+        std::vector<bool>& takes = takes_part[k + 1];
         takes.assign(kept.size(), false);
         for (size_t t = 0; t < tensors.size(); ++t) {  // producers first
-            if (tensors[t].is_external() || !fed[static_cast<size_t>(tensors[t].producer)])
-                continue;
+            if (tensors[t].is_external() || !fed[tensors[t].producer]) continue;
             takes[t] = true;
-            for (const TensorReader& reader : tensors[t].readers)
-                fed[static_cast<size_t>(reader.nest)] = true;
+            for (const TensorReader& reader : tensors[t].readers) fed[reader.nest] = true;
         }
     }
-    for (size_t part = 0; part < takes_part.size(); ++part) {
-        last_site.emplace_back(sites_.size(), -1);
-        for (size_t k = 0; k < sites_.size(); ++k) {
-            for (size_t l = 0; l < sites_[k].size(); ++l) {
-                if (is_needed(sites_[k][l], part)) last_site.back()[k] = static_cast<int>(l);
+    for (int part = 0; part < static_cast<int>(takes_part.size()); ++part) {
+        last_site.push_back(IndexVector<int, int>(sites_.size(), -1));
+        for (int k = 0; k <= group_.sink(); ++k) {
+            for (int l = 0; l < static_cast<int>(sites_[k].size()); ++l) {
+                if (is_needed(sites_[k][l], part)) last_site.back()[k] = l;
             }
         }
     }
 }
 
-bool WalkPlan::is_needed(const Site& site, size_t part) const {
+bool WalkPlan::is_needed(const Site& site, int part) const {
     const std::vector<bool>& takes = takes_part[part];
     return (part == 0 && site.writes_output) ||
            std::any_of(site.stored.begin(), site.stored.end(),
@@ -175,4 +169,5 @@ bool WalkPlan::is_needed(const Site& site, size_t part) const {
            std::any_of(site.computed.begin(), site.computed.end(),
                        [&](const Arrival& a) { return takes[a.buffer]; });
 }
+
 }  // namespace laminate::walking

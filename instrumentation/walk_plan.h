@@ -1,94 +1,92 @@
-// The plain walker's (walker.h) view of a schedule: what happens in the body of each loop.
+// The schedule in the plain walker (walker.h): what happens in the body of each loop.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
 
+#include "base/indexed.h"
 #include "base/units.h"
 #include "instrumentation/boxes.h"
 #include "instrumentation/fold_watch.h"
 #include "instrumentation/presence.h"
+#include "instrumentation/walk_axes.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate::walking {
 
-/// How a nest's reads in the body of a level are found out.
+/// How to find what a nest reads in the body of a level.
 enum class Where {
-    here,    ///< the body is one of its own
-    called,  ///< the body calls it: its output has this compute level
-    inside,  ///< it hangs further inside: rehearsed
+    here,    ///< the body belongs to the nest
+    called,  ///< the body calls the nest: its output has this compute level
+    inside,  ///< the nest is called further inside, so the body is rehearsed
 };
 struct Reader {
     int nest = 0;
     int operand = 0;
     Where where = Where::here;
-    size_t output = 0;  ///< called: which of the level's arrivals its output is
+    size_t output = 0;  ///< for `called`: which of the level's arrivals is its output
 };
-/// A buffer of which new elements arrive at a level.
+/// A buffer whose new elements arrive at a level.
 struct Arrival {
     size_t buffer = 0;
     std::vector<Reader> readers;
 };
-/// What the schedule puts in the body of one level, and how often its loop has been there.
+/// What the schedule puts in the body of one level, and how often the body has run.
 struct Site {
     std::vector<size_t> stored;
-    std::vector<Arrival> computed;  ///< in execution order; Y is not in it
+    std::vector<Arrival> computed;  ///< in execution order, without Y
     bool writes_output = false;
     int64_t trip = 0;    ///< of the present execution of the loop
-    int64_t bodies = 0;  ///< begun in all, rehearsals not counted
+    int64_t bodies = 0;  ///< bodies begun in total, without rehearsals
 };
-/// What is needed of a shared tensor on one axis alone, by the trips of the loops of that axis
-/// around the body.
+/// What is needed of a shared tensor on one axis alone, by the trips of that axis' loops around the
+/// body.
 struct NeedsAlone {
     std::vector<const Site*> loops;
-    std::map<std::vector<int64_t>, Interval> needs;
+    std::map<std::vector<int64_t>, Range> needs;
     [[nodiscard]] std::vector<int64_t> trips() const {
         std::vector<int64_t> numbers;
         for (const Site* loop : loops) numbers.push_back(loop->trip);
         return numbers;
     }
 };
-/// A buffer of the schedule but Y's.
+/// A buffer of the schedule other than Y's.
 struct Kept {
     enum class Kind { input, weights, intermediate };
     Kind kind = Kind::input;
-    int nest = 0;  ///< of weights the layer, of an intermediate tensor the producer
+    int nest = 0;  ///< the layer of weights, or the producer of an intermediate tensor
     Placement placement{};
     bool is_shared = false;
-    int64_t words = 1;  ///< of an element: weights move by whole kernels
+    int64_t words = 1;  ///< words per element; weights move by whole kernels
     Presence present;
     FoldWatch watch{};
-    Elements reads{};                   ///< external ones
-    std::array<NeedsAlone, 3> alone{};  ///< shared: by axis
+    Elements reads{};                      ///< external reads
+    PerEnum<NeedsAlone, Axis, 3> alone{};  ///< of a shared tensor
 };
 
-/// What the schedule says: where each buffer is stored, where its elements arrive, and who reads
-/// them.
+/// Where each buffer is stored, where its elements arrive, and who reads them.
 class WalkPlan {
 public:
-    /// Both outlive the plan.
+    /// Both arguments outlive the plan.
     WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedule& group);
-    // The sites are pointed at.
+    // Buffers point at the sites.
     WalkPlan(const WalkPlan&) = delete;
     WalkPlan& operator=(const WalkPlan&) = delete;
 
     [[nodiscard]] Site& site(Level level) {
-        return level.is_root()
-                   ? root_
-                   : sites_[static_cast<size_t>(level.nest)][static_cast<size_t>(level.loop)];
+        return level.is_root() ? root_ : sites_[level.nest][level.loop];
     }
 
     std::vector<GroupTensor> tensors;
     std::vector<Kept> kept;  ///< by tensor, then the weights of each layer that has any
     /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k
     /// (index 1 + k); by buffer.
-    std::vector<std::vector<bool>> takes_part;
+    IndexVector<std::vector<bool>, int> takes_part;
     /// The innermost loop of each nest in whose body anything is stored, computed or written; by
     /// the same index, by nest.
-    std::vector<std::vector<int>> last_site;
+    IndexVector<IndexVector<int, int>, int> last_site;
 
 private:
     void place_tensors();
@@ -100,12 +98,15 @@ private:
     void find_calls(Site& site) const;
     [[nodiscard]] Where where(int reader, Level level) const;
     void find_parts();
-    [[nodiscard]] bool is_needed(const Site& site, size_t part) const;
+    [[nodiscard]] bool is_needed(const Site& site, int part) const;
+    [[nodiscard]] const LayerProblem& problem(int nest) const {
+        return problems_[static_cast<size_t>(nest)];
+    }
 
     const std::vector<LayerProblem>& problems_;
     const GroupSchedule& group_;
     Site root_;
-    std::vector<std::vector<Site>> sites_;  ///< by nest, by loop
+    IndexVector<IndexVector<Site, int>, int> sites_;  ///< by nest, by loop
 };
 
 }  // namespace laminate::walking

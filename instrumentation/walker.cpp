@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/indexed.h"
 #include "instrumentation/boxes.h"
 #include "instrumentation/fold_watch.h"
 #include "instrumentation/presence.h"
@@ -24,23 +25,23 @@ using namespace walking;
 
 class Walker {
 public:
-    /// With `only`, the problems and the group are those of one axis alone. Then a shared tensor is
-    /// needed where, and as far as, its readers are seen to read it; else where the walks on each
-    /// axis alone have found it needed.
+    /// With `only`, the problems and the group are those of one axis alone, and the needs of a
+    /// shared tensor are what its readers are seen to read. Otherwise they are what the walks on
+    /// each axis alone have found.
     Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
            std::optional<Axis> only = {})
         : problems_(problems), group_(group), only_(only), plan_(problems, group) {
         for (size_t k = 0; k < problems.size(); ++k)
-            layers_.emplace_back(problems[k], group.nests[k]);
+            layers_.push_back({problems[k], group.nests[k]});
         const LayerProblem& sink = problems.back();
-        visits_.resize(static_cast<size_t>(sink.output_elements().value()), false);
+        visits_.resize(sink.output_elements().value(), false);
         if (!only_) judge_shared();
     }
 
     GroupCounts walk() {
         const LayerProblem& sink = problems_.back();
         layers_.back().ranges = layers_.back().ranges_of(
-            {Interval{0, sink[Dim::z]}, Interval{0, sink[Dim::y]}, Interval{0, sink[Dim::x]}});
+            {Range{0, sink[Dim::z]}, Range{0, sink[Dim::y]}, Range{0, sink[Dim::x]}});
         body(Level{}, nullptr);
         return counts();
     }
@@ -49,51 +50,52 @@ private:
     /// What a body needs of one buffer.
     struct Need {
         Box box;
-        Box call;  ///< of an intermediate tensor: the part that is not present, for which the
-                   ///< producer is called
+        /// For an intermediate tensor: the part that is not present, for which the producer is
+        /// called.
+        Box call;
     };
-    /// What the calls of one layer in a body read.
+    /// What the calls to one layer in a body read.
     struct Reads {
         std::vector<BoundingBox> inputs;  ///< by operand
         BoundingBox weights;
     };
-    /// A run of a body for the sake of one layer: the calls of it are found out, not executed. Only
-    /// the layer and those that it feeds take part; nothing is counted.
+    /// A run of a body that only finds the calls to one layer, without executing them. Only the
+    /// layer and those that it feeds take part, and nothing is counted.
     struct Rehearsal {
         int nest = 0;
         Reads reads;
     };
 
-    [[nodiscard]] LayerState& layer(int k) { return layers_[static_cast<size_t>(k)]; }
-    /// Walks each axis alone for what is needed of the shared tensors.
+    [[nodiscard]] LayerState& layer(int k) { return layers_[k]; }
+    /// Walks each axis alone to find what is needed of the shared tensors.
     void judge_shared() {
         if (std::none_of(plan_.tensors.begin(), plan_.tensors.end(),
                          [](const GroupTensor& t) { return t.is_shared(); }))
             return;
-        for (const Axis axis : {Axis::channels, Axis::rows, Axis::columns}) {
+        for (const Axis axis : all_axes) {
             std::vector<LayerProblem> problems;
             GroupSchedule group;
             for (const LayerProblem& problem : problems_) problems.push_back(alone(problem, axis));
             for (const Nest& nest : group_.nests) group.nests.push_back(alone(nest, axis));
             Walker walker(problems, group, axis);
             (void)walker.walk();
-            const auto a = static_cast<size_t>(axis);
             for (size_t b = 0; b < plan_.kept.size(); ++b)
-                plan_.kept[b].alone[a].needs = std::move(walker.plan_.kept[b].alone[a].needs);
+                plan_.kept[b].alone[axis].needs = std::move(walker.plan_.kept[b].alone[axis].needs);
         }
     }
 
     // ---- the loop nests
 
     /// Index into WalkPlan::takes_part and WalkPlan::last_site.
-    [[nodiscard]] static size_t who(const Rehearsal* rehearsal) {
-        return rehearsal == nullptr ? 0 : static_cast<size_t>(rehearsal->nest) + 1;
+    [[nodiscard]] static int who(const Rehearsal* rehearsal) {
+        return rehearsal == nullptr ? 0 : rehearsal->nest + 1;
     }
     [[nodiscard]] bool takes_part(size_t buffer, const Rehearsal* rehearsal) const {
         return plan_.takes_part[who(rehearsal)][buffer];
     }
 
-    /// One iteration of the level's loop; the ranges of its nest and of those around it are set.
+    /// Runs one iteration of the level's loop. The ranges of its nest and of those around it are
+    /// set.
     void body(Level level, Rehearsal* rehearsal) {
         Site& here = plan_.site(level);
         if (rehearsal == nullptr) ++here.bodies;
@@ -105,7 +107,7 @@ private:
         const size_t first_need = needs_.size();
         if (!here.computed.empty()) find_needs(level, rehearsal);
         for (size_t n = 0; n < here.computed.size(); ++n) {
-            // By value: the calls inside put their own needs on the stack.
+            // Copied, because the calls inside push their own needs.
             if (takes_part(here.computed[n].buffer, rehearsal))
                 bring_in(here.computed[n].buffer, Need(needs_[first_need + n]), rehearsal);
         }
@@ -119,23 +121,20 @@ private:
         if (writes) write_output();
     }
 
-    /// Loop number `index` of nest k and everything inside it, for the ranges that the loops around
-    /// it have left.
+    /// Runs loop number `index` of nest k and everything inside, for the ranges that the loops
+    /// around have left.
     void loop(int k, int index, Rehearsal* rehearsal) {
-        if (index > plan_.last_site[who(rehearsal)][static_cast<size_t>(k)]) {
-            // Nothing but multiply-accumulates happens here and further inside.
+        if (index > plan_.last_site[who(rehearsal)][k]) {
+            // From here inwards there are only multiply-accumulates.
             if (rehearsal == nullptr) layer(k).multiply_accumulate();
             return;
         }
         const Level level{k, index};
         const Nest& nest = layer(k).nest;
-        const Loop loop = nest.loops[static_cast<size_t>(index)];
-        const auto d = static_cast<size_t>(loop.dim);
-        int64_t step = 1;
-        if (loop.band == Band::strip) step = nest.strip[d - 1];
-        if (loop.band == Band::outer) step = nest.tile[loop.dim];
-        Interval& range = layer(k).ranges[d];
-        const Interval whole = range;
+        const Loop loop = group_.loop(level);
+        const int64_t step = nest.step(loop);
+        Range& range = layer(k).ranges[loop.dim];
+        const Range whole = range;
         int64_t& trip = plan_.site(level).trip;
         trip = 0;
         for (int64_t begin = whole.begin; begin < whole.end; begin += step, ++trip) {
@@ -161,21 +160,24 @@ private:
 
     // ---- what is needed
 
-    [[nodiscard]] static Box weights_of(const Ranges& of) { return {of[0], of[3], Interval{0, 1}}; }
+    [[nodiscard]] static Box weights_of(const Ranges& of) {
+        return {of[Dim::z], of[Dim::i], Range{0, 1}};
+    }
 
-    /// Puts a need for each of plan_.site(level).computed on the stack. They are found consumers
-    /// first and before anything in the body has happened.
+    /// Pushes a need for each of plan_.site(level).computed. Needs are found consumers first,
+    /// before anything in the body happens.
     void find_needs(Level level, const Rehearsal* rehearsal) {
         const std::vector<Arrival>& computed = plan_.site(level).computed;
         const size_t first = needs_.size();
         needs_.resize(first + computed.size());
-        Rehearsal last{-1, {}};  // X and W of one layer often arrive together
+        Rehearsal last{-1, {}};  // X and W of a layer often arrive together
         for (size_t n = computed.size(); n-- > 0;) {
             if (!takes_part(computed[n].buffer, rehearsal)) continue;
             Kept& kept = plan_.kept[computed[n].buffer];
             Need need;
             if (kept.is_shared && !only_) {
-                for (size_t d = 0; d < 3; ++d) need.box[d] = need_alone(kept.alone[d]);
+                for (const Axis axis : all_axes)
+                    need.box[place_of(axis)] = need_alone(kept.alone[axis]);
                 if (is_empty(need.box)) need.box = {};
             } else {
                 BoundingBox hull;
@@ -200,7 +202,7 @@ private:
                 }
                 need.box = hull.box();
                 if (kept.is_shared) {
-                    const auto axis = static_cast<size_t>(*only_);
+                    const size_t axis = place_of(*only_);
                     const BoundingBox& reached = kept.present.reached();
                     if (!hull.empty()) {
                         need.box[0] = {0, kept.present.extents()[0]};
@@ -208,7 +210,7 @@ private:
                             need.box[axis].begin =
                                 std::min(need.box[axis].begin, reached.box()[axis].end);
                     }
-                    NeedsAlone& alone = kept.alone[axis];
+                    NeedsAlone& alone = kept.alone[*only_];
                     alone.needs[alone.trips()] = need.box[axis];
                 }
             }
@@ -217,7 +219,7 @@ private:
         }
     }
 
-    [[nodiscard]] Interval need_alone(const NeedsAlone& alone) const {
+    [[nodiscard]] Range need_alone(const NeedsAlone& alone) const {
         const auto found = alone.needs.find(alone.trips());
         if (found == alone.needs.end()) {
             throw std::logic_error("walker: a body that does not exist on one axis alone: " +
@@ -226,8 +228,8 @@ private:
         return found->second;
     }
 
-    /// What the calls of nest k inside the body of this level will read. The presence of every
-    /// buffer is as before.
+    /// What the calls to nest k inside the body of this level will read. The presence of every
+    /// buffer is restored.
     [[nodiscard]] Rehearsal rehearse(int k, Level level) {
         Rehearsal rehearsal{k, {std::vector<BoundingBox>(layer(k).problem.inputs.size()), {}}};
         const std::vector<bool>& takes = plan_.takes_part[who(&rehearsal)];
@@ -271,12 +273,11 @@ private:
     template <class Visit>
     void for_each_output_element(const Visit& visit) {
         const LayerState& sink = layers_.back();
-        for (int64_t z = sink.ranges[0].begin; z < sink.ranges[0].end; ++z) {
-            for (int64_t y = sink.ranges[1].begin; y < sink.ranges[1].end; ++y) {
-                for (int64_t x = sink.ranges[2].begin; x < sink.ranges[2].end; ++x) {
-                    visit(static_cast<size_t>(
-                        (z * sink.problem[Dim::y] + y) * sink.problem[Dim::x] + x));
-                }
+        const Range &zs = sink.ranges[Dim::z], &ys = sink.ranges[Dim::y], &xs = sink.ranges[Dim::x];
+        for (int64_t z = zs.begin; z < zs.end; ++z) {
+            for (int64_t y = ys.begin; y < ys.end; ++y) {
+                for (int64_t x = xs.begin; x < xs.end; ++x)
+                    visit((z * sink.problem[Dim::y] + y) * sink.problem[Dim::x] + x);
             }
         }
     }
@@ -284,7 +285,7 @@ private:
     void read_partial_sums() {
         int64_t held = 0;
         int64_t read = 0;
-        for_each_output_element([&](size_t element) {
+        for_each_output_element([&](int64_t element) {
             ++held;
             if (visits_[element]) ++read;
         });
@@ -294,7 +295,7 @@ private:
 
     void write_output() {
         int64_t written = 0;
-        for_each_output_element([&](size_t element) {
+        for_each_output_element([&](int64_t element) {
             visits_[element] = true;
             ++written;
         });
@@ -331,7 +332,7 @@ private:
             }
         }
         result.sum_total += output_buffer_;
-        // What is stored on one path lives together in its innermost body.
+        // Buffers stored on one path live together in its innermost body.
         for (int k = 0; k <= group_.sink(); ++k) {
             Elements together;
             for (const Level& level : path(group_, k)) {
@@ -347,9 +348,9 @@ private:
     const GroupSchedule& group_;
     std::optional<Axis> only_;
     WalkPlan plan_;
-    std::vector<LayerState> layers_;
-    std::vector<Need> needs_;   ///< of the bodies that are being executed
-    std::vector<bool> visits_;  ///< of the elements of Y
+    IndexVector<LayerState, int> layers_;
+    std::vector<Need> needs_;            ///< of the bodies in progress
+    IndexVector<bool, int64_t> visits_;  ///< by element of Y
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;

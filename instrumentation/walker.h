@@ -1,12 +1,12 @@
-// The plain walker: one of the three witnesses of docs/counting.md. It executes the loop nests of a
+// The plain walker, one of the three witnesses of docs/counting.md. It executes the loop nests of a
 // group, body by body, on sets of elements, and counts what it sees. It knows no formula: no closed
-// form, no arithmetic of windows, no model. What a body will read is found by running that body in
-// rehearsal (of a tensor that several nests read: by walking each axis alone first, as section 4.8
-// asks); what is new is found by looking at what is present; the size of a buffer is found by
-// applying section 5 to what each body was seen to need.
+// form, no arithmetic of windows, no model. It finds what a body will read by rehearsing the body
+// (for a tensor with several readers, by walking each axis alone first, as section 4.8 asks), what
+// is new by looking at what is present, and the size of a buffer by applying section 5 to the needs
+// of each body.
 //
-// The price is time: proportional to the rows that the bodies touch, channel by channel. Meant for
-// networks of up to some 10^8 multiply-accumulates, not for 4K pictures.
+// Its time is proportional to the rows that the bodies touch in each channel. It is meant for
+// networks of up to about 10^8 multiply-accumulates, not for 4K pictures.
 #pragma once
 
 #include "nets/network/network.h"
@@ -15,12 +15,11 @@
 
 namespace laminate {
 
-/// The counts of one legal group (check_group() accepts it), for one image of the batch. Elements
-/// and MACs as in counts.h.
+/// The counts of one legal group (check_group), for one image.
 ///
-/// Throws std::logic_error where what the page says of every legal group turns out not to hold: the
-/// new part of an intermediate tensor is always a box, loops run forward, axes are independent
-/// (sections 4.4 and 4.8).
+/// Throws std::logic_error if a property that the page claims for every legal group fails: the new
+/// part of an intermediate tensor is a box, loops run forward, and axes are independent (sections
+/// 4.4 and 4.8).
 [[nodiscard]] GroupCounts walk(const Network& network, const GroupSchedule& group);
 
 }  // namespace laminate

@@ -9,34 +9,36 @@
 #include <set>
 #include <tuple>
 
+#include "base/indexed.h"
+
 namespace laminate {
 
 namespace {
 
-/// Which coordinates of an axis are needed.
-using Coordinates = std::vector<bool>;
+/// By coordinate of an axis: whether it is needed.
+using Coordinates = IndexVector<bool, int64_t>;
 
 int64_t size(const Coordinates& needed) { return std::count(needed.begin(), needed.end(), true); }
 
-/// One axis of a layer, for the outputs that are needed.
+/// One axis of a layer, for its needed outputs.
 struct AxisTaps {
-    Coordinates inputs;          ///< that some needed output multiplies
-    int64_t taps = 0;            ///< on real elements, over all needed outputs
-    int64_t least = INT64_MAX;   ///< of one output
-    int64_t most_per_input = 0;  ///< that one input coordinate serves
+    Coordinates inputs;          ///< inputs that some needed output multiplies
+    int64_t taps = 0;            ///< taps on real elements, over all needed outputs
+    int64_t least = INT64_MAX;   ///< fewest taps of one output
+    int64_t most_per_input = 0;  ///< most taps that one input coordinate serves
 };
 
 AxisTaps axis_taps(const AxisWindow& window, const Coordinates& outputs) {
     AxisTaps axis;
-    std::vector<int64_t> served(static_cast<size_t>(window.in), 0);
+    IndexVector<int64_t, int64_t> served(window.in);
     for (int64_t out = 0; out < window.out; ++out) {
-        if (!outputs[static_cast<size_t>(out)]) continue;
+        if (!outputs[out]) continue;
         int64_t taps = 0;
         for (int64_t tap = 0; tap < window.kernel; ++tap) {
             const std::optional<int64_t> in = window.input(out, tap);
             if (!in) continue;
             ++taps;
-            ++served[static_cast<size_t>(*in)];
+            ++served[*in];
         }
         axis.taps += taps;
         axis.least = std::min(axis.least, taps);
@@ -48,30 +50,29 @@ AxisTaps axis_taps(const AxisWindow& window, const Coordinates& outputs) {
     return axis;
 }
 
-/// Rows and columns.
+/// Needed rows and columns.
 using Box = std::array<Coordinates, 2>;
 using BoxTaps = std::array<AxisTaps, 2>;
 
 int64_t size(const Box& box) { return size(box[0]) * size(box[1]); }
 
 Box whole_output(const LayerProblem& p) {
-    return {Coordinates(static_cast<size_t>(p.y().out), true),
-            Coordinates(static_cast<size_t>(p.x().out), true)};
+    return {Coordinates(p.y().out, true), Coordinates(p.x().out, true)};
 }
 
 BoxTaps box_taps(const LayerProblem& p, const Box& outputs) {
     return {axis_taps(p.y(), outputs[0]), axis_taps(p.x(), outputs[1])};
 }
 
-/// What must be known of each tensor that layers read. Of several readers' needs the largest is
-/// kept: no more than their union.
+/// What is needed of each tensor. Of several readers' needs the largest is kept, which is no more
+/// than their union.
 class Needs {
 public:
     void whole(const LayerProblem& producer) { boxes_[producer.output] = whole_output(producer); }
     [[nodiscard]] const Box& of_output(const LayerProblem& producer) const {
         return boxes_.at(producer.output);
     }
-    /// Passes the need of the layer's output on to what it reads.
+    /// Passes the need of the layer's output on to its inputs.
     void pass(const LayerProblem& reader) {
         const BoxTaps taps = box_taps(reader, of_output(reader));
         const Box box{taps[0].inputs, taps[1].inputs};
@@ -85,7 +86,7 @@ private:
     std::map<TensorId, Box> boxes_;
 };
 
-/// Elements that a layer reads of one of its inputs for what is needed of its output.
+/// Elements of one input that a layer reads for the needed part of its output.
 Elements read_of(const LayerProblem& reader, const LayerInput& input, const Needs& needs) {
     const BoxTaps taps = box_taps(reader, needs.of_output(reader));
     return Elements(input.channels) * size(taps[0].inputs) * size(taps[1].inputs);
@@ -100,7 +101,8 @@ bool is_weighted_chain(const std::vector<LayerProblem>& group) {
     return true;
 }
 
-/// `chain` holds the layers that may precede the last one, producers first.
+/// The groups that end with the last layer of `chain`, which holds the layers that may precede it,
+/// producers first.
 NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_depth) {
     NetworkBound::Tail tail;
     const LayerProblem& sink = chain.back();
@@ -128,13 +130,13 @@ NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_dept
     return tail;
 }
 
-/// Elements of intermediates that one phase of T reads can compute whole: sum of c_k.
+/// The sum of c_k: elements of intermediates that one phase of T reads can compute whole.
 double computed_whole(const NetworkBound::Tail& tail, size_t depth, double memory, double reads) {
     double sum = 0, before = 0;
     for (size_t k = depth; --k > 0;) {  // producers first; the sink's output is Y
         const NetworkBound::Layer& layer = tail.layers[k];
-        // a_k + b_k <= S + T + c_(k-1); the product is largest in halves, unless there are fewer
-        // weights.
+        // a_k + b_k <= S + T + c_(k-1). Their product is largest for equal halves, unless there are
+        // fewer weights.
         const double touched = memory + reads + before;
         const double weights = std::min(layer.weights, touched / 2);
         const double computed = layer.reuse * weights * (touched - weights) /
@@ -145,7 +147,7 @@ double computed_whole(const NetworkBound::Tail& tail, size_t depth, double memor
     return sum;
 }
 
-/// Reads that the last `depth` layers of a chain up to the tail's need in so much memory.
+/// Reads that the last `depth` layers of the tail need in this memory.
 int64_t phase_bound(const NetworkBound::Tail& tail, size_t depth, Elements memory) {
     double work = 0;
     for (size_t k = 0; k < depth; ++k) work += tail.layers[k].macs_over_root_reuse;
@@ -159,10 +161,10 @@ int64_t phase_bound(const NetworkBound::Tail& tail, size_t depth, Elements memor
         const double whole = depth == 1 ? 0 : 2 * computed_whole(tail, depth, s, t);
         const double first = depth == 1 ? t : s + t + whole;
         const double later = depth == 1 ? s + t : 3 * s + t + whole;
-        // Rounded so that an error of the arithmetic never raises the bound.
+        // Rounded so that arithmetic errors never raise the bound.
         const double phases = std::ceil((work - most_work(first)) / most_work(later) -
                                         1e-9 * (1 + work / most_work(later)));
-        if (phases <= 0) break;  // longer ones hold all of the work even more so
+        if (phases <= 0) break;  // longer phases hold all of the work too
         best = std::max(best, checked_multiply(reads, static_cast<int64_t>(phases)));
     }
     return best;
@@ -177,8 +179,7 @@ Elements bound(const NetworkBound::Tail& tail, size_t depth, Elements memory) {
 int64_t reuse_per_input(const LayerProblem& problem) {
     int64_t reuse = 1;
     for (const AxisWindow& window : problem.window)
-        reuse *=
-            axis_taps(window, Coordinates(static_cast<size_t>(window.out), true)).most_per_input;
+        reuse *= axis_taps(window, Coordinates(window.out, true)).most_per_input;
     return reuse;
 }
 
@@ -266,7 +267,7 @@ NetworkBound::NetworkBound(const Network& network, GroupShape shape, int64_t max
 }
 
 void NetworkBound::number_groups() {
-    // A group is its last layer added to the number of what is before it, from the sink backwards.
+    // A group's key is its first layer and the number of the group without that layer.
     std::map<std::tuple<size_t, Layer, Elements>, size_t> known;
     constexpr size_t nothing = std::numeric_limits<size_t>::max();
     for (const std::vector<Tail>& tails : chains_) {
@@ -288,7 +289,8 @@ Elements NetworkBound::accesses(Elements memory) const {
     Elements sum = compulsory_;
     std::vector<std::optional<Elements>> bounds(group_count_);
     for (size_t c = 0; c < chains_.size(); ++c) {
-        std::vector<Elements> least{Elements{}};  // by number of layers from the chain's begin
+        // by number of layers from the beginning of the chain
+        std::vector<Elements> least{Elements{}};
         for (size_t last = 0; last < chains_[c].size(); ++last) {
             const Tail& tail = chains_[c][last];
             Elements best(INT64_MAX);

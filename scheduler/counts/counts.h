@@ -1,4 +1,4 @@
-// What is counted of one group, by whichever witness. Definitions: docs/counting.md.
+// The counts of one group, from any of the three witnesses. docs/counting.md defines them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct LayerCounts {
     Macs macs;
     Elements weight_reads;   ///< external reads of this layer's weights
     Elements weight_buffer;  ///< size of its weight buffer
-    Elements output_buffer;  ///< size of the buffer of its output: intermediate tensor, or Y for
-                             ///< the sink
+    /// Size of the buffer of its output: the intermediate tensor, or Y for the sink.
+    Elements output_buffer;
     friend bool operator==(const LayerCounts&, const LayerCounts&) = default;
 };
 
@@ -63,12 +63,13 @@ struct GroupCounts {
     }
 };
 
-/// Empty when equal, else one line naming every field that differs, "conv1 MACs: model 34992,
-/// measured 34990; ...".
+/// Empty if equal, else one line with every field that differs: "conv1 MACs: model 34992, measured
+/// 34990; ...".
 [[nodiscard]] std::string difference(const GroupCounts& a, const std::string& a_name,
                                      const GroupCounts& b, const std::string& b_name);
 
-/// A network: sums of accesses and MACs over its groups, maxima of the two footprints.
+/// Counts of a network: sums of accesses and MACs over its groups, and maxima of the two
+/// footprints.
 struct NetworkCounts {
     Elements accesses;
     Macs macs;

@@ -34,19 +34,19 @@ std::vector<StoredBuffer> stored_buffers(const std::vector<LayerProblem>& proble
     return all;
 }
 
-/// Goes through a group body by body, with the sink's outermost `depth` loops trip by trip and one
-/// trip of the others.
+/// Walks a group body by body: the sink's outermost `depth` loops trip by trip, all other loops
+/// once.
 class Unfolder {
 public:
     Unfolder(const std::vector<LayerProblem>& problems, const GroupSchedule& group, size_t depth)
         : group_(group), whole_(problems.back().extent), depth_(static_cast<int>(depth)) {
         for (int k = 0; k < group.sink(); ++k) {
-            const Level hang = group.nests[static_cast<size_t>(k)].y.compute;
+            const Level hang = group.nest(k).y.compute;
             if (hang.nest == group.sink()) innermost_call_ = std::max(innermost_call_, hang.loop);
         }
     }
 
-    /// False, with what was found so far, when there are more than `most` steps.
+    /// Returns false, and stops, if there are more than `most` steps.
     bool run(int64_t most) {
         most_ = most;
         body(group_.sink(), -1, whole_);
@@ -56,7 +56,8 @@ public:
     std::vector<MemoryRun> runs;
 
 private:
-    using Extents = PerDim<int64_t>;  ///< of the part of the sink's output that a body covers
+    /// extents of the part of the sink's output that a body covers
+    using Extents = PerDim<int64_t>;
 
     void add(int phase, int64_t times) {
         steps_ += times;
@@ -66,15 +67,15 @@ private:
             runs.push_back({phase, times});
     }
 
-    /// Body of loop `loop` of `nest`; -1: its call, of the sink the root.
+    /// The body of loop `loop` of `nest`. Loop -1 is the nest's call, or the root for the sink.
     void body(int nest, int loop, const Extents& extents) {
         if (steps_ > most_) return;
         const bool is_sink = nest == group_.sink();
         const Level level = is_sink && loop < 0 ? Level{} : Level{nest, loop};
         for (int k = 0; k < group_.sink(); ++k) {
-            if (group_.nests[static_cast<size_t>(k)].y.compute == level) body(k, -1, whole_);
+            if (group_.nest(k).y.compute == level) body(k, -1, whole_);
         }
-        const Nest& n = group_.nests[static_cast<size_t>(nest)];
+        const Nest& n = group_.nest(nest);
         const int next = loop + 1;
         if (next == static_cast<int>(n.loops.size())) return add(nest, 1);
         if (is_sink && loop >= innermost_call_) return add(nest, trips_from(next, extents));
@@ -82,7 +83,7 @@ private:
             body(nest, next, extents);
             return;
         }
-        const Loop inner = n.loops[static_cast<size_t>(next)];
+        const Loop inner = group_.loop({nest, next});
         const Dim d = inner.dim;
         const int64_t step = n.step(inner);
         for (int64_t begin = 0; begin < extents[d]; begin += step) {
@@ -92,8 +93,8 @@ private:
         }
     }
 
-    /// Of the sink's unfolded loops from the `first` on, which call nobody: together, no more than
-    /// are of interest.
+    /// Trips of the sink's unfolded loops from `first` on together, which call no producer. At most
+    /// one more than `most_`.
     [[nodiscard]] int64_t trips_from(int first, const Extents& extents) const {
         int64_t trips = 1;
         for (const Dim d : all_dims)
@@ -104,9 +105,9 @@ private:
     [[nodiscard]] int64_t trips_along(Dim dim, int first, int64_t extent) const {
         const Nest& sink = group_.nests.back();
         const int end = std::min(depth_, static_cast<int>(sink.loops.size()));
-        while (first < end && sink.loops[static_cast<size_t>(first)].dim != dim) ++first;
+        while (first < end && group_.loop({group_.sink(), first}).dim != dim) ++first;
         if (first >= end) return 1;
-        const int64_t step = sink.step(sink.loops[static_cast<size_t>(first)]);
+        const int64_t step = sink.step(group_.loop({group_.sink(), first}));
         int64_t trips = extent / step;
         if (trips > 0) trips *= std::min(most_ + 1, trips_along(dim, first + 1, step));
         if (extent % step != 0) trips += trips_along(dim, first + 1, extent % step);
@@ -116,8 +117,8 @@ private:
     const GroupSchedule& group_;
     Extents whole_;
     int depth_;
-    int innermost_call_ =
-        -1;  ///< loop of the sink, in whose body a producer is called; -1: none, or at the root
+    /// The sink's innermost loop in whose body a producer is called; -1 if there is none.
+    int innermost_call_ = -1;
     int64_t most_ = 0;
     int64_t steps_ = 0;
 };
@@ -140,8 +141,8 @@ MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems,
         }
         timeline.phases.push_back(std::move(phase));
     }
-    const int64_t most = std::max(
-        max_steps, static_cast<int64_t>(group.nests.size()));  // one each with nothing unfolded
+    // With nothing unfolded, each nest has one step.
+    const int64_t most = std::max(max_steps, static_cast<int64_t>(group.nests.size()));
     for (size_t depth = 0; depth <= group.nests.back().loops.size(); ++depth) {
         Unfolder unfolder(problems, group, depth);
         if (!unfolder.run(most)) break;

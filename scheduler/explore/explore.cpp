@@ -7,17 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scheduler/counts/bounds.h"
-#include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/dag/dag_groups.h"
 #include "scheduler/explore/front_builder.h"
-#include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/sequences.h"
 #include "scheduler/explore/pareto.h"
@@ -30,140 +27,9 @@ using search::Archive;
 using search::Cost;
 using search::GroupSearch;
 
-// ---- one segment
-
-struct SegmentFront {
-    std::vector<GroupPoint> points;
-    std::vector<NetworkCounts> counts;  ///< of the points, as the model has them
-    std::vector<Cost> open;             ///< what was left out costs no less than some of these
-};
-
-Cost cost_of(const GroupPoint& point) {
-    return {static_cast<double>(point.accesses.value()),
-            static_cast<double>(point.live_total.value()), static_cast<double>(point.macs.value())};
-}
-
-/// With the counts of the model.
-void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts,
-               Footprint footprint) {
-    front.counts.push_back(total({counts}));
-    front.points.push_back({std::move(group), counts.accesses(),
-                            memory_of(front.counts.back(), footprint), counts.macs()});
-}
-
-/// The point with the counts of the model, which must be those of the search.
-void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems,
-                       const GroupSearch::Point& point, Footprint footprint, TwoLevelCache& cache) {
-    GroupSchedule group = search::group_schedule(problems, point.choice);
-    const GroupCounts counts = two_level_counts(problems, group, &cache);
-    add_point(front, std::move(group), counts, footprint);
-    const GroupPoint& result = front.points.back();
-    if (cost_of(result) == point.cost) return;
-    const auto text = [](const Cost& c) {
-        return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) +
-               ", MACs " + std::to_string(c.macs);
-    };
-    throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) +
-                           "; model " + text(cost_of(result)));
-}
-
-/// From this depth on everything takes so long that most of it is bounded anyway.
-constexpr size_t very_deep = 6;
-
-/// Pairs end. What has parts that were left half done would be left so itself: it gets enough work
-/// to be good, and is bounded by its calls.
-int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
-    if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
-    if (max_steps == INT64_MAX) return max_steps;
-    if (!parts_are_complete) return max_steps / 100;
-    return layers >= very_deep ? max_steps / 20 : max_steps;
-}
-
-/// From this depth on the line-buffer family is searched first: without its points to compare with,
-/// bounds prune little.
-constexpr size_t deep = 4;
-
-Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
-    Archive<char> archive(macs_is_axis);
-    for (const Cost& cost : costs) archive.offer(cost, 0);
-    return archive;
-}
-
-/// `known`: costs that shorter segments reach together. `parts_are_complete`: they were searched to
-/// the end.
-SegmentFront search_segment(const std::vector<LayerProblem>& problems,
-                            const ExploreOptions& options, bool macs_is_axis,
-                            const std::vector<Cost>& known, bool parts_are_complete) {
-    search::GroupSearchOptions own;
-    own.tiles = search_tiles(options);
-    own.live = options.footprint == Footprint::live;
-    own.macs_is_axis = macs_is_axis;
-    own.recompute = options.recompute && options.space != Space::fusion;
-    own.structures.is_baseline = options.space == Space::baseline;
-    own.structures.only_resident = options.space == Space::fusion;
-    if (options.memory) own.memory = static_cast<double>(options.memory->value());
-    own.stop = options.stop;
-    own.max_steps = steps_of(options.max_steps, problems.size(), parts_are_complete);
-    std::optional<search::CallBound> bound;
-    if (problems.size() > 1) {
-        bound.emplace(problems);
-        own.bound = &*bound;
-        const Archive<char> reached = archive_of(known, macs_is_axis);
-        if (std::all_of(bound->steps().begin(), bound->steps().end(),
-                        [&](const Cost& step) { return reached.beats_all_above(step); }))
-            return {};
-    }
-    std::vector<GroupSearch::Point> found;
-    const auto run = [&](const search::GroupSearchOptions& how) {
-        auto search = std::make_unique<GroupSearch>(problems, how);
-        for (const Cost& cost : known) search->know(cost);
-        for (const GroupSearch::Point& point : found) search->know(point);
-        search->run();
-        found = search->front();
-        return search;
-    };
-    if (problems.size() >= deep && (parts_are_complete || problems.size() < very_deep)) {
-        search::GroupSearchOptions kept = own;
-        kept.structures.only_kept = true;
-        (void)run(kept);
-    }
-    if (problems.size() > 1 && problems.size() < very_deep && own.tiles == search::Tiles::all) {
-        search::GroupSearchOptions coarse = own;
-        coarse.tiles = search::Tiles::powers_of_two;
-        (void)run(coarse);
-    }
-    SegmentFront result;
-    if (problems.size() < deep || parts_are_complete) {
-        const auto full = run(own);
-        result.open = full->open();
-    } else {
-        result.open = {Cost{}};
-    }
-    if (bound) {
-        Archive<char> reached = archive_of(known, macs_is_axis);
-        for (const GroupSearch::Point& point : found) reached.offer(point.cost, 0);
-        result.open = at_least_both(result.open, *bound);
-        std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
-    }
-    TwoLevelCache cache;
-    for (const GroupSearch::Point& point : found)
-        add_checked_point(result, problems, point, options.footprint, cache);
-    if (problems.size() > 1 && !result.open.empty()) {
-        // Not all was looked at: what line buffers and tiles of the whole group reach is there in
-        // any case.
-        ExploreOptions coarse = options;
-        coarse.tiles = TileSizes::powers_of_two;
-        for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {
-            const GroupCounts counts = two_level_counts(problems, point.group, &cache);
-            add_point(result, std::move(point.group), counts, options.footprint);
-        }
-    }
-    return result;
-}
-
 // ---- whole networks
 
-/// A partial answer: a group, or two answers side by side. A bound has neither.
+/// A partial answer: a group, or two answers that follow each other. A bound has neither.
 struct Partial {
     const GroupPoint* group = nullptr;
     const NetworkCounts* counts = nullptr;
@@ -173,10 +39,10 @@ struct Partial {
 };
 using Partials = Archive<std::shared_ptr<const Partial>>;
 
-/// Beyond this many pairs the MACs axis is given up.
+/// Beyond this many pairs the MACs axis is dropped.
 constexpr size_t most_pairs = 4'000'000;
 
-/// Everything of `a` with everything of `b`, into `sum`.
+/// Adds to `sum` everything of `a` with everything of `b`.
 void add_pairs(const Partials& a, const Partials& b, Partials& sum) {
     search::add_pairs(a, b, sum, [](const auto& first, const auto& second) {
         return std::make_shared<const Partial>(Partial{nullptr, nullptr, nullptr, first, second});
@@ -197,8 +63,8 @@ struct Segment {
     SegmentFront front;
 };
 
-/// Partitions of one sequence: the best for every contiguous run of its layers, and the least that
-/// they could be.
+/// Partitions of one sequence: for every contiguous run of its layers the best ones, and lower
+/// bounds on their costs.
 class Partitions {
 public:
     Partitions(size_t layers, bool macs_is_axis) : layers_(layers) {
@@ -208,7 +74,7 @@ public:
         }
     }
 
-    /// Shorter runs together.
+    /// Combines shorter runs.
     void combine(size_t begin, size_t end) {
         for (size_t middle = begin + 1; middle < end; ++middle) {
             add_pairs(at(best_, begin, middle), segment_fronts_.at({middle, end}).first,
@@ -322,11 +188,11 @@ private:
         }
     }
 
-    // Runs of layers, shorter ones first: what is known of all that a run contains prunes its
-    // search, and nothing else does. So each is searched as soon as the two that lack one layer of
-    // it are, whatever other runs are still at, and the answer does not depend on the order.
+    // Shorter runs of layers come first, because only the results of the runs inside a run prune
+    // its search. A run is searched as soon as the two runs that lack one of its layers are done,
+    // so the answer does not depend on the order in which threads finish.
 
-    /// Of a sequence, without the layer `end`.
+    /// Layers [begin, end) of a sequence.
     struct Run {
         size_t sequence = 0;
         size_t begin = 0;
@@ -334,12 +200,12 @@ private:
         friend auto operator<=>(const Run&, const Run&) = default;
     };
 
-    /// All shorter runs in it are closed.
+    /// Opens a run in which all shorter runs are closed.
     void open(const Run& run) {
         partitions_[run.sequence].combine(run.begin, run.end);
         const auto found = segment_of_.find(run);
-        if (found ==
-            segment_of_.end()) {  // no segment of the space: still what its parts make of it
+        // Not a segment of the space; its parts together still count.
+        if (found == segment_of_.end()) {
             Segment none;
             none.begin = run.begin;
             none.layers.resize(run.end - run.begin);
@@ -348,8 +214,7 @@ private:
         Segment& segment = segments_[found->second];
         const bool is_first = segment.like == found->second;
         if (is_first) {
-            // The longest first: they take longest, and what waits for them is waited for by nobody
-            // else.
+            // Start the longest segments first: they take the most time.
             ready_.emplace(-std::ssize(segment.layers), found->second);
         } else if (is_searched_[segment.like]) {
             segment.front = segments_[segment.like].front;
@@ -412,7 +277,8 @@ private:
         options_.progress(progress_);
     }
 
-    /// The two runs that lack one layer of it were; they contain all others.
+    /// Whether the two runs that lack one layer were searched to the end; they contain all other
+    /// parts.
     [[nodiscard]] bool parts_are_complete(const Segment& segment) const {
         return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& s) {
             const bool is_part = s.sequence == segment.sequence &&
@@ -431,7 +297,8 @@ private:
             return;
         }
         ExploreOptions own = options_;
-        if (stopped) {  // single layers always, if coarsely: an answer needs them
+        // An answer needs single layers, so they are always searched, if only coarsely.
+        if (stopped) {
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
@@ -503,7 +370,7 @@ private:
         for (const Cost& bound : least.costs()) {
             result.bounds.push_back({Elements(static_cast<int64_t>(bound.memory)),
                                      Elements(static_cast<int64_t>(bound.accesses))});
-            // From there on the bound holds; the front begins at its own least memory.
+            // The bound holds from its memory on. The front begins at its own least memory.
             const Cost* best = nullptr;
             for (const Cost& cost : reached.costs()) {
                 if (best == nullptr || cost.memory <= bound.memory) best = &cost;
@@ -522,39 +389,19 @@ private:
     std::vector<Segment> segments_;
     std::vector<Partitions> partitions_;
     std::map<Run, size_t> segment_of_;
-    // What follows and the partitions belong to who holds the mutex.
+    // The mutex guards the members below and the partitions.
     std::mutex mutex_;
     std::condition_variable changed_;
     std::set<std::pair<std::ptrdiff_t, size_t>> ready_;  ///< segments to search, the next one first
     std::vector<bool> is_searched_;                      ///< by segment
-    std::map<size_t, std::vector<Run>> followers_;       ///< of a segment: open runs of its shape
-    std::map<Run, int> closed_parts_;                    ///< of the two that lack one layer
+    std::map<size_t, std::vector<Run>> followers_;       ///< by segment: open runs of its shape
+    /// closed ones of the two runs that lack one layer
+    std::map<Run, int> closed_parts_;
     bool has_failed_ = false;
     ExploreProgress progress_;
 };
 
 }  // namespace
-
-std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
-                                    const ExploreOptions& options) {
-    if (segment.size() > 1 && !std::all_of(segment.begin(), segment.end(),
-                                           [&](LayerId l) { return search::may_fuse(network, l); }))
-        return {};
-    return group_front(layer_problems(network, segment), options);
-}
-
-std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems,
-                                    const ExploreOptions& options) {
-    if (problems.size() > 1 &&
-        !std::all_of(problems.begin(), problems.end(),
-                     [](const LayerProblem& p) { return search::may_fuse(p); }))
-        return {};
-    std::vector<GroupPoint> points =
-        search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
-    std::sort(points.begin(), points.end(),
-              [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
-    return points;
-}
 
 Front explore(const Network& network, const ExploreOptions& options) {
     return options.space == Space::dag ? explore_dag(network, options)

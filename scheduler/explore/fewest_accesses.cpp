@@ -8,7 +8,7 @@
 
 #include "base/parallel.h"
 #include "scheduler/counts/bounds.h"
-#include "scheduler/explore/dag/dag_groups.h"
+#include "scheduler/explore/dag/family.h"
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/group_search/sequences.h"
 
@@ -20,15 +20,16 @@ bool is_stopped(const ExploreOptions& options) {
     return options.stop != nullptr && options.stop->load();
 }
 
-/// One group for a whole sequence that moves no more than this, of those the one with the fewest
-/// MACs.
+/// A group for a whole sequence with compulsory traffic only; among several, the one with the
+/// fewest MACs. nullopt if the family has none.
 std::optional<GroupSchedule> fused_whole(const Network& network, const std::vector<LayerId>& layers,
                                          const ExploreOptions& options) {
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     const Elements least = compulsory_accesses(problems);
-    ExploreOptions coarse = options;  // a quick try: what it misses is searched
+    ExploreOptions coarse = options;  // a quick attempt; what it misses is searched later
     if (coarse.tiles == TileSizes::all) coarse.tiles = TileSizes::powers_of_two;
-    // By memory, smallest first; what needs more memory and moves as little computes less.
+    // Points come by memory, smallest first. One that needs more memory and moves as little
+    // computes less.
     std::optional<GroupSchedule> best;
     for (GroupPoint& point : family_front(problems, coarse, coarse.tiles, Refetch::none)) {
         if (point.accesses == least) best = std::move(point.group);
@@ -36,7 +37,7 @@ std::optional<GroupSchedule> fused_whole(const Network& network, const std::vect
     return best;
 }
 
-/// Every sequence fused whole, where that reaches the bound of the network in this memory.
+/// Every sequence fused whole, if that reaches the bound of the network in this memory.
 std::optional<Front> at_the_bound(const Network& network, const ExploreOptions& options) {
     if (options.space != Space::fusion && options.space != Space::fusion_recompute)
         return std::nullopt;
@@ -51,7 +52,7 @@ std::optional<Front> at_the_bound(const Network& network, const ExploreOptions& 
             shapes.emplace(shape_key(layer_problems(network, layers)), like.size()).first->second);
         if (like.back() + 1 == like.size()) work.push_back(like.back());
     }
-    // In turns of as many as there are threads: one that does not reach its bound ends it.
+    // As many at a time as there are threads, because one that misses its bound ends the attempt.
     std::vector<std::optional<GroupSchedule>> found(sequences.size());
     const auto threads = static_cast<size_t>(std::max(1, options.threads));
     for (size_t begin = 0; begin < work.size(); begin += threads) {
@@ -84,8 +85,8 @@ Front fewest_accesses(const Network& network, const ExploreOptions& options) {
     search.macs_is_axis = false;
     Front all = explore(network, search);
     if (all.points.empty()) return all;
-    // All of them fit. By accesses, fewest first; then by memory: the last of the equal ones
-    // computes least.
+    // All points fit. They come by accesses, then by memory, so the last one with as few accesses
+    // as the first computes least.
     const auto begin = all.points.begin();
     const auto end = std::find_if(begin, all.points.end(), [&](const FrontPoint& point) {
         return point.counts.accesses != begin->counts.accesses;
@@ -101,8 +102,8 @@ Front fewest_accesses(const Network& network, const ExploreOptions& options) {
     front.is_complete = false;
     front.gap = all.gap;
     if (all.bounds.empty()) return front;
-    // What was left out costs no less than one of the steps: more memory than the budget, or so
-    // many accesses.
+    // What was left out costs at least as much as one of the steps: it exceeds the budget, or moves
+    // at least as much.
     const Elements memory = options.memory.value_or(Elements(INT64_MAX));
     std::erase_if(all.bounds, [&](const FrontBound& step) { return step.memory > memory; });
     Elements bound = front.points.front().counts.accesses;

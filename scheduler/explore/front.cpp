@@ -1,12 +1,9 @@
 #include "scheduler/explore/front.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
-
-#include "scheduler/explore/front_builder.h"
 
 namespace laminate {
 
@@ -14,19 +11,6 @@ Schedule schedule_of(const Network& network, const Front& front, const FrontPoin
     std::vector<GroupSchedule> groups;
     for (const uint32_t group : point.groups) groups.push_back(front.groups[group]);
     return {network, std::move(groups)};
-}
-
-Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
-    search::FrontBuilder builder(network);
-    for (const Schedule& schedule : schedules) {
-        std::vector<uint32_t> point;
-        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
-        builder.add_point(std::move(point));
-    }
-    Front front = std::move(builder).front(Footprint::live);
-    front.is_complete = false;
-    front.gap = std::numeric_limits<double>::infinity();
-    return front;
 }
 
 std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget) {

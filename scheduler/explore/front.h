@@ -1,4 +1,4 @@
-// A Pareto front of schedules of one network: external accesses, memory and, where asked for, MACs.
+// A Pareto front of schedules of one network by external accesses, memory and, if asked for, MACs.
 #pragma once
 
 #include <cstdint>
@@ -10,45 +10,43 @@
 
 namespace laminate {
 
-/// Which memory a schedule needs: docs/counting.md section 5.
+/// Which memory a schedule needs (docs/counting.md section 5).
 enum class Footprint {
-    live,  ///< the largest sum of buffers that live at the same time: what a machine needs
-    sum,   ///< all buffers of a group: ConvFusion's rule, for comparison with its numbers
+    live,  ///< the largest sum of buffers that live at the same time, which a machine needs
+    sum,   ///< all buffers of a group, ConvFusion's rule, for comparison with its numbers
 };
 
-/// One schedule of a front, by the groups that it consists of.
+/// One schedule of a front, as the groups that it consists of.
 struct FrontPoint {
     std::vector<uint32_t> groups;  ///< into Front::groups, in the order of the schedule
     NetworkCounts counts;
 };
 
-/// No schedule of the space with at most `memory` moves fewer than `accesses`, as far as it was
-/// left out.
+/// No schedule that was left out moves fewer than `accesses` with at most `memory`.
 struct FrontBound {
     Elements memory;
     Elements accesses;
 };
 
 struct Front {
-    std::vector<GroupSchedule>
-        groups;  ///< each legal in the network, and there once: points share most of theirs
+    /// Each is legal in the network and listed once; points share most of their groups.
+    std::vector<GroupSchedule> groups;
     std::vector<FrontPoint> points;  ///< by accesses, fewest first; then memory, MACs, text
-    /// False: no point is beaten in (accesses, memory) together, and MACs only decide between
-    /// equals.
+    /// If false, no point is beaten in (accesses, memory), and MACs only decide between equals.
     bool macs_is_axis = true;
     Footprint footprint = Footprint::live;
-    /// Everything in the space was searched or proven worse. (The space is what the options ask
-    /// for, max_depth included.)
+    /// Whether everything in the space was searched or proven worse. The space is what the options
+    /// ask for, max_depth included.
     bool is_complete = true;
-    /// When not complete: a staircase below all schedules of the space, by memory; accesses fall.
+    /// If not complete: a staircase below all schedules of the space, by memory, with falling
+    /// accesses.
     std::vector<FrontBound> bounds;
-    /// Accesses of the front over those of the bounds at equal memory, minus one, where that is
-    /// largest; 0 when complete. At memories where the bounds have something and the front nothing
-    /// there is no ratio.
+    /// The largest ratio of the front's accesses to the bounds' at equal memory, minus one; 0 if
+    /// complete. Memory in which the front has no point does not count.
     double gap = 0;
 };
 
-/// The memory that the front is about.
+/// The memory by which the front is made.
 [[nodiscard]] inline Elements memory_of(const NetworkCounts& counts, Footprint footprint) {
     return footprint == Footprint::live ? counts.live_total : counts.sum_total;
 }
@@ -57,25 +55,25 @@ struct Front {
 [[nodiscard]] Schedule schedule_of(const Network& network, const Front& front,
                                    const FrontPoint& point);
 
-/// These schedules, counted and in a front's order, whichever they are: none is taken for better
-/// than others, and nothing is said of a space.
+/// These schedules, counted and in a front's order. Points that others beat are kept, and nothing
+/// is said of a space.
 [[nodiscard]] Front front_of(const Network& network, const std::vector<Schedule>& schedules);
 
-/// Not fitting is a result: no schedule lives in less than `demand`.
+/// Not fitting is a result: no schedule needs less than `demand`.
 struct Infeasible {
     Elements demand;
     Elements capacity;
 };
 
-/// Fewest accesses within the budget of live memory; ties by MACs, then by text. `front` is not
-/// empty.
+/// The point with the fewest accesses within a budget of live memory; ties are broken by MACs, then
+/// by text. `front` is not empty.
 [[nodiscard]] std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget);
 
 /// One candidate for a group, with the three axes of the search.
 struct GroupPoint {
     GroupSchedule group;
     Elements accesses;
-    Elements live_total;  ///< with Footprint::sum the sum of all buffers
+    Elements live_total;  ///< or with Footprint::sum, the sum of all buffers
     Macs macs;
 };
 

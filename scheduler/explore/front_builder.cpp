@@ -1,14 +1,16 @@
 #include "scheduler/explore/front_builder.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <tuple>
 
-namespace laminate::search {
+namespace laminate {
+namespace search {
 
 namespace {
 
-/// One group after the other.
+/// Adds a group that runs after the others.
 void add(NetworkCounts& sum, const NetworkCounts& group) {
     sum.accesses += group.accesses;
     sum.macs += group.macs;
@@ -57,7 +59,7 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
     for (const uint32_t group : point.groups) {
         add(point.counts, counts_[group]);
         for (const LayerId layer : layers_[group]) {
-            char& is_covered = is_covered_[static_cast<size_t>(layer)];
+            char& is_covered = is_covered_[layer];
             if (is_covered != 0)
                 throw std::logic_error("search: layer " + network_.layer(layer).name +
                                        " is in two groups");
@@ -65,7 +67,7 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
         }
     }
     for (const LayerId id : must_be_covered_) {
-        if (is_covered_[static_cast<size_t>(id)] == 0)
+        if (is_covered_[id] == 0)
             throw std::logic_error("search: layer " + network_.layer(id).name + " is in no group");
     }
     front_.points.push_back(std::move(point));
@@ -80,4 +82,19 @@ Front FrontBuilder::front(Footprint footprint) && {
     return std::move(front_);
 }
 
-}  // namespace laminate::search
+}  // namespace search
+
+Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
+    search::FrontBuilder builder(network);
+    for (const Schedule& schedule : schedules) {
+        std::vector<uint32_t> point;
+        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
+        builder.add_point(std::move(point));
+    }
+    Front front = std::move(builder).front(Footprint::live);
+    front.is_complete = false;
+    front.gap = std::numeric_limits<double>::infinity();
+    return front;
+}
+
+}  // namespace laminate

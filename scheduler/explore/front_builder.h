@@ -1,5 +1,5 @@
-// The points of a front from their groups. Points share most of theirs, so each group is checked,
-// counted and kept once.
+// Builds the points of a front from their groups. Points share most of their groups, so each group
+// is checked, counted and kept once.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/indexed.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/front.h"
 
 namespace laminate::search {
 
-/// `group`, found for layers of the same shape, with these layers in their place.
+/// `group`, which was found for other layers of the same shape, with `layers` in their place.
 [[nodiscard]] GroupSchedule on_layers(const Network& network, GroupSchedule group,
                                       const std::vector<LayerId>& layers);
 
@@ -20,17 +21,17 @@ class FrontBuilder {
 public:
     explicit FrontBuilder(const Network& network);
 
-    /// The place of a group in the front. Throws InputError when it is illegal in the network.
+    /// The place of a group in the front. Throws InputError if it is illegal in the network.
     [[nodiscard]] uint32_t group(GroupSchedule group);
-    /// With the model's counts of the same group on layers of the same shape at hand.
+    /// The same with given counts, which the model found for layers of the same shape.
     [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts& counts);
 
-    /// Groups in the order of the schedule, which are a schedule of the network together. Throws
-    /// std::logic_error where a layer is in two of them or a layer that must be in one is not.
+    /// Adds a schedule of the network by its groups, in order. Throws std::logic_error if a layer
+    /// is in two of them, or if a layer that must be in one is not.
     void add_point(std::vector<uint32_t> groups);
 
-    /// Points by accesses, then memory, then MACs; of equal ones the first added comes first. What
-    /// else a front says is for the caller to fill in.
+    /// The points by accesses, then memory, then MACs; equal ones in the order in which they were
+    /// added. The caller fills in the other members of the front.
     [[nodiscard]] Front front(Footprint footprint) &&;
 
 private:
@@ -42,7 +43,7 @@ private:
     std::vector<NetworkCounts> counts_;                ///< by group
     std::vector<std::vector<LayerId>> layers_;         ///< by group
     std::vector<LayerId> must_be_covered_;
-    std::vector<char> is_covered_;  ///< by layer, of the point that is added
+    IndexVector<char, LayerId> is_covered_;  ///< of the point that is being added
     Front front_;
 };
 

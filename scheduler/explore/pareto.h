@@ -1,4 +1,4 @@
-// What a front is about, and the set of the best that a search has found so far.
+// Costs, and the Pareto front that a search has found so far.
 #pragma once
 
 #include <algorithm>
@@ -10,33 +10,33 @@
 
 namespace laminate::search {
 
-/// Smaller is better in each. Doubles, because searches multiply lower bounds by the million: exact
-/// up to 2^53, and rounding is monotone, so a bound stays one.
+/// Smaller is better in each member. Searches multiply millions of lower bounds, so costs are
+/// doubles: exact up to 2^53, and rounding is monotone, so a bound stays a bound.
 struct Cost {
     double accesses = 0;  ///< elements
-    double memory = 0;    ///< elements, of the footprint that is looked at
+    double memory = 0;    ///< elements, of the footprint that counts
     double macs = 0;
     friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 
-/// True when nothing of cost `b` or worse is wanted beside `a`. On two axes the MACs only decide
-/// between equal accesses, which makes (accesses, MACs) one axis in lexicographic order: ordered
-/// totally and kept in order by sums.
+/// Whether nothing that costs `b` or more is wanted beside `a`. On two axes, MACs only decide
+/// between equal accesses. (accesses, MACs) is then one axis in lexicographic order, which is total
+/// and preserved by sums.
 [[nodiscard]] inline bool beats(const Cost& a, const Cost& b, bool macs_is_axis) {
     if (a.memory > b.memory) return false;
     if (macs_is_axis) return a.accesses <= b.accesses && a.macs <= b.macs;
     return a.accesses < b.accesses || (a.accesses == b.accesses && a.macs <= b.macs);
 }
 
-/// One after the other: traffic and work add up, memory is given back.
+/// The cost of one after the other: traffic and work add up, memory is reused.
 [[nodiscard]] inline Cost together(const Cost& a, const Cost& b) {
     return {a.accesses + b.accesses, std::max(a.memory, b.memory), a.macs + b.macs};
 }
 
-/// For an archive of costs alone.
+/// The item of an archive of costs only.
 struct Nothing {};
 
-/// Pareto front with something attached to each point. Of equal points the first stays.
+/// A Pareto front with an item for each point. Of equal points the first stays.
 template <class Item>
 class Archive {
 public:
@@ -47,9 +47,9 @@ public:
     [[nodiscard]] const std::vector<Cost>& costs() const { return costs_; }
     [[nodiscard]] const std::vector<Item>& items() const { return items_; }
 
-    /// Some point beats everything at `bound` or above.
+    /// Whether some point beats everything that costs `bound` or more.
     [[nodiscard]] bool beats_all_above(const Cost& bound) const {
-        // By memory, rising; on two axes (accesses, MACs) then fall.
+        // Memory rises; on two axes (accesses, MACs) then fall.
         const size_t end = first_above(bound.memory);
         if (!macs_is_axis_) return end > 0 && beats(costs_[end - 1], bound, false);
         for (size_t n = end; n-- > 0;) {
@@ -58,8 +58,8 @@ public:
         return false;
     }
 
-    /// What needs at least so much memory and so many MACs is beaten by some point if it moves more
-    /// than this; on three axes, if it moves as much.
+    /// Some point beats everything that needs at least `memory` and `macs` and moves more than
+    /// this; on three axes, everything that moves as much.
     [[nodiscard]] double most_accesses(double memory, double macs) const {
         const size_t end = first_above(memory);
         double most = std::numeric_limits<double>::infinity();
@@ -70,7 +70,7 @@ public:
         return most;
     }
 
-    /// False when it is not better than what is there.
+    /// Returns false, and adds nothing, if some point beats it.
     bool offer(const Cost& cost, Item item) {
         if (beats_all_above(cost)) return false;
         if (!macs_is_axis_) {
@@ -95,8 +95,8 @@ public:
     }
 
 private:
-    /// On two axes those that the new one beats are neighbours: by memory rising, (accesses, MACs)
-    /// fall.
+    /// On two axes the points that the new one beats are neighbours, because (accesses, MACs) fall
+    /// as memory rises.
     void replace_beaten(const Cost& cost, Item item) {
         const auto first =
             std::lower_bound(costs_.begin(), costs_.end(), cost.memory,
@@ -127,8 +127,8 @@ private:
     std::vector<Item> items_;
 };
 
-/// Every item of `a` together with every item of `b`, as join(item, item), into `sum`. On two axes
-/// only the best within each memory counts: one pass over both.
+/// Adds to `sum` every item of `a` together with every item of `b`, as join(item, item). On two
+/// axes only the best within each memory counts, so one pass over both suffices.
 template <class A, class B, class Sum, class Join>
 void add_pairs(const Archive<A>& a, const Archive<B>& b, Archive<Sum>& sum, const Join& join) {
     const auto offer = [&](size_t i, size_t j) {
@@ -145,7 +145,7 @@ void add_pairs(const Archive<A>& a, const Archive<B>& b, Archive<Sum>& sum, cons
     constexpr double never = std::numeric_limits<double>::infinity();
     for (size_t i = 0, j = 0;;) {
         offer(i, j);
-        // The next memory at which either has something better.
+        // Go to the next memory in which either has something better.
         const double next_a = i + 1 == a.size() ? never : a.costs()[i + 1].memory;
         const double next_b = j + 1 == b.size() ? never : b.costs()[j + 1].memory;
         const double next =

@@ -4,13 +4,20 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/indexed.h"
 #include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate {
 
 namespace {
 
-/// 1 to `extent`: everything, a divisor, or any size (mostly no divisor), each often.
+template <class T>
+const T& any_of(const std::vector<T>& values, Rng& rng) {
+    return values[static_cast<size_t>(rng.below(std::ssize(values)))];
+}
+
+/// A size from 1 to `extent`: often the extent, often a divisor, and often any size (mostly no
+/// divisor).
 int64_t random_size(int64_t extent, Rng& rng) {
     switch (rng.below(4)) {
         case 0:
@@ -23,7 +30,7 @@ int64_t random_size(int64_t extent, Rng& rng) {
                 if (d * d != extent) divisors.push_back(extent / d);
             }
             std::sort(divisors.begin(), divisors.end());
-            return divisors[static_cast<size_t>(rng.below(static_cast<int64_t>(divisors.size())))];
+            return any_of(divisors, rng);
         }
         default:
             return rng.between(1, extent);
@@ -55,11 +62,11 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
     return nest;
 }
 
-/// Any store level, then any compute level at or inside it; `levels` outermost first.
-Placement random_placement(const std::vector<Level>& levels, Rng& rng) {
-    const auto count = static_cast<int64_t>(levels.size());
-    const int64_t store = rng.below(count);
-    const int64_t compute = rng.between(store, count - 1);
+/// Any of the outermost `stores` levels to store at, then any compute level at or inside it.
+/// `levels` come outermost first.
+Placement random_placement(const std::vector<Level>& levels, std::ptrdiff_t stores, Rng& rng) {
+    const int64_t store = rng.below(std::min(stores, std::ssize(levels)));
+    const int64_t compute = rng.between(store, std::ssize(levels) - 1);
     return {levels[static_cast<size_t>(store)], levels[static_cast<size_t>(compute)]};
 }
 
@@ -68,12 +75,12 @@ Placement random_tensor_placement(const GroupSchedule& group,
                                   const std::vector<GroupTensor>& tensors,
                                   const GroupTensor& tensor,
                                   const std::vector<LayerProblem>& problems, Rng& rng) {
-    // Levels around every reader, outermost first; not inside `ii` of a grouped one.
+    // Levels around every reader, outermost first, but not inside `ii` of a grouped layer.
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
-    size_t stores = levels.size();  // levels where it may be stored
+    std::ptrdiff_t stores = std::ssize(levels);  // levels where it may be stored
     for (const TensorReader& reader : tensor.readers) {
         const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
-        const Nest& nest = group.nests[static_cast<size_t>(reader.nest)];
+        const Nest& nest = group.nest(reader.nest);
         std::vector<Level> around = path(group, reader.nest);
         if (problem.groups > 1 && problem[Dim::i] > 1) {
             const Level ii{reader.nest, nest.find({Dim::i, Band::inner})};
@@ -85,14 +92,10 @@ Placement random_tensor_placement(const GroupSchedule& group,
     }
     for (const int k : tensor.is_shared() ? branch_nests(tensors, tensor) : std::vector<int>{}) {
         const std::vector<Level> around = path(group, k);
-        const auto own_store =
-            std::find(around.begin(), around.end(), group.nests[static_cast<size_t>(k)].y.store);
-        stores = std::min(stores, static_cast<size_t>(own_store - around.begin()) + 1);
+        const auto own_store = std::find(around.begin(), around.end(), group.nest(k).y.store);
+        stores = std::min(stores, own_store - around.begin() + 1);
     }
-    const auto count = static_cast<int64_t>(levels.size());
-    const int64_t store = rng.below(static_cast<int64_t>(std::min(stores, levels.size())));
-    const int64_t compute = rng.between(store, count - 1);
-    return {levels[static_cast<size_t>(store)], levels[static_cast<size_t>(compute)]};
+    return random_placement(levels, stores, rng);
 }
 
 GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything) {
@@ -102,11 +105,9 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
         group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, rng));
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (int k = sink; k >= 0; --k) {
-        Nest& nest = group.nests[static_cast<size_t>(k)];
+        Nest& nest = group.nest(k);
         if (k == sink) {
-            const std::vector<Level> levels = path(group, k);
-            const Level level =
-                levels[static_cast<size_t>(rng.below(static_cast<int64_t>(levels.size())))];
+            const Level level = any_of(path(group, k), rng);
             nest.y = {level, level};
         } else {
             const auto own = std::find_if(tensors.begin(), tensors.end(),
@@ -115,34 +116,34 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
             if (keep_everything) nest.y.store = Level{};
         }
         if (problems[static_cast<size_t>(k)].has_weights())
-            nest.w = random_placement(path(group, k), rng);
+            nest.w = random_placement(path(group, k), INT64_MAX, rng);
     }
     for (const GroupTensor& tensor : tensors) {
         if (!tensor.is_external()) continue;
         const TensorReader& first = tensor.readers.front();
-        group.nests[static_cast<size_t>(first.nest)].x.push_back(
-            {first.operand, random_tensor_placement(group, tensors, tensor, problems, rng)});
+        group.nest(first.nest)
+            .x.push_back(
+                {first.operand, random_tensor_placement(group, tensors, tensor, problems, rng)});
     }
     return group;
 }
 
-/// The layers of a group with this sink, producers first: grown upwards through layers whose
-/// readers are all in it already, so that nothing else reads an output inside. Ends by chance, 1 to
-/// `stop_one_in` after each layer.
+/// The layers of a group with this sink, producers first. The group grows upwards through layers
+/// whose readers are all in it, so only the group reads the outputs inside. After each layer it
+/// ends with probability 1 / `stop_one_in`.
 std::vector<LayerId> random_members(const Network& network, LayerId sink,
-                                    const std::vector<bool>& free, int64_t stop_one_in,
+                                    const IndexVector<bool, LayerId>& free, int64_t stop_one_in,
                                     const RandomOptions& options, Rng& rng) {
-    std::vector<bool> is_member(network.layers.size(), false);
-    std::vector<LayerId> members{sink};  // sink first: every layer comes after its readers
-    is_member[static_cast<size_t>(sink)] = true;
+    IndexVector<bool, LayerId> is_member(network.layers.size());
+    std::vector<LayerId> members{sink};  // sink first, every layer after its readers
+    is_member[sink] = true;
     const auto may_join = [&](LayerId id) {
-        if (id < 0 || !free[static_cast<size_t>(id)] || is_member[static_cast<size_t>(id)])
-            return false;
+        if (id < 0 || !free[id] || is_member[id]) return false;
         const TensorId output = network.layer(id).output;
         const std::vector<LayerId> readers = network.consumers(output);
         return !network.is_output(output) &&
                std::all_of(readers.begin(), readers.end(),
-                           [&](LayerId reader) { return is_member[static_cast<size_t>(reader)]; });
+                           [&](LayerId reader) { return is_member[reader]; });
     };
     while (static_cast<int64_t>(members.size()) < options.max_depth &&
            !rng.chance(1, stop_one_in)) {
@@ -156,10 +157,9 @@ std::vector<LayerId> random_members(const Network& network, LayerId sink,
             }
         }
         if (next.empty()) break;
-        const LayerId chosen =
-            next[static_cast<size_t>(rng.below(static_cast<int64_t>(next.size())))];
+        const LayerId chosen = any_of(next, rng);
         members.push_back(chosen);
-        is_member[static_cast<size_t>(chosen)] = true;
+        is_member[chosen] = true;
     }
     return {members.rbegin(), members.rend()};
 }
@@ -179,14 +179,14 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
     const Macs limit = std::max(options.max_macs, 4 * Macs(least));
     constexpr int free_draws = 100;
     for (int attempt = 0;; ++attempt) {
-        // In a long chain hardly any free draw stays below the limit: then intermediates are stored
-        // at the root, where nothing is computed twice.
+        // In a long chain hardly any free draw stays below the limit. After many draws,
+        // intermediates are stored at the root, where nothing is computed twice.
         GroupSchedule group = draw(problems, rng, attempt >= free_draws);
         if (segment.size() == 1) return group;
         try {
             if (two_level_work(problems, group) <= limit) return group;
         } catch (const std::overflow_error&) {
-            continue;  // more than 2^63 of something is more than the limit
+            continue;  // more than 2^63 exceeds the limit
         }
     }
 }
@@ -194,27 +194,25 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
 Schedule random_schedule(const Network& network, uint64_t seed, const RandomOptions& options) {
     Rng rng(seed);
     const auto count = static_cast<LayerId>(network.layers.size());
-    std::vector<bool> free(network.layers.size(), false);
-    // Half of the schedules cut often, half seldom, so that long groups are as common as single
-    // layers. Some leave layers without weights to the reference operators.
+    IndexVector<bool, LayerId> free(network.layers.size());
+    // Half of the schedules cut often and half seldom, so long groups are as common as single
+    // layers. Some schedules leave layers without weights to the reference operators.
     const int64_t stop_one_in = rng.chance(1, 2) ? 2 : 8;
     const bool leave_out = rng.chance(1, 4);
     for (LayerId id = 0; id < count; ++id) {
-        free[static_cast<size_t>(id)] =
-            must_be_scheduled(network, id) ||
-            (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
+        free[id] = must_be_scheduled(network, id) ||
+                   (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
     }
     std::vector<GroupSchedule> groups;
     for (LayerId sink = count; sink-- > 0;) {
-        if (!free[static_cast<size_t>(sink)]) continue;
+        if (!free[sink]) continue;
         const std::vector<LayerId> members =
             random_members(network, sink, free, stop_one_in, options, rng);
-        for (const LayerId member : members) free[static_cast<size_t>(member)] = false;
+        for (const LayerId member : members) free[member] = false;
         groups.push_back(random_group(network, members, rng, options));
     }
-    // A group's inputs come from layers before its sink, and where such a layer is in another group
-    // it is that one's sink: the order of sinks is an order in which every group finds its inputs
-    // computed.
+    // A group's inputs come from layers before its sink, and such a layer is the sink of its own
+    // group. So in the order of sinks every group finds its inputs computed.
     std::reverse(groups.begin(), groups.end());
     return {network, std::move(groups)};
 }

@@ -1,8 +1,7 @@
-// Random legal schedules, for tests and `laminate validate --random`. Everything legal may come
-// out: every partition into groups with one sink each, forks and joins inside them, layers without
-// weights inside or left out, loop order, tile (divisors and ragged ones), strip, and pair of store
-// and compute levels. The same seed gives the same schedule on every machine: own generator, no
-// std:: distributions.
+// Random legal schedules, for tests and `laminate validate --random`. Every legal schedule may be
+// drawn: every partition into groups with one sink each, forks and joins inside them, layers
+// without weights inside or left out, loop orders, tiles (divisors and ragged ones), strips, and
+// pairs of store and compute levels. The same seed gives the same schedule on every machine.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@
 namespace laminate {
 
 struct RandomOptions {
-    /// Recomputation can multiply the work by the kernel area at every layer of a group: a group
-    /// whose closed form says more than this (and more than four times its work without
-    /// recomputation) is drawn again. Nothing else is left out. Work: two_level_work().
+    /// Recomputation can multiply the work by the kernel area at every layer of a group. A group is
+    /// drawn again if two_level_work() exceeds this and also four times its work without
+    /// recomputation. Nothing else is left out.
     Macs max_macs{2'000'000'000};
     int64_t max_depth = INT64_MAX;  ///< layers in a group
 };
 
-/// `segment`: layers that may form a group (check_group), producers first.
+/// `segment` has layers that may form a group (check_group), producers first.
 [[nodiscard]] GroupSchedule random_group(const Network& network,
                                          const std::vector<LayerId>& segment, Rng& rng,
                                          const RandomOptions& options = {});

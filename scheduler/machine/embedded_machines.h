@@ -1,4 +1,4 @@
-// Data files that the build puts into the program (scheduler/CMakeLists.txt), so that names work
+// Data files that the build embeds in the program (scheduler/CMakeLists.txt), so their names work
 // from anywhere. Private to the scheduler.
 #pragma once
 
@@ -15,15 +15,15 @@ struct EmbeddedFile {
 [[nodiscard]] const std::vector<EmbeddedFile>& embedded_machines();
 [[nodiscard]] const std::vector<EmbeddedFile>& embedded_energy_tables();
 
-/// In order of the alphabet.
+/// Sorted by name.
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<EmbeddedFile>& files);
 
 struct FoundFile {
     std::string text;
-    std::string where;  ///< begins messages about it
+    std::string where;  ///< messages about it begin with this
 };
-/// The one of this name, otherwise the file on disk. Throws InputError, which lists the names, when
-/// there is neither; `kind` begins messages about those that are embedded.
+/// The embedded file of this name, or else the file on disk. Throws InputError with a list of the
+/// names if there is neither. Messages about embedded files begin with `kind`.
 [[nodiscard]] FoundFile find_file(const std::vector<EmbeddedFile>& files, const std::string& kind,
                                   const std::string& name_or_file);
 

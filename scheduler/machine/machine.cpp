@@ -22,13 +22,13 @@ constexpr std::array<Transfer, 4> all_transfers{Transfer::write_from_lower,
                                                 Transfer::write_from_higher,
                                                 Transfer::read_to_lower, Transfer::read_to_higher};
 
-/// Inputs and weights go down only; outputs come up, and go down again as partial sums.
+/// Inputs and weights only go down. Outputs come up, and go down again as partial sums.
 std::vector<Transfer> transfers_of(Operand operand) {
     if (operand == Operand::output) return {all_transfers.begin(), all_transfers.end()};
     return {Transfer::write_from_higher, Transfer::read_to_lower};
 }
 
-/// The value whose name is `text`.
+/// The value with the name `text`.
 template <typename Values>
 auto named(const Values& values, const std::string& text, const JsonObject& object,
            const std::string& key) {
@@ -62,7 +62,7 @@ MemoryPort::Carried parse_carried(const std::string& text, const JsonObject& por
             named(all_transfers, text.substr(colon + 1), port, "carries")};
 }
 
-/// What a port of this kind carries where nothing else is said: all that goes its way.
+/// What a port of this kind carries by default: every transfer in its direction.
 std::vector<MemoryPort::Carried> all_carried(const Memory& memory, bool reads, bool writes) {
     std::vector<MemoryPort::Carried> result;
     for (const Operand operand : memory.operands) {
@@ -274,8 +274,8 @@ Machine parse_machine(const std::string& json, const std::string& where) {
     JsonObject bits = file.object("element_bits");
     machine.bits = {bits.positive_integer("input"), bits.positive_integer("weight"),
                     bits.positive_integer("partial_sum"), bits.positive_integer("output")};
-    // A finished output is the last of its sums; the bounds of the mappers rest on tiles that
-    // shrink when they finish.
+    // A finished output is the last of its partial sums. The mappers' bounds assume that tiles
+    // shrink when they are finished.
     if (machine.bits.partial_sum < machine.bits.output)
         bits.fail("partial_sum", std::to_string(machine.bits.partial_sum),
                   "at least the bits of an output, " + std::to_string(machine.bits.output));

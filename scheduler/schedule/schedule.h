@@ -86,6 +86,12 @@ struct Nest {
 
 struct GroupSchedule {
     std::vector<Nest> nests;  ///< producers first, sink last
+    [[nodiscard]] Nest& nest(int k) { return nests[static_cast<size_t>(k)]; }
+    [[nodiscard]] const Nest& nest(int k) const { return nests[static_cast<size_t>(k)]; }
+    /// The loop of a level other than the root.
+    [[nodiscard]] Loop loop(Level level) const {
+        return nest(level.nest).loops[static_cast<size_t>(level.loop)];
+    }
     [[nodiscard]] int sink() const { return static_cast<int>(nests.size()) - 1; }
     /// Whether anything is stored or computed at `level`.
     [[nodiscard]] bool is_placed(Level level) const;

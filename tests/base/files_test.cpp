@@ -67,9 +67,10 @@ TEST_F(Files, APipeIsWrittenAndStaysAPipe) {
 TEST_F(Files, ALinkStaysOneAndWhatItNamesIsWritten) {
     fs::create_directory(directory_ / "elsewhere");
     write_file_atomically(directory_ / "elsewhere/f", "old");
-    fs::create_symlink("elsewhere/f", directory_ / "link");  // relative to where the link is
-    fs::create_symlink(directory_ / "link", directory_ / "further");  // by way of another
-    fs::create_symlink("elsewhere/new", directory_ / "dangling");  // to a file that is to be made
+    fs::create_symlink("elsewhere/f", directory_ / "link");           // relative to the link
+    fs::create_symlink(directory_ / "link", directory_ / "further");  // through another link
+    // to a file that does not exist yet
+    fs::create_symlink("elsewhere/new", directory_ / "dangling");
     write_file_atomically(directory_ / "further", "one");
     EXPECT_EQ(read_file(directory_ / "elsewhere/f"), "one");
     write_file_atomically(directory_ / "dangling", "two");
@@ -91,7 +92,7 @@ TEST_F(Files, AFileThatIsReplacedPassesItsPermissionsOn) {
     }
 }
 
-// A disk that is full looks like a file that may not grow.
+// A limit on the size of files looks like a full disk.
 TEST_F(Files, WhatDoesNotFitIsSaidAndTheOldFileStays) {
     write_file_atomically(directory_ / "f", "old");
     rlimit before{};

@@ -13,7 +13,7 @@ std::string hash(std::string_view text) {
     return h.text();
 }
 
-// The values that the reference implementation prints for these texts.
+// Values that the reference implementation prints for these texts.
 TEST(XxHash64, GivesThePublishedValues) {
     EXPECT_EQ(hash(""), "ef46db3751d8e999");
     EXPECT_EQ(hash("a"), "d24ec4f1a98c6e5b");

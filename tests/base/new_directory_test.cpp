@@ -36,7 +36,7 @@ protected:
 };
 
 TEST_F(NewDirectoryTest, AppearsWholeWhenPublished) {
-    NewDirectory made(root_ / "out/", is_ours, "this test");  // a slash at the end is no empty name
+    NewDirectory made(root_ / "out/", is_ours, "this test");  // a final slash is not an empty name
     put(made.aside() / "mark", "1");
     EXPECT_FALSE(fs::exists(root_ / "out"));
     made.publish();
@@ -45,11 +45,11 @@ TEST_F(NewDirectoryTest, AppearsWholeWhenPublished) {
 }
 
 TEST_F(NewDirectoryTest, RemovesWhatAKilledProcessLeftAndNothingElse) {
-    // A process that has ended and was waited for: its number is nobody's.
+    // The first process has ended and was waited for, so no process has its number.
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-    // Another that has ended and was not waited for yet.
+    // The second has ended and is still a zombie.
     const pid_t unreaped = ::fork();
     if (unreaped == 0) ::_exit(0);
     siginfo_t ended{};

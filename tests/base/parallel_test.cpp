@@ -38,7 +38,7 @@ TEST(InParallel, TheFirstExceptionGoesOnAndNothingIsBegunAfterIt) {
     EXPECT_EQ(begun, 4);
 }
 
-// An address space that has room for a few stacks and no more.
+// Limits the address space to a few stacks.
 TEST(InParallel, AThreadThatTheSystemDoesNotStartIsAnExceptionAndNoAbort) {
     if (test::is_sanitized) GTEST_SKIP() << "a sanitizer wants the address space";
     const pid_t child = ::fork();

@@ -29,8 +29,8 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
             }
         });
     }
-    // Plain integers: what others did must be seen when parallel_for returns; counters that are
-    // gone must not be touched.
+    // The counters are plain integers: their values must be visible when parallel_for returns, and
+    // nobody may touch them afterwards.
     const auto led = [&] {
         const SharedLoop::Leader leader(&loop);
         for (int round = 0; round < 2000; ++round) {
@@ -41,7 +41,7 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
         }
     };
     led();
-    // They do help: a loop that waits for somebody else ends.
+    // Other threads do help: a loop that waits for one of them ends.
     std::atomic<int> met{0};
     {
         const SharedLoop::Leader leader(&loop);
@@ -78,7 +78,7 @@ TEST(SharedLoop, WithoutALeaderOpenMpsThreadsShareALoop) {
     parallel_for(0, 2, [](int64_t) { ADD_FAILURE(); });
 }
 
-/// OpenMP's threads are not there in a child, and it would wait for them.
+/// A forked child lacks OpenMP's threads, and OpenMP would wait for them.
 TEST(SharedLoop, AForkedChildGoesOnAlone) {
     if (test::is_thread_sanitized)
         GTEST_SKIP() << "the sanitizer does not let a child of several threads start any";

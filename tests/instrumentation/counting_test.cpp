@@ -57,8 +57,8 @@ TEST(Counting, PartialSumsThatLeaveAreReadAndWrittenAgain) {
 }
 
 TEST(Counting, ChainsOfTwentyLayersEnd) {
-    // Each layer's rows are computed at the row loop of the next one: bounds are nested twenty
-    // deep, and written out they never ended.
+    // Each layer's rows are computed at the row loop of the next one, so bounds nest twenty deep.
+    // Written out, they never ended.
     const Network network = zoo_network("dmcnn-vd", {.height = 12, .width = 16});
     std::string text = "{conv1: zo yo xo io | yi xi zi ii n m; tile z64 y12 x16 i3; X root/ii";
     for (int k = 2; k <= 20; ++k) {
@@ -114,7 +114,7 @@ TEST(Counting, ResultsAreCheckedToo) {
     }
 }
 
-/// The counters belong to the code, not to the schedule: code of another schedule is found out.
+/// The counters belong to the code, not to the schedule, so code of another schedule is detected.
 TEST(Counting, CodeThatDoesSomethingElseIsCaught) {
     const Network network = zoo_network("l2net");
     const GroupSchedule wanted = parse_group(network,

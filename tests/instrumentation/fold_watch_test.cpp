@@ -19,7 +19,7 @@ struct Loops {
     void step(size_t index) { ++bodies[index]; }
 };
 
-Box box(Interval y, Interval x) { return {Interval{0, 1}, y, x}; }
+Box box(Range y, Range x) { return {Range{0, 1}, y, x}; }
 
 TEST(FoldWatch, WithoutLoopsTheLargestNeedIsHeld) {
     FoldWatch watch;
@@ -74,7 +74,7 @@ TEST(FoldWatch, ALoopThatIndexesNothingEndsTheWalk) {
     }
     watch.end_lifetime();
     EXPECT_EQ(watch.extents(), (Extents{1, 8, 4}));
-    // With one trip in which anything is needed it is skipped; the second body sees nothing.
+    // A loop with a single trip that needs anything is skipped; the second body sees nothing.
     FoldWatch once({{loops.bodies.data(), std::nullopt}, {&loops.bodies[1], rows}});
     loops.step(0);
     for (int64_t y = 0; y < 6; ++y) {
@@ -130,14 +130,14 @@ TEST(FoldWatch, HeldReachesUpToTheFrontier) {
     // held although it needs two; the largest is the first, 7 rows.
     Loops loops;
     FoldWatch watch({{loops.bodies.data(), rows}});
-    for (const Interval need : {Interval{0, 7}, Interval{2, 4}, Interval{4, 9}}) {
+    for (const Range need : {Range{0, 7}, Range{2, 4}, Range{4, 9}}) {
         loops.step(0);
         watch.see(box(need, {0, 1}));
     }
     watch.end_lifetime();
     EXPECT_EQ(watch.extents()[rows], 7);
     FoldWatch longer({{loops.bodies.data(), rows}});
-    for (const Interval need : {Interval{0, 3}, Interval{2, 9}, Interval{1, 4}}) {
+    for (const Range need : {Range{0, 3}, Range{2, 9}, Range{1, 4}}) {
         loops.step(0);
         longer.see(box(need, {0, 1}));
     }

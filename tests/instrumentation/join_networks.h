@@ -1,5 +1,5 @@
-// Small networks with forks and joins, each one group: the shapes in which tensors are shared and
-// come together again.
+// Small networks with forks and joins, one group each: the shapes in which branches share tensors
+// and meet again.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +91,7 @@ private:
     Rng rng_{5};
 };
 
-/// conv1 and what goes around it, the input, come together in add2.
+/// conv1 and the input, which bypasses it, meet in add2.
 inline Network small_residual() {
     JoinBuilder b;
     const TensorId x = b.input(2, 6, 6);
@@ -108,7 +108,7 @@ inline Network small_concat() {
     return b.finish("concat");
 }
 
-/// Every shape of join that groups may have, in small.
+/// Every shape of join that groups may have.
 inline std::vector<Network> join_networks() {
     std::vector<Network> all{small_residual(), small_concat()};
     {
@@ -130,7 +130,7 @@ inline std::vector<Network> join_networks() {
         all.push_back(b.finish("inception"));
     }
     {
-        JoinBuilder b;  // an outer and an inner tensor, two outer ones
+        JoinBuilder b;  // an external and an internal tensor, two external ones
         const TensorId first = b.input(2, 6, 7);
         const TensorId second = b.input(2, 6, 7);
         b.add(b.add(b.conv(first, 2, 3), second), b.relu(first));

@@ -21,7 +21,7 @@
 namespace laminate {
 namespace {
 
-/// Empty when model, walker and code count the same and the code computes what it should.
+/// Empty if model, walker and code count the same and the code computes the right result.
 std::string disagreement(const Network& network, const GroupSchedule& group, uint64_t seed) {
     const GroupCounts model = two_level_counts(network, group);
     const CheckedMeasurement code = measure_and_check(network, group, seed);
@@ -41,7 +41,7 @@ TEST(Joins, ResidualByHand) {
                     "root/root; Y add2.yo/add2.yo & "
                     "add2: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
     const GroupCounts counts = measure(network, group);
-    EXPECT_EQ(counts.inputs.at(0).reads, Elements(2 * 6 * 6));  // for both readers once
+    EXPECT_EQ(counts.inputs.at(0).reads, Elements(2 * 6 * 6));  // once for both readers
     EXPECT_EQ(counts.inputs.at(0).buffer,
               Elements(2 * 4 * 6));  // rows 1 to 4 for rows 2 and 3 of conv1
     EXPECT_EQ(counts.layers.at(0).macs, Macs(2 * 6 * 6 * 2 * 9));
@@ -115,7 +115,7 @@ TEST(Joins, EveryShapeUnderRandomSchedules) {
     }
 }
 
-/// The kind that runs: other kernels, the same results.
+/// The optimised code has other kernels and the same results.
 TEST(Joins, OptimisedCodeComputesTheSame) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     for (const Network& network : join_networks()) {
@@ -155,8 +155,8 @@ std::map<size_t, int> sweep(
 
 TEST(Joins, RandomNetworks) { EXPECT_GE(sweep(1, 12, disagreement).size(), 2U); }
 
-/// `make test-long`: two thousand schedules and more, compiled, counted and compared, a hundred in
-/// a part.
+/// `make test-long`: compiles, counts and compares more than two thousand schedules, a hundred per
+/// part.
 class JoinsLong : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(JoinsLong, AHundredSchedules) {
@@ -167,7 +167,7 @@ TEST_P(JoinsLong, AHundredSchedules) {
 }
 INSTANTIATE_TEST_SUITE_P(Parts, JoinsLong, testing::Range<uint64_t>(0, 20));
 
-/// The same of six hundred in optimised code, their results compared.
+/// Compares the results of six hundred schedules in optimised code.
 class OptimisedJoinsLong : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(OptimisedJoinsLong, AHundredSchedules) {

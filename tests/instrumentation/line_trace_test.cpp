@@ -1,5 +1,5 @@
-// Traffic is real: the lines that deployed code brings into a last-level cache follow the external
-// accesses that the model counts.
+// The lines that deployed code brings into a last-level cache follow the external accesses that the
+// model counts.
 #include "instrumentation/line_trace.h"
 
 #include <gtest/gtest.h>
@@ -58,13 +58,13 @@ TEST(LineTrace, MissesOfFusedAndLayerByLayerCodeFollowThePredictedAccesses) {
     const LineTrace apart_trace = traced(network, apart, apart_scratch);
     ASSERT_LT(fused_scratch, cache_bytes);
 
-    // X and Y once, weights 3 * 8 * 8 * 9; apart, both tensors between are written and read too.
+    // X and Y once, weights 3 * 8 * 8 * 9. Unfused, both intermediate tensors are written and read
+    // too.
     const int64_t tensor = 8 * 96 * 96, weights = 3 * 8 * 8 * 9;
     EXPECT_EQ(two_level_counts(network, fused).accesses, Elements(2 * tensor + weights));
     EXPECT_EQ(two_level_counts(network, apart).accesses, Elements(6 * tensor + weights));
 
-    // Beyond what is predicted: scratch and constants come in once, and a few lines at borders of
-    // arrays.
+    // In addition, scratch and constants come in once, and a few lines at the borders of arrays.
     const auto expect_follows = [&](const LineTrace& trace, const Schedule& schedule,
                                     int64_t scratch_bytes) {
         const int64_t predicted =

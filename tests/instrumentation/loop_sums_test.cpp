@@ -1,4 +1,4 @@
-// Loops counted together against loops stepped through, and against compiled code that does both.
+// Summed loops against plain stepping, and against compiled code.
 #include "instrumentation/loop_sums.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(LoopSums, AnIncrementThatGrowsIsNotMultiplied) {
     EXPECT_EQ(found.stepped.counters, found.together.counters);
 }
 
-/// What stands in the counters after stepping through everything differs: empty if nothing.
+/// How the counters differ from those after plain stepping; empty if they do not.
 std::string disagreement(const Network& network, const GroupSchedule& group, int64_t* saved) {
     const GroupCode code = instrumented_code(network, group);
     const Stmt statement = with_counters(code, CountMode::count_only);

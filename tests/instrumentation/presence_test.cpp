@@ -8,7 +8,7 @@ namespace laminate::walking {
 namespace {
 
 /// One channel.
-Box box(Interval rows, Interval columns) { return {Interval{0, 1}, rows, columns}; }
+Box box(Range rows, Range columns) { return {Range{0, 1}, rows, columns}; }
 
 TEST(Presence, NothingIsPresentWhenALifetimeBegins) {
     Presence presence({1, 4, 4});
@@ -26,10 +26,9 @@ TEST(Presence, MissingIsWhatIsNotThereAndItsBoundingBox) {
     presence.bring_in(box({0, 6}, {0, 4}));
     // Of rows 3-5, columns 2-6 of both channels: in channel 0 rows 4 and 5 lack columns 4-6, in
     // channel 1 nothing is there: 6 + 15.
-    const Presence::Missing missing =
-        presence.missing({Interval{0, 2}, Interval{3, 6}, Interval{2, 7}});
+    const Presence::Missing missing = presence.missing({Range{0, 2}, Range{3, 6}, Range{2, 7}});
     EXPECT_EQ(missing.count, 6 + 15);
-    EXPECT_EQ(missing.box, (Box{Interval{0, 2}, Interval{3, 6}, Interval{2, 7}}));
+    EXPECT_EQ(missing.box, (Box{Range{0, 2}, Range{3, 6}, Range{2, 7}}));
     EXPECT_EQ(presence.missing(box({3, 6}, {2, 7})).box, box({4, 6}, {4, 7}));
 }
 

@@ -1,5 +1,5 @@
 // Hand arithmetic for groups with forks and joins and for layers without weights, from
-// docs/counting.md alone. Sizes in the comments read rows x columns x channels.
+// docs/counting.md alone. Sizes in the comments are rows x columns x channels.
 #include <gtest/gtest.h>
 
 #include <cstdint>

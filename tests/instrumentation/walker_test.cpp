@@ -1,5 +1,5 @@
-// Hand arithmetic for the plain walker, from docs/counting.md alone. Sizes in the comments read
-// rows x columns x channels.
+// Hand arithmetic for the plain walker, from docs/counting.md alone. Sizes in the comments are rows
+// x columns x channels.
 #include "instrumentation/walker.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace laminate {
 namespace {
 
-/// The layers of L2Net alone.
+/// The single layers of L2Net.
 Network l2net_conv1() { return chain(3, 20, 20, {{4, square_window(3)}}); }
 Network l2net_conv2() { return chain(4, 18, 18, {{4, square_window(3)}}); }
 
@@ -25,7 +25,7 @@ GroupCounts walked(const Network& network, const std::string& text) {
     return walk(network, parse_group(network, text));
 }
 
-/// What a row of halide-notes 3.1 gives for one layer.
+/// The numbers of a row of halide-notes 3.1 for one layer.
 struct Row {
     int64_t x, w, y_reads, y_writes, macs, x_buffer, w_buffer, y_buffer;
 };

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The arrows between rooms, read from the includes of the sources.
+"""Checks the arrows between rooms, read from the includes of the sources.
 
     arrows.py ROOT [--modules] [--self-test]
 
-Fails when a room includes a header of a room that comes later in ROOMS; with --modules also when
-modules (a header and the source of the same name) include each other in a circle.
+Fails if a room includes a header of a room that comes later in ROOMS. With --modules it also fails
+if modules (a header and the source of the same name) include each other in a circle.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import re
 import sys
 import tempfile
 
-# Each room may include those before it. Folders of a room follow the same rule among themselves:
-# a listed folder may include the folders listed before it and the room's own headers.
+# Each room may include the rooms before it. Folders of a room follow the same rule: a listed folder
+# may include the folders listed before it.
 ROOMS = [
     "base",
     "nets/network",
@@ -38,19 +38,19 @@ ROOMS = [
     "papers/spatial_fusion",
     "cli",
 ]
-# Headers that CMake makes, and headers of one paper's verbs that the papers' folders implement.
+# Headers that CMake generates, and a header of verbs that the papers' folders implement.
 GENERATED = {"onnx.pb.h", "compiled_network_text.h"}
 DECLARATIONS = {"papers/verbs.h"}
 
 
 def room_of(path):
-    """The most specific room that holds a file; None outside of all rooms."""
+    """The most specific room that holds a file, or None."""
     inside = [room for room in ROOMS if path.startswith(room + "/")]
     return max(inside, key=len) if inside else None
 
 
 def includes_of(root):
-    """{file: [included file]} of every source in a room, by paths from the root."""
+    """{file: [included file]} for every source in a room, by paths from the root."""
     found = {}
     for room in sorted({room.split("/")[0] for room in ROOMS}):
         for file in sorted((root / room).rglob("*")):
@@ -70,9 +70,12 @@ def upward(includes):
                 continue
             here, there = room_of(file), room_of(other)
             if here is None or there is None:
-                yield f'{file}: includes "{other}"; expected a header of a room in the list of {__file__}'
+                yield f'{file}: includes "{other}"; expected a header of a room in {__file__}'
             elif ROOMS.index(there) > ROOMS.index(here):
-                yield f'{file}: includes "{other}"; expected only rooms before {here}, and {there} comes later'
+                yield (
+                    f'{file}: includes "{other}"; expected only rooms before {here}, '
+                    f"and {there} comes later"
+                )
 
 
 def circles(includes):
@@ -108,7 +111,7 @@ def problems_of(root, of_modules):
 
 
 def self_test():
-    """A tree with one arrow upward and one circle is refused for both, and for nothing else."""
+    """Finds the one upward arrow and the one circle of a small tree, and nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int outer_loops = 4;
 
-/// Loop levels of one array: below its store level, and of these the folded ones.
+/// Loop levels of one array: those below its store level, and the folded ones among them.
 class Levels {
 public:
     Levels(const Nest& nest, const Placement& placement) : nest_(nest), placement_(placement) {

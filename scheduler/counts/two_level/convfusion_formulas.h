@@ -1,10 +1,10 @@
-// ConvFusion's formulas for one layer that is not fused, as printed (IEEE Access 2021, sections
-// IV-B to IV-D): for comparison only. Where execution differs from them two_level.h counts what is
-// executed; docs/convfusion.md lists the differences, its examples are the test of this file.
+// ConvFusion's formulas for one unfused layer, as printed (IEEE Access 2021, sections IV-B to
+// IV-D), for comparison only. two_level.h counts what is executed; docs/convfusion.md lists where
+// the formulas differ from that, and its examples test this file.
 //
-// Read literally, with two exceptions where the print leaves nothing to compute: F holds the loops
-// CL <= l < SL (the set is printed with CL < l, but the text and Figure 2 fold the loop of CL
-// itself), and GT_X, which is never defined, is GE_X.
+// The formulas are read literally except in two places that cannot be computed as printed. F holds
+// the loops CL <= l < SL: the set is printed with CL < l, but the text and Figure 2 fold the loop
+// of CL itself. GT_X, which is never defined, is taken for GE_X.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace laminate::convfusion {
 
-/// Elements and MACs under the paper's names.
+/// Elements and MACs, by the paper's names.
 struct LayerFormulas {
     Elements buf_w;  ///< IV-B.1
     Elements buf_x;  ///< IV-B.2
@@ -28,14 +28,14 @@ struct LayerFormulas {
     [[nodiscard]] Elements footprint() const { return buf_x + buf_w + buf_y; }
 };
 
-/// A group of one ungrouped layer without strips, every level one of its inner loops or the
-/// innermost outer loop (III-C); throws InputError otherwise. Padding and dilation do not occur in
-/// the formulas and are not looked at.
+/// For a group of one ungrouped layer without strips, in which every level is an inner loop or the
+/// innermost outer loop (III-C); throws InputError otherwise. The formulas ignore padding and
+/// dilation.
 [[nodiscard]] LayerFormulas formulas(const LayerProblem& problem, const GroupSchedule& group);
 
-/// Fewest accesses of a fused segment (one layer or more, producers first) in the paper's model,
-/// everything once: the first layer's input (D - 1) S + K rows and columns large, which holds its
-/// zero padding and the gaps of its strides; all weights; the last layer's output.
+/// Fewest accesses of a fused segment (one or more layers, producers first) in the paper's model,
+/// in which everything crosses once: the first layer's input of (D - 1) S + K rows and columns,
+/// which include zero padding and the gaps of strides; all weights; and the last layer's output.
 [[nodiscard]] Elements fewest_accesses(const std::vector<LayerProblem>& segment);
 
 }  // namespace laminate::convfusion

@@ -4,17 +4,6 @@
 
 namespace laminate::two_level {
 
-namespace {
-
-/// Elements that one trip of the loop covers.
-int64_t step(const Nest& nest, Loop loop) {
-    if (loop.band == Band::inner) return 1;
-    return loop.band == Band::outer ? nest[loop.dim]
-                                    : nest.strip[static_cast<size_t>(loop.dim) - 1];
-}
-
-}  // namespace
-
 void AxisTable::set(size_t axis, const AxisCounts& counts) {
     for (size_t b = 0; b < counts.buffers.size(); ++b) buffers[axis][b] = &counts.buffers[b];
     sink_taps[axis] = counts.sink_taps;
@@ -94,8 +83,8 @@ void GroupModel::find_axes() {
         axes_.push_back(
             {std::vector<std::optional<Dim>>(nests, d), std::vector<Role>(nests, Role::spatial)});
     }
-    // Channels: z of the sink and of every nest whose output is shared, and i of every nest, start
-    // an axis each. Tensors with one reader make a tree, so no nest is met twice on the way up.
+    // Axes of channels start at z of the sink, at z of every nest whose output is shared, and at i
+    // of every nest. Tensors with one reader form a tree, so no nest is met twice on the way up.
     const auto start = [&](size_t nest, Dim d) {
         Axis axis{std::vector<std::optional<Dim>>(nests), std::vector<Role>(nests, Role::none),
                   true, -1};
@@ -111,8 +100,8 @@ void GroupModel::find_axes() {
     }
 }
 
-/// The i of an ungrouped nest is the z of its producers; a grouped nest passes its own z on, and
-/// its i indexes nothing but its weights.
+/// The i of an ungrouped nest is the z of its producers. A grouped nest passes its own z on, and
+/// its i indexes only its weights.
 void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
     const bool is_grouped = (*problems_)[nest].groups > 1;
     axis.dims[nest] = d;
@@ -129,7 +118,7 @@ void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
     }
 }
 
-/// A dimension of an array is an axis along which it has more than the unit interval.
+/// Whether the array has more than one coordinate along the axis.
 bool GroupModel::is_indexed(const Array& array, const Axis& axis) const {
     const Role role = axis.roles[static_cast<size_t>(array.readers.front().nest)];
     if (array.is_weights) return role != Role::spatial && role != Role::none;
@@ -141,17 +130,16 @@ bool GroupModel::is_indexed(const Array& array, const Axis& axis) const {
 AxisLevel GroupModel::axis_level(const Axis& axis, const GroupSchedule& group, Level level) const {
     if (level.is_root()) return {group.sink(), 0};
     AxisLevel result{level.nest, 0};
-    const Nest& nest = group.nests[static_cast<size_t>(level.nest)];
     for (int l = 0; l <= level.loop; ++l) {
-        if (axis.has(level.nest, nest.loops[static_cast<size_t>(l)].dim)) ++result.depth;
+        if (axis.has(level.nest, group.loop({level.nest, l}).dim)) ++result.depth;
     }
     return result;
 }
 
 size_t GroupModel::axis_of(size_t nest, Dim d) const {
     size_t a = 0;
-    while (!axes_[a].has(static_cast<int>(nest), d))
-        ++a;  // every loop belongs to an axis, see find_axes
+    // Every loop belongs to an axis (find_axes).
+    while (!axes_[a].has(static_cast<int>(nest), d)) ++a;
     return a;
 }
 
@@ -164,7 +152,7 @@ AxisProblem GroupModel::axis_problem(size_t axis, const GroupSchedule& group) co
         if (const std::optional<Dim> d = axes_[axis].dims[k]) {
             n.extent = p[*d];
             for (const Loop& loop : group.nests[k].loops) {
-                if (loop.dim == *d) n.steps.push_back(step(group.nests[k], loop));
+                if (loop.dim == *d) n.steps.push_back(group.nests[k].step(loop));
             }
             if (n.role == Role::spatial) n.window = *d == Dim::y ? p.y() : p.x();
             n.group_outputs = p[Dim::z] / p.groups;
@@ -185,7 +173,7 @@ AxisTable GroupModel::empty_table() const {
 // ---- traffic
 
 Elements GroupModel::brought(const AxisTable& table, size_t array) const {
-    // Zero first: what no combination of the axes ever brings in must not overflow on the way.
+    // Test for zero first: a product that is zero must not overflow on the way.
     for (const auto& axis : table.buffers) {
         if (axis[array]->brought == 0) return Elements{};
     }
@@ -228,8 +216,8 @@ int64_t GroupModel::output_extent(const GroupSchedule& group, Dim d) const {
     const Nest& nest = group.nests.back();
     int64_t extent = problems_->back()[d];
     for (int l = 0; !nest.y.store.is_root() && l <= nest.y.store.loop; ++l) {
-        const Loop loop = nest.loops[static_cast<size_t>(l)];
-        if (loop.dim == d) extent = std::min(extent, step(nest, loop));
+        const Loop loop = group.loop({group.sink(), l});
+        if (loop.dim == d) extent = std::min(extent, nest.step(loop));
     }
     return extent;
 }
@@ -240,8 +228,9 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
         std::vector<LoopBetween> loops;
         std::vector<size_t> bodies(
             axes_.size(),
-            0);  // inside the store level, by axis: each loop and each call opens one
-        // Down to the compute level the paths of all readers are one.
+            // By axis: bodies inside the store level so far. Each loop and each call opens one.
+            0);
+        // Down to the compute level, all readers have the same path.
         const std::vector<Level> levels = path(group, array.readers.front().nest);
         const auto store = std::find(levels.begin(), levels.end(), array.placement.store);
         const auto compute = std::find(levels.begin(), levels.end(), array.placement.compute);
@@ -249,9 +238,7 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
             const Level before = *(level - 1);
             const bool is_call =
                 level->nest != before.nest && !(before.is_root() && level->nest == group.sink());
-            const Dim d = group.nests[static_cast<size_t>(level->nest)]
-                              .loops[static_cast<size_t>(level->loop)]
-                              .dim;
+            const Dim d = group.loop(*level).dim;
             for (size_t a = 0; a < axes_.size(); ++a) {
                 if (is_call) ++bodies[a];
                 if (!axes_[a].has(level->nest, d)) continue;
@@ -263,8 +250,8 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
     }
 }
 
-/// The fold rule holds for each lifetime by itself, and lifetimes combine freely over axes: the
-/// extents are maxima over all combinations of lifetimes that differ.
+/// The fold rule holds for each lifetime, and lifetimes combine freely over axes, so the extents
+/// are maxima over all combinations of different lifetimes.
 Elements GroupModel::size(const AxisTable& table, size_t array) const {
     if (brought(table, array) == Elements{}) return Elements{};
     std::vector<int64_t> extents(axes_.size(), 1);
@@ -290,7 +277,7 @@ std::vector<Elements> GroupModel::sizes(const AxisTable& table, const GroupSched
     return sizes;
 }
 
-/// Walks the loops inwards for one lifetime per axis and raises `extents` to what it finds.
+/// Walks the loops inwards for one lifetime per axis, and raises `extents` to the extents found.
 void GroupModel::fold(const AxisTable& table, size_t array, const std::vector<size_t>& lifetimes,
                       std::vector<int64_t>& extents) const {
     const auto lifetime = [&](size_t a) -> const AxisLifetime& {
@@ -298,9 +285,9 @@ void GroupModel::fold(const AxisTable& table, size_t array, const std::vector<si
     };
     std::vector<int64_t> found(axes_.size(), 1);
     for (const size_t a : arrays_[array].indexing_axes) found[a] = lifetime(a).front().held;
-    const LoopBetween* run =
-        nullptr;                  // innermost of the adjacent loops of one dimension just walked
-    const auto close_run = [&] {  // false: nothing inside can fold
+    // The innermost of the adjacent loops of one dimension that were just walked.
+    const LoopBetween* run = nullptr;
+    const auto close_run = [&] {  // returns false if nothing inside can fold
         if (run == nullptr) return true;
         const AxisBody& body = lifetime(run->axis)[run->body];
         found[run->axis] = body.held;
@@ -329,7 +316,7 @@ size_t GroupModel::find_bodies(const GroupSchedule& group, Level level) {
     }
     if (group.nests.back().y.store == level) bodies_[index].stored.push_back(arrays_.size());
     const auto loop_inside = [&](int nest, int loop) {
-        if (loop >= static_cast<int>(group.nests[static_cast<size_t>(nest)].loops.size())) return;
+        if (loop >= static_cast<int>(group.nest(nest).loops.size())) return;
         const size_t child = find_bodies(group, Level{nest, loop});
         bodies_[index].children.push_back(child);
     };
@@ -338,7 +325,7 @@ size_t GroupModel::find_bodies(const GroupSchedule& group, Level level) {
     else
         loop_inside(level.nest, level.loop + 1);
     for (int k = 0; k < group.sink(); ++k) {
-        if (group.nests[static_cast<size_t>(k)].y.compute == level) loop_inside(k, 0);
+        if (group.nest(k).y.compute == level) loop_inside(k, 0);
     }
     return index;
 }

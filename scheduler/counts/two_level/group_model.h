@@ -1,7 +1,7 @@
-// The closed form with its two halves apart: what the loop orders and levels of a group decide once
-// (which axes there are, which loops lie between a buffer's levels, who lives inside whom), and the
-// sums along axes, which depend on tile sizes and are combined here by products. two_level_counts()
-// joins them; the search keeps one GroupModel for thousands of tile sizes.
+// The two halves of the closed form. Loop orders and levels of a group decide once which axes there
+// are, which loops lie between a buffer's levels, and which lifetimes nest. The sums along axes
+// depend on tile sizes, and are combined here by products. two_level_counts() joins both halves;
+// the search keeps one GroupModel for thousands of tile sizes.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 
 namespace laminate::two_level {
 
-/// The sums of every array along every axis; borrowed from AxisCounts that outlive it.
+/// The sums of every array along every axis, borrowed from AxisCounts that outlive the table.
 struct AxisTable {
     std::vector<std::vector<const AxisBuffer*>> buffers;  ///< [axis][array]
     std::vector<int64_t> sink_taps;                       ///< [axis]
     void set(size_t axis, const AxisCounts& counts);
 };
 
-/// Arrays are numbered: the tensors that the group's nests read, as in group_tensors() (external
-/// inputs, then outputs of nests 0, 1, ...), then the weights of the nests that have any, in order.
-/// The sink's output Y comes last and is no AxisArray.
+/// Arrays are numbered: first the tensors that the group's nests read, as in group_tensors()
+/// (external inputs, then outputs of nests 0, 1, ...), then the weights of the nests that have any,
+/// in order. The sink's output Y comes last and is not an AxisArray.
 class GroupModel {
 public:
     struct Totals {
@@ -32,7 +32,7 @@ public:
         Macs macs;
     };
 
-    /// `problems` outlives the model; tile and strip sizes of `group` are not looked at.
+    /// `problems` outlives the model. Tile and strip sizes of `group` are ignored.
     GroupModel(const std::vector<LayerProblem>& problems, const GroupSchedule& group);
 
     [[nodiscard]] size_t axis_count() const { return axes_.size(); }
@@ -40,22 +40,23 @@ public:
     [[nodiscard]] size_t array_count() const { return arrays_.size(); }
     [[nodiscard]] size_t output_of(size_t nest) const {
         return external_count_ + nest;
-    }  ///< array; of the sink: none
+    }  ///< not for the sink
     [[nodiscard]] std::optional<size_t> weights_of(size_t nest) const { return weights_[nest]; }
     /// The axis that a loop of this dimension belongs to.
     [[nodiscard]] size_t axis_of(size_t nest, Dim d) const;
-    /// The problem of one axis for the sizes of `group`, which has the orders and levels given to
+    /// The problem of one axis for the sizes of `group`, whose orders and levels are those given to
     /// the constructor.
     [[nodiscard]] AxisProblem axis_problem(size_t axis, const GroupSchedule& group) const;
     [[nodiscard]] AxisTable empty_table() const;
 
     [[nodiscard]] GroupCounts counts(const AxisTable& table, const GroupSchedule& group) const;
     [[nodiscard]] Totals totals(const AxisTable& table, const GroupSchedule& group) const;
-    /// MACs, and of layers without weights the elements that they look at: the work of executing
-    /// the group.
+    /// The work of executing the group: MACs, and for layers without weights the elements that they
+    /// read.
     [[nodiscard]] Macs work(const AxisTable& table) const;
 
-    /// Writes of an element of Y: one per iteration of the i loops around Y's level.
+    /// Number of times that an element of Y is written: once per iteration of the i loops around
+    /// Y's level.
     [[nodiscard]] int64_t output_visits(const GroupSchedule& group) const;
     /// Largest extent of Y's buffer along z, y or x.
     [[nodiscard]] int64_t output_extent(const GroupSchedule& group, Dim d) const;
@@ -67,28 +68,28 @@ private:
         int producer = -1;
         bool is_weights = false;
         bool is_shared = false;
-        int64_t elements =
-            1;  ///< of what no axis indexes: kernel of weights, all channels of a shared input
-        std::vector<size_t> indexing_axes;  ///< along which it has more than the unit interval
+        /// Elements that no axis indexes: the kernel of weights, or all channels of a shared input.
+        int64_t elements = 1;
+        std::vector<size_t> indexing_axes;  ///< axes along which it has more than one coordinate
     };
     struct Axis {
-        std::vector<std::optional<Dim>>
-            dims;  ///< by nest: the dimension whose loops belong to the axis
+        /// By nest: the dimension whose loops belong to the axis.
+        std::vector<std::optional<Dim>> dims;
         std::vector<Role> roles;
         bool is_channels = false;
-        int shared_output_of = -1;  ///< nest whose z starts the axis and whose output is shared
+        int shared_output_of = -1;  ///< nest with a shared output whose z starts the axis
         [[nodiscard]] bool has(int nest, Dim d) const {
             return dims[static_cast<size_t>(nest)] == d;
         }
     };
-    /// A loop between store and compute level of an array: its axis and the body in
+    /// A loop between the store and compute levels of an array: its axis, and its body in
     /// AxisBuffer::levels.
     struct LoopBetween {
         size_t axis = 0;
         size_t body = 0;
         bool indexes = false;
     };
-    /// A body where something lives or hangs; children come after their parent.
+    /// A body in which something is stored or called. Children come after their parent.
     struct Body {
         std::vector<size_t> stored;
         std::vector<size_t> children;
@@ -115,7 +116,7 @@ private:
     const std::vector<LayerProblem>* problems_;
     std::vector<GroupTensor> tensors_;
     std::vector<Array> arrays_;
-    std::vector<std::optional<size_t>> weights_;  ///< array, by nest
+    std::vector<std::optional<size_t>> weights_;  ///< by nest: its array
     size_t external_count_ = 0;
     std::vector<Axis> axes_;
     std::vector<std::vector<AxisArray>> axis_arrays_;      ///< [axis][array]

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "scheduler/counts/two_level/axis_sweep.h"
 #include "scheduler/counts/two_level/group_model.h"
 
 namespace laminate {

@@ -1,13 +1,12 @@
-// The closed form of the two-level memory model: counts of a group without executing its nest.
-// ConvFusion (IEEE Access 2021) sections IV and VI, extended to ragged tiles, padding, dilation,
+// The closed form of the two-level memory model: counts of a group without executing its nest. It
+// extends ConvFusion (IEEE Access 2021) sections IV and VI to ragged tiles, padding, dilation,
 // groups, transposed convolution, strips and every legal pair of store and compute levels.
-// Normative: docs/counting.md; exact, difference 0 to the page for every legal schedule.
+// docs/counting.md is normative, and the counts are exact for every legal schedule.
 //
-// How: axes are independent (axis.h), so every count is a product over axes of sums along one axis.
-// Nothing of the group's instrumented or interpreted execution is used here.
+// Axes are independent (axis.h), so every count is a product over axes of sums along one axis. The
+// model shares nothing with the instrumented or interpreted execution of a group.
 //
-//   const GroupCounts counts = two_level_counts(network, group);   // elements and MACs of one
-//   image
+//   const GroupCounts counts = two_level_counts(network, group);
 #pragma once
 
 #include <memory>
@@ -19,15 +18,15 @@
 
 namespace laminate {
 
-/// Remembers the sums along single axes, which schedules of one network share to a large part. Not
-/// for two threads at once.
+/// Remembers the sums along single axes, many of which schedules of one network share. Not
+/// thread-safe.
 class TwoLevelCache {
 public:
     TwoLevelCache();
     TwoLevelCache(TwoLevelCache&&) noexcept;
     TwoLevelCache& operator=(TwoLevelCache&&) noexcept;
     ~TwoLevelCache();
-    /// The reference stays valid as long as the cache.
+    /// The reference is valid as long as the cache lives.
     [[nodiscard]] const two_level::AxisCounts& counts(const two_level::AxisProblem& problem);
 
 private:
@@ -35,18 +34,18 @@ private:
     std::unique_ptr<Entries> entries_;
 };
 
-/// `group` is legal in `network` (check_group). Throws std::overflow_error when a count exceeds 64
-/// bits, which needs recomputation through very many layers.
+/// `group` is legal in `network` (check_group). Throws std::overflow_error if a count exceeds 64
+/// bits, which takes recomputation through very many layers.
 [[nodiscard]] GroupCounts two_level_counts(const Network& network, const GroupSchedule& group,
                                            TwoLevelCache* cache = nullptr);
 
-/// The same with the group's loop problems at hand (group_problems).
+/// The same for given group_problems().
 [[nodiscard]] GroupCounts two_level_counts(const std::vector<LayerProblem>& problems,
                                            const GroupSchedule& group,
                                            TwoLevelCache* cache = nullptr);
 
-/// MACs of the group, and of its layers without weights the elements that they look at: what
-/// executing it costs, recomputation included.
+/// The work of executing the group, recomputation included: its MACs, and for layers without
+/// weights the elements that they read.
 [[nodiscard]] Macs two_level_work(const std::vector<LayerProblem>& problems,
                                   const GroupSchedule& group);
 

@@ -1,14 +1,11 @@
-// Beyond ConvFusion's sequences: a whole network cut into groups that may hold forks and joins
-// (residual Adds, Concats, pooling, activations), so every schedulable layer is in a group and
-// everything that crosses is counted.
+// Goes beyond ConvFusion's sequences: cuts a whole network into groups that may fork and join
+// (residual Adds, Concats, pooling, activations). Every schedulable layer is in a group, and all
+// traffic between groups is counted.
 //
-// Groups: every set of at most max_depth layers with one sink whose other outputs are read inside
-// alone (groups_ending_at). Schedules of a fused group are a family, not everything
-// (dag_group_front): producers hang at the sink's row or tile loop, with halos computed again or
-// kept along x or along both axes, or each at the row loop of what reads it (line buffers); weights
-// resident, or the largest fetched again in every tile (of more than eight: none or all; and powers
-// of two instead of all tiles). A group of one layer with weights has the complete front of
-// group_front(). Which groups: exact, over all exact covers of the DAG (docs/search.md).
+// A group is any set of at most max_depth layers with one sink, in which every other output is read
+// only inside (groups_ending_at). Fused groups get the schedules of a family (family.h), not all
+// schedules. A group of one layer with weights gets the complete front of group_front(). The choice
+// of groups is exact, over all exact covers of the DAG (docs/search.md).
 #pragma once
 
 #include <algorithm>
@@ -17,41 +14,45 @@
 #include <utility>
 #include <vector>
 
+#include "base/indexed.h"
 #include "nets/network/network.h"
+#include "scheduler/explore/dag/family.h"
 #include "scheduler/explore/options.h"
 
 namespace laminate {
 
-/// Every set of layers that may be a group with this sink, at most `max_depth` of them; ascending,
-/// the sink alone first.
+/// Every set of at most `max_depth` layers that may be a group with this sink. Layers ascend; small
+/// groups come first.
 [[nodiscard]] std::vector<std::vector<LayerId>> groups_ending_at(const Network& network,
                                                                  LayerId sink, int64_t max_depth);
 
-/// All of them in a network.
+/// All such groups of a network.
 struct OneSinkGroups {
-    std::vector<std::vector<LayerId>> layers;    ///< of every group, ascending; by sink
-    std::vector<std::vector<size_t>> ending_at;  ///< groups by sink, the sink alone first
+    std::vector<std::vector<LayerId>> layers;  ///< of every group, ascending; groups by sink
+    IndexVector<std::vector<size_t>, LayerId>
+        ending_at;  ///< by sink: its groups, the sink alone first
 };
 [[nodiscard]] OneSinkGroups one_sink_groups(const Network& network, int64_t max_depth);
 
-/// The value of all exact covers of the schedulable layers together. `nothing`: of no group;
-/// `none`: of no cover. add(before, group, target) takes into `target` what `before` becomes with
-/// one more group.
+/// The value of all exact covers of the schedulable layers. `nothing` is the value without groups,
+/// `none` that without covers. add(before, group, target) adds to `target` what `before` becomes
+/// with one more group.
 template <class Value, class Add>
 [[nodiscard]] Value over_covers(const Network& network, const OneSinkGroups& groups, Value nothing,
                                 const Value& none, const Add& add) {
-    // From the end: the last layer that is not covered can only be a sink, because everything that
-    // reads it is in other groups already. States by that layer, then by what is covered; every
-    // group leads to an earlier last layer.
-    using State = std::pair<LayerId, std::vector<bool>>;
-    const auto state_of = [](const std::vector<bool>& covered) {
+    // Cover from the end. The last uncovered layer can only be a sink, because all its readers are
+    // in other groups. States are ordered by that layer, then by what is covered; every group leads
+    // to a state with an earlier last layer.
+    using Covered = IndexVector<bool, LayerId>;
+    using State = std::pair<LayerId, Covered>;
+    const auto state_of = [](const Covered& covered) {
         auto last = static_cast<LayerId>(covered.size()) - 1;
-        while (last >= 0 && covered[static_cast<size_t>(last)]) --last;
+        while (last >= 0 && covered[last]) --last;
         return State{last, covered};
     };
-    std::vector<bool> covered(network.layers.size(), false);
-    for (size_t id = 0; id < covered.size(); ++id)
-        covered[id] = !is_schedulable(network, static_cast<LayerId>(id));
+    Covered covered(network.layers.size());
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
+        covered[id] = !is_schedulable(network, id);
     std::map<State, Value, std::greater<>> states;
     states.emplace(state_of(covered), std::move(nothing));
     while (!states.empty()) {
@@ -60,40 +61,27 @@ template <class Value, class Add>
         const Value before = std::move(first->second);
         states.erase(first);
         if (state.first < 0) return before;
-        for (const size_t group : groups.ending_at[static_cast<size_t>(state.first)]) {
-            const auto is_covered = [&](LayerId id) {
-                return state.second[static_cast<size_t>(id)];
-            };
+        for (const size_t group : groups.ending_at[state.first]) {
+            const auto is_covered = [&](LayerId id) { return state.second[id]; };
             if (std::any_of(groups.layers[group].begin(), groups.layers[group].end(), is_covered))
                 continue;
-            std::vector<bool> now = state.second;
-            for (const LayerId id : groups.layers[group]) now[static_cast<size_t>(id)] = true;
+            Covered now = state.second;
+            for (const LayerId id : groups.layers[group]) now[id] = true;
             add(before, group, states.try_emplace(state_of(now), none).first->second);
         }
     }
     return none;
 }
 
-/// The best of the family for one group (producers first): by memory, smallest first; on two axes,
-/// (accesses, MACs) in lexicographic order (pareto.h), unless options.macs_is_axis.
+/// The front of the family for one group (producers first), by memory, smallest first. It has two
+/// axes, memory and (accesses, MACs) in lexicographic order (pareto.h), unless
+/// options.macs_is_axis.
 [[nodiscard]] std::vector<GroupPoint> dag_group_front(const Network& network,
                                                       const std::vector<LayerId>& layers,
                                                       const ExploreOptions& options);
 
-/// Which weights the family may fetch again in every tile.
-enum class Refetch {
-    largest,  ///< any number of the largest, as said above
-    none,     ///< all weights are resident: what reaches compulsory traffic, if anything does
-};
-
-/// The family alone, for one group whose problems are at hand. `strips`: widths of strips that go
-/// row by row, of which there may be more.
-[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems,
-                                                   const ExploreOptions& options, TileSizes strips,
-                                                   Refetch refetch = Refetch::largest);
-
-/// The front over all covers of the network by groups: (accesses, memory), MACs between equals;
-/// with options.macs_is_axis on all three, unless there are too many partial covers
+/// The front over all covers of the network by groups, on (accesses, memory) with MACs between
+/// equals. With options.macs_is_axis it has three axes, unless there are too many partial covers
 /// (Front::macs_is_axis). Throws InputError for a network without schedulable layers.
 [[nodiscard]] Front explore_dag(const Network& network, const ExploreOptions& options);
 

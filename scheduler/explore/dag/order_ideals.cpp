@@ -6,13 +6,14 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "base/units.h"
 
 namespace laminate::search {
 
 namespace {
 
-/// Of each vertex the vertices that need it, ascending; in one row.
+/// By vertex: the vertices that need it, ascending, in one array.
 class Readers {
 public:
     explicit Readers(const std::vector<std::vector<int>>& needs) : begin_(needs.size() + 1, 0) {
@@ -36,8 +37,8 @@ private:
     std::vector<int> readers_;
 };
 
-/// All vertices below `base`, and `base + i` for every bit i of `above`; `base` itself is not in
-/// it.
+/// The ideal of all vertices below `base`, and `base + i` for every bit i of `above`. It does not
+/// contain `base`.
 struct Ideal {
     int base = 0;
     std::array<uint64_t, 2> above{0, 0};
@@ -47,7 +48,7 @@ struct Ideal {
         const int bit = v - base;
         return bit < 128 && (above[static_cast<size_t>(bit / 64)] >> (bit % 64) & 1) != 0;
     }
-    /// False where it cannot be written.
+    /// Returns false if the result cannot be represented.
     bool add(int v) {
         const int bit = v - base;
         if (bit >= 128) return false;
@@ -64,19 +65,17 @@ struct Ideal {
 
 struct IdealHash {
     size_t operator()(const Ideal& ideal) const {
-        uint64_t hash = static_cast<uint64_t>(ideal.base) * 0x9e3779b97f4a7c15u;
-        for (const uint64_t word : ideal.above)
-            hash = (hash ^ word ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
-        return static_cast<size_t>(hash ^ hash >> 32);
+        return SequenceHash{}(std::array<uint64_t, 3>{static_cast<uint64_t>(ideal.base),
+                                                      ideal.above[0], ideal.above[1]});
     }
 };
 
-/// The ideals of one size, and of each the vertices whose needs it holds, ascending. Kept in rows:
-/// the states of a search on-line, a few hundred, are made in less time than as many small vectors.
+/// The ideals of one size, and for each the vertices that can be added, ascending. Flat arrays,
+/// because small vectors would take longer than the few hundred states of an on-line search.
 struct Level {
     std::vector<Ideal> ideals;
     std::vector<int> next;
-    std::vector<size_t> begin{0};  ///< into `next`, one more than ideals
+    std::vector<size_t> begin{0};  ///< by ideal: its first entry of `next`; one more than ideals
 
     void clear() {
         ideals.clear();
@@ -85,12 +84,12 @@ struct Level {
     }
 };
 
-/// Finds an ideal of the level that is made; entries of the levels before count as empty, so that
-/// nothing is cleared.
+/// A hash table of the ideals of the level in progress. Entries of earlier levels count as empty,
+/// so nothing needs clearing.
 class NumbersOfLevel {
 public:
-    /// Its place in the level: of an equal one, or `level.ideals.size()`, which the caller then
-    /// puts there.
+    /// The place of an equal ideal in the level, or `level.ideals.size()`, where the caller then
+    /// puts it.
     size_t find_or_add(const Level& level, const Ideal& ideal, size_t first_of_level) {
         if (2 * (level.ideals.size() + 1) > slots_.size()) enlarge(level, first_of_level);
         const size_t at = slot_of(level, ideal, first_of_level);
@@ -112,7 +111,7 @@ private:
         for (size_t n = 0; n < level.ideals.size(); ++n)
             slots_[slot_of(level, level.ideals[n], first_of_level)] = first_of_level + n;
     }
-    std::vector<size_t> slots_;  ///< numbers of ideals; the empty ideal, 0, is never looked for
+    std::vector<size_t> slots_;  ///< numbers of ideals; nobody looks for the empty ideal, 0
 };
 
 }  // namespace
@@ -128,7 +127,7 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
     level.ideals.emplace_back();
     level.begin.push_back(level.next.size());
     struct Reached {
-        size_t ideal;  ///< of the larger level
+        size_t ideal;  ///< in the larger level
         Step step;
     };
     std::vector<Reached> reached;
@@ -182,16 +181,10 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
 
 std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& needs, size_t limit) {
     const Readers readers(needs);
-    // What a vertex with readers to come is, two bits each, by slot. A vertex above the set, but
-    // not in it, may have nothing of the set above itself.
+    // A state has two bits per slot, one slot for each vertex with readers to come. A vertex that
+    // is above the set but not in it must have nothing of the set above itself.
     enum : uint64_t { apart = 0, inside = 1, above = 2 };
     using State = std::array<uint64_t, 2>;
-    struct StateHash {
-        size_t operator()(const State& s) const {
-            return static_cast<size_t>((s[0] * 0x9e3779b97f4a7c15u ^ s[1]) * 0xbf58476d1ce4e5b9u >>
-                                       7);
-        }
-    };
     const auto get = [](const State& state, int slot) {
         return state[static_cast<size_t>(slot / 32)] >> (slot % 32 * 2) & 3;
     };
@@ -199,7 +192,7 @@ std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& nee
         uint64_t& word = state[static_cast<size_t>(slot / 32)];
         word = (word & ~(uint64_t{3} << (slot % 32 * 2))) | what << (slot % 32 * 2);
     };
-    std::unordered_map<State, int64_t, StateHash> counts{{State{0, 0}, 1}};
+    std::unordered_map<State, int64_t, SequenceHash> counts{{State{0, 0}, 1}};
     std::vector<int> slot(needs.size(), -1);
     std::vector<size_t> to_come(needs.size());
     std::vector<int> free_slots;
@@ -220,7 +213,7 @@ std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& nee
             slot[v] = free_slots.back();
             free_slots.pop_back();
         }
-        std::unordered_map<State, int64_t, StateHash> next;
+        std::unordered_map<State, int64_t, SequenceHash> next;
         const auto offer = [&](State state, uint64_t what, int64_t count) {
             for (const int s : ended) set(state, s, apart);
             if (stays) set(state, slot[v], what);

@@ -11,7 +11,7 @@ namespace laminate::search {
 
 std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
     if (options.size() < 2) return options;
-    // Only the terms that differ between options, next to each other.
+    // Compare only the terms that differ between options, stored contiguously.
     std::vector<size_t> terms;
     std::vector<double> scale;
     for (size_t t = 0; t < options.front().factors.size(); ++t) {
@@ -28,7 +28,7 @@ std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
     const size_t width = terms.size();
     struct Candidate {
         AxisPatterns::Id pattern;
-        double sum;  ///< what is no worse has no larger one, so it comes first
+        double sum;  ///< an option that is no worse has no larger sum, so it comes first
         size_t index;
         auto operator<=>(const Candidate&) const = default;
     };
@@ -41,7 +41,7 @@ std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
     }
     std::sort(order.begin(), order.end());
     std::vector<Option> result;
-    std::vector<double> kept;  // of this pattern, row by row
+    std::vector<double> kept;  // factors of kept options of this pattern, row by row
     std::vector<double> own(width);
     for (size_t n = 0; n < order.size(); ++n) {
         if (n > 0 && order[n].pattern != order[n - 1].pattern) kept.clear();

@@ -1,5 +1,5 @@
-// Tiles of one axis of a group with the factors that they contribute to each term of its costs, and
-// trees of them, for bounds.
+// Tiles of one axis of a group with their factors of each term of its costs, and trees of them for
+// bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace laminate::search {
 
-/// Numbers of the terms of a group of n layers; layers and tensors count as in the papers: layer k
-/// reads A_{k-1} and writes A_k, A_0 is the input.
+/// Numbers of the terms of a group of n layers. As in the papers, layer k reads A_{k-1} and writes
+/// A_k, and A_0 is the input.
 struct Terms {
     constexpr explicit Terms(int layers) : n(layers) {}
     int n;
@@ -26,49 +26,50 @@ struct Terms {
     [[nodiscard]] constexpr size_t count() const { return static_cast<size_t>(4 * n + 3); }
 };
 
-/// So that rows of factors are multiplied in whole vectors.
+/// Rows of factors are padded so that they are multiplied in whole vectors.
 [[nodiscard]] constexpr size_t padded_terms(size_t terms) { return (terms + 3) / 4 * 4; }
 
-/// Where the weights of a layer are decided to be, before its structure is.
+/// Whether the weights of a layer are resident, as decided before its structure.
 enum class Residence : uint8_t { no, yes, open };
 
 /// Tiles of one axis with their factors.
 struct Option {
     std::vector<double> factors;
-    std::vector<int64_t>
-        tiles;  ///< from the last layer to the first; for a channel axis T_i and T_z
-    AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far ask for
+    /// From the last layer to the first; for a channel axis, T_i and T_z.
+    std::vector<int64_t> tiles;
+    AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far read
 };
 
-/// Keeps options that no other one beats in every factor; with equal patterns only, unless they are
-/// of no further consequence.
+/// Keeps the options that no other one equals or beats in every factor. `by_pattern`: compares only
+/// options of equal patterns, which earlier layers will see.
 [[nodiscard]] std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern);
 
 enum class Tiles : uint8_t {
     whole,
     divisors,
     powers_of_two,
-    trips,  ///< the smallest of each number of trips: what matters where no padding interferes
+    /// the smallest tile of each number of trips, which suffices if padding does not interfere
+    trips,
     all,
 };
-/// Sizes that a tile of an extent may take: ascending, the extent itself last.
+/// Sizes that a tile of an extent may take, ascending; the extent itself is last.
 [[nodiscard]] std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind);
 
-/// The options of an axis, halved again and again, with the smallest factors of each part.
+/// The options of an axis, repeatedly halved, with the smallest factors of each part.
 class AxisTree {
 public:
     struct Node {
-        uint32_t left = 0;  ///< 0: a leaf
+        uint32_t left = 0;  ///< 0 for a leaf
         uint32_t right = 0;
         uint32_t option = 0;
         uint32_t parent = 0;
-        uint32_t unmarked = 0;  ///< options in it
-        uint32_t first = 0;     ///< the options of a node are neighbours, from this place on
+        uint32_t unmarked = 0;  ///< unmarked options in the node
+        uint32_t first = 0;     ///< the node's options are neighbours, from this place on
         uint32_t count = 1;
-        double spread = 0;  ///< how far the factors in it lie apart
+        double spread = 0;  ///< how far the factors in the node lie apart
     };
 
-    /// `marks`: by option, set by mark(); lives as long.
+    /// `marks`: flags by option, which mark() sets; outlives the tree.
     AxisTree(std::vector<Option> options, size_t terms, std::vector<char>* marks = nullptr);
 
     [[nodiscard]] bool empty() const { return options_.empty(); }
@@ -82,10 +83,10 @@ public:
         return columns_.data() + term * options_.size();
     }
     [[nodiscard]] uint32_t leaf_at(uint32_t place) const { return leaves_[place]; }
-    /// Terms whose factors are not all equal.
+    /// By term: whether its factors differ.
     [[nodiscard]] const std::vector<char>& varies() const { return varies_; }
     [[nodiscard]] const Option& option(uint32_t n) const { return options_[nodes_[n].option]; }
-    /// A leaf's option matters.
+    /// Marks the option of a leaf.
     void mark(uint32_t n) {
         if (nodes_[n].unmarked == 0) return;
         (*marks_)[nodes_[n].option] = 1;

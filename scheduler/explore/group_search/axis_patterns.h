@@ -1,15 +1,16 @@
-// Call patterns: what one spatial axis of a fused group asks of each of its tensors.
+// Call patterns: which parts of each tensor a fused group asks for along one spatial axis.
 //
 // A chain is searched from its last layer to its first. The nest of layer k runs once per *call*,
 // one iteration of the compute level of its output A_k. Along one axis the calls form *scopes*, the
-// lifetimes of A_k's buffer, each a sequence of new intervals of A_k; a pattern is the multiset of
+// lifetimes of A_k's buffer, each a sequence of new intervals of A_k. A pattern is the multiset of
 // its scopes. Costs of a group are products over axes of sums over patterns
-// (scheduler/counts/two_level/axis.h), so a pattern is all that layer k needs to know of the layers
-// after it along that axis. Windows are clipped to the tensors, hence intervals and not just
-// lengths; scopes that no border touches on their way down to the group's input are moved to one
-// place, so that equal ones are counted, not kept.
+// (scheduler/counts/two_level/axis.h), so along that axis layer k needs to know nothing but its
+// pattern of the layers after it. Windows are clipped to the tensors, so intervals matter and not
+// just lengths. Scopes that no border touches on their way down to the group's input are moved to
+// one place, so equal ones are counted instead of stored.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -18,38 +19,40 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/indexed.h"
+#include "base/range.h"
 #include "scheduler/schedule/problem.h"
-#include "scheduler/schedule/window.h"
 
 namespace laminate::search {
 
-/// Where the loop of an axis lies in the nest that reads a tensor: relative to the tensor's store
-/// and compute level.
+/// Where the loop of an axis lies in the nest that reads a tensor, relative to the tensor's store
+/// and compute levels.
 enum class Kind : uint8_t {
-    above,    ///< around the store level: a lifetime per coordinate
-    between,  ///< inside the store level, the compute level at or inside it: a lifetime per tile,
-              ///< one call per coordinate, new parts only
-    below,    ///< inside the compute level: a lifetime and one call per tile
-    kept_between,  ///< the tensor lives as long as the nest's own output (retention), one call per
-                   ///< coordinate
-    kept_below,    ///< the same, one call per call of the nest
+    above,  ///< around the store level; a lifetime per coordinate
+    /// Inside the store level, with the compute level at or inside it; a lifetime per tile, and one
+    /// call per coordinate for new parts only.
+    between,
+    below,  ///< inside the compute level; a lifetime and one call per tile
+    /// The tensor lives as long as the nest's output (retention); one call per coordinate.
+    kept_between,
+    kept_below,  ///< retention, with one call per call of the nest
 };
 
 class AxisPatterns {
 public:
     using Id = int32_t;
 
-    /// What the pattern of a tensor A_k costs the layers up to k, along this axis.
+    /// What the pattern of a tensor A_k costs the layers up to k along this axis.
     struct Facts {
         int64_t brought = 0;  ///< sum of call extents
-        int64_t taps = 0;  ///< the same, each coordinate weighted with the kernel taps of layer k
+        int64_t taps = 0;  ///< the same sum, each coordinate weighted by the kernel taps of layer k
         int64_t scopes = 0;
-        int64_t largest = 0;     ///< call
-        int64_t most_calls = 0;  ///< in a scope
-        int levels = 0;          ///< loops of this axis around a call, inside the scope
-        int64_t size = 0;  ///< calls that are told apart: what it takes to look at the pattern
-        /// Lower bounds when everything is kept as long as the scope: taps of the layers 1 .. k,
-        /// and coordinates of the group's input.
+        int64_t largest = 0;     ///< largest call
+        int64_t most_calls = 0;  ///< most calls in a scope
+        int levels = 0;          ///< loops of this axis inside the scope, around a call
+        int64_t size = 0;        ///< different calls, which is the work of reading the pattern
+        /// Lower bounds, if everything is kept as long as the scope: taps of the layers 1 .. k, and
+        /// coordinates of the group's input.
         std::vector<int64_t> least_taps;
         int64_t least_input = 0;
     };
@@ -57,32 +60,32 @@ public:
     /// How layer k with tiles T reads A_{k-1}.
     struct Step {
         Id pattern = 0;  ///< of A_{k-1}
-        /// Coordinates held by a buffer of A_{k-1} that does not fold along the axis ([0]), or
-        /// folds at its loop number n.
+        /// Coordinates held by a buffer of A_{k-1}: [0] if it does not fold along the axis, [n] if
+        /// it folds at loop n of the axis.
         std::vector<int64_t> held;
-        bool overlaps =
-            false;  ///< some coordinate needs what an earlier one of the same tile needed
+        /// Whether some coordinate needs what an earlier one of the same tile needed.
+        bool overlaps = false;
     };
 
-    /// `windows` of the layers 1 .. n along this axis.
+    /// `windows`: of the layers 1 .. n along this axis.
     explicit AxisPatterns(std::vector<AxisWindow> windows);
 
     /// The one call for the whole output of the last layer.
     [[nodiscard]] Id whole() const { return whole_; }
-    /// `layer` counts from 1; `id` is a pattern of its output.
+    /// `layer` counts from 1, and `id` is a pattern of its output.
     [[nodiscard]] const Facts& facts(int layer, Id id) const { return entry(layer, id).facts; }
     [[nodiscard]] const Step& step(int layer, Id id, Kind kind, int64_t tile);
-    /// The first layer reads the group's input, of which nobody needs the pattern: what it brings,
-    /// and what the buffer holds.
+    /// How the first layer reads the group's input, whose pattern nobody needs.
     struct InputStep {
         int64_t brought = 0;
-        int64_t whole = 0;   ///< as Step::held[0]
-        int64_t folded = 0;  ///< Step::held[1]
+        int64_t whole = 0;   ///< like Step::held[0]
+        int64_t folded = 0;  ///< like Step::held[1]
         bool overlaps = false;
     };
     /// For the kinds above, between and below.
     [[nodiscard]] InputStep input_step(Id id, Kind kind, int64_t tile) const;
-    /// Tiles of all calls; with `tile` not below the largest call that is the number of calls.
+    /// Number of tiles of all calls. If `tile` is at least the largest call, it is the number of
+    /// calls.
     [[nodiscard]] int64_t tiles(int layer, Id id, int64_t tile) const;
     /// Smallest number of input coordinates that one output coordinate of the layer reads.
     [[nodiscard]] int64_t least_window(int layer) const {
@@ -92,21 +95,21 @@ public:
         return windows_[static_cast<size_t>(layer - 1)];
     }
 
-    /// What is stored, about.
+    /// Approximate bytes stored.
     [[nodiscard]] size_t bytes() const { return bytes_; }
 
 private:
     struct Call {
-        int64_t begin = 0;
-        int64_t end = 0;
-        int level = 0;  ///< outermost loop (1 ...) that starts a new iteration with this call; of a
-                        ///< scope's first call all do
+        Range part;
+        /// Outermost loop (1 ...) that starts a new iteration with this call. With the first call
+        /// of a scope all loops do.
+        int level = 0;
         friend auto operator<=>(const Call&, const Call&) = default;
     };
     using Scope = std::vector<Call>;
     struct Entry {
-        std::vector<std::pair<Scope, int64_t>> scopes;     ///< with how many there are
-        std::vector<std::pair<int64_t, int64_t>> extents;  ///< of calls, with how many there are
+        std::vector<std::pair<Scope, int64_t>> scopes;     ///< with their counts
+        std::vector<std::pair<int64_t, int64_t>> extents;  ///< of calls, with their counts
         std::vector<std::pair<Range, int64_t>> calls;      ///< the same with their places
         Facts facts;
         std::map<std::pair<Kind, int64_t>, Step> steps;
@@ -114,7 +117,7 @@ private:
     using Scopes = std::map<Scope, int64_t>;
 
     [[nodiscard]] const Entry& entry(int layer, Id id) const {
-        return entries_[static_cast<size_t>(layer)][static_cast<size_t>(id)];
+        return entries_[layer][static_cast<size_t>(id)];
     }
     Id intern(int layer, const Scopes& scopes, int levels);
     void find_facts(int layer, int levels, Entry& entry) const;
@@ -122,18 +125,23 @@ private:
                                 Scopes& scopes) const;
     [[nodiscard]] Step kept_step(int layer, const Entry& entry, Kind kind, Scopes& scopes) const;
 
-    std::vector<AxisWindow> windows_;
     [[nodiscard]] bool is_inner(int layer, Range part) const {
-        const auto [low, high] = inner_[static_cast<size_t>(layer)];
-        return part.begin >= low && part.end <= high;
+        return part.begin >= inner_[layer].begin && part.end <= inner_[layer].end;
+    }
+    /// How many neighbouring tiles from `tile` on, up to the end of `call`, are alike: those up to
+    /// the border, or up to a ragged tile.
+    [[nodiscard]] int64_t alike(int layer, Range call, Range tile, int64_t size) const {
+        if (!is_inner(layer, tile) || tile.size() != size) return 1;
+        return (std::min(call.end, inner_[layer].end) - tile.begin) / size;
     }
 
+    std::vector<AxisWindow> windows_;
     std::vector<int64_t> least_windows_;
-    std::vector<std::pair<int64_t, int64_t>> inner_;  ///< by layer (0: the input): coordinates of
-                                                      ///< A_k that no border touches further down
-    std::vector<std::deque<Entry>> entries_;          ///< by layer of the tensor
-    std::vector<std::unordered_map<std::vector<int64_t>, Id, SequenceHash>>
-        ids_;  ///< by everything that makes a pattern, as numbers
+    // By layer of a tensor; 0 is the input.
+    IndexVector<Range, int> inner_;  ///< coordinates of A_k that no border touches further down
+    IndexVector<std::deque<Entry>, int> entries_;
+    /// By the numbers that make up a pattern.
+    IndexVector<std::unordered_map<std::vector<int64_t>, Id, SequenceHash>, int> ids_;
     Id whole_ = 0;
     size_t bytes_ = 0;
 };

@@ -73,8 +73,8 @@ std::vector<Option> ChannelAxes::options(int j, const ChannelUse& use,
         } else if (use.is_known) {
             add_producers(option, j, calls, use, choice, options);
         } else {
-            // Layer j runs once per lifetime of A_j at least: once for each tile, or for each
-            // channel if every channel has a lifetime of its own.
+            // Layer j runs at least once per lifetime of A_j: once per tile, or once per channel if
+            // every channel has a lifetime of its own.
             int64_t lifetimes = 1;
             if (has_reader) lifetimes = use.kind == Kind::above ? width : ceil_div(width, tile);
             repeat_layers_before(option, j, static_cast<double>(lifetimes), choice);
@@ -86,7 +86,8 @@ std::vector<Option> ChannelAxes::options(int j, const ChannelUse& use,
     return options;
 }
 
-/// Factors of layer j + 1, which reads `tile` channels of A_j at a time, and its calls of layer j.
+/// Sets the factors of layer j + 1, which reads `tile` channels of A_j at a time. Returns its calls
+/// of layer j.
 ChannelAxes::Calls ChannelAxes::add_reader(Option& option, int j, int64_t tile,
                                            const ChannelUse& use) const {
     const LayerProblem& reader = problem(j + 1);
@@ -120,7 +121,7 @@ void ChannelAxes::add_producers(const Option& reader, int j, const Calls& calls,
     for (const int64_t tile : tiles) {
         int64_t trips = 0;
         for (const auto& [extent, count] : calls) trips += count * ceil_div(extent, tile);
-        // A larger tile that does not save a trip is of no use.
+        // A larger tile that saves no trip is useless.
         if (trips == fewest || (use.z_above && fewest != INT64_MAX)) continue;
         fewest = trips;
         Option option = reader;
@@ -138,7 +139,7 @@ void ChannelAxes::add_producers(const Option& reader, int j, const Calls& calls,
     }
 }
 
-/// Every layer before j does its work `times` times.
+/// Makes every layer before j do its work `times` times.
 void ChannelAxes::repeat_layers_before(Option& option, int j, double times,
                                        const PartialChoice& choice) const {
     option.factors[terms_.input()] *= times;
@@ -148,8 +149,7 @@ void ChannelAxes::repeat_layers_before(Option& option, int j, double times,
     }
 }
 
-/// A grouped layer is never fused. The channels that it reads are those of the groups that a tile
-/// of z touches.
+/// A grouped layer is never fused. It reads the channels of the groups that a tile of z touches.
 std::vector<Option> ChannelAxes::grouped_options(const ChannelUse& use) const {
     const LayerProblem& p = problem(1);
     const int64_t outputs = p[Dim::z] / p.groups;

@@ -1,5 +1,5 @@
 // The channels between the layers of a fused group: for each tensor A_j the tiles of the channels
-// that layer j + 1 reads (T_i) and layer j computes (T_z), with their factors.
+// that layer j + 1 reads (T_i) and that layer j computes (T_z), with their factors.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace laminate::search {
 
-/// What structures ask of the channels of A_j: the i of layer j + 1 and the z of layer j.
+/// How structures use the channels of A_j, which are the i of layer j + 1 and the z of layer j.
 struct ChannelUse {
-    // Layer j + 1, if the group has it.
+    // Layer j + 1, if it is in the group.
     Kind kind = Kind::below;
     int fold = 0;
     bool input_weights_hold = false;
     bool input_weights_resident = false;
-    // Layer j, if the group has it and its structure is known.
+    // Layer j, if it is in the group and its structure is known.
     bool is_known = false;
     bool z_above = false;
     bool output_weights_hold = false;
@@ -31,7 +31,7 @@ struct ChannelUse {
     bool output_holds = false;
     bool whole_calls = false;
 
-    /// Equal uses have equal keys, different uses different ones.
+    /// Different uses have different keys.
     [[nodiscard]] uint64_t key() const;
 };
 
@@ -40,11 +40,11 @@ public:
     /// `problems`, the layers of the group, outlives the axes.
     ChannelAxes(const std::vector<LayerProblem>& problems, Tiles tiles);
 
-    /// The options of A_j's channels while the layers n .. k are chosen.
+    /// The options of A_j's channels, with the layers n .. k chosen.
     AxisTree& tree(int j, int k, const PartialChoice& choice);
 
 private:
-    /// Calls of the layer that computes A_j along its channels: (extent of a call, number of
+    /// Calls of the layer that computes A_j, along its channels: (extent of a call, number of
     /// calls).
     using Calls = std::vector<std::pair<int64_t, int64_t>>;
 
@@ -65,7 +65,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     Tiles tiles_;
     Terms terms_;
-    /// By j, ChannelUse::key() and the residence of the weights before.
+    /// By j, ChannelUse::key() and the residence of the layers before.
     std::unordered_map<std::array<uint64_t, 3>, std::unique_ptr<AxisTree>, SequenceHash> trees_;
 };
 

@@ -9,7 +9,7 @@ namespace laminate::search {
 
 namespace {
 
-// Sums in the same order at every width, so that costs do not depend on the machine.
+// Sums have the same order at every vector width, so costs do not depend on the machine.
 
 /// result[j] = fixed + sum over t of factors[t] * columns[t][j]
 LAMINATE_FOR_EACH_VECTOR_WIDTH
@@ -33,11 +33,11 @@ void add(const double* values, size_t size, double* __restrict result) {
     for (size_t j = 0; j < size; ++j) result[j] += values[j];
 }
 
-/// How many parts of an octave a memory of 1 or more lies above 1, and with it the place of its
-/// range; 16 of them.
+/// The place of a memory's range: how many sixteenths of an octave it lies above 1. `memory` is at
+/// least 1.
 constexpr int part_bits = 4;
 int64_t place_of(double memory, int64_t last) {
-    // The bits of positive numbers rise with them: exponent, then mantissa.
+    // The bits of positive numbers, exponent then mantissa, rise with their values.
     constexpr int64_t place_of_one = int64_t{1023} << part_bits;
     const auto place =
         static_cast<int64_t>(std::bit_cast<uint64_t>(memory) >> (52 - part_bits)) - place_of_one;
@@ -57,7 +57,7 @@ void compare_with(const double* fewest, int64_t last, const double* accesses, co
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 double least(const double* values, size_t size) {
-    constexpr size_t width = 8;  // so many next to each other are compared at a time
+    constexpr size_t width = 8;  // neighbours that are compared at a time
     double lanes[width];
     std::fill(lanes, lanes + width, std::numeric_limits<double>::infinity());
     size_t j = 0;

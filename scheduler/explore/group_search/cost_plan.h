@@ -1,7 +1,7 @@
-// From terms (axis_options.h) to costs: accesses and MACs are sums of terms; memory is a nested sum
-// and maximum of buffers, because some buffers do not live at the same time. For one schedule (or
-// the least of a set), and for a row of schedules that differ along one axis. Rows are compared
-// with what is known.
+// Computes costs from terms (axis_options.h). Accesses and MACs are sums of terms; memory is a
+// nested sum and maximum of buffers, because some buffers do not live at the same time. Costs are
+// computed for one schedule (or the least of a set), and for rows of schedules that differ along
+// one axis. Rows are compared with known costs.
 #pragma once
 
 #include <array>
@@ -16,40 +16,40 @@ namespace laminate::search {
 
 struct BufferPlace {
     size_t term = 0;
-    int nest = 0;           ///< 0: lives always
-    bool is_below = false;  ///< does not live while the nest's producer runs
+    int nest = 0;           ///< 0 if the buffer always lives
+    bool is_below = false;  ///< whether it is dead while the nest's producer runs
 };
 
-/// Costs of schedules next to each other.
+/// Costs of neighbouring schedules.
 struct CostRow {
     static constexpr size_t most = 64;
     std::array<double, most> accesses;
     std::array<double, most> memory;
-    std::array<double, most> macs;  ///< where they were asked for
+    std::array<double, most> macs;  ///< only if asked for
 };
 
-/// Of `size` values; infinite of none.
+/// The least of `size` values; infinite if there are none.
 [[nodiscard]] double least(const double* values, size_t size);
 
-/// The accesses that some schedules reach, by memory, as a table: rows are compared with it as
-/// vectors before anything is compared one by one.
+/// A table of the accesses that known schedules reach, by memory. Rows are compared with it as
+/// vectors before single schedules are compared.
 class KnownAccesses {
 public:
     KnownAccesses() { fewest_.fill(std::numeric_limits<double>::infinity()); }
     void add(const Cost& known);
 
-    /// One byte for each schedule of a row.
+    /// One byte per schedule of a row.
     using Flags = std::array<unsigned char, CostRow::most>;
-    /// 0 for schedules that move more than `most`, or more than a known one in no more memory: all
-    /// such but some in nearly the same memory.
+    /// Clears the flag of schedules that move more than `most`, or more than a known one in no more
+    /// memory, except some that need nearly the same memory.
     void compare(const CostRow& row, size_t size, double most, Flags& may_matter) const;
 
 private:
     static constexpr size_t parts_of_an_octave = 16;
-    /// Of memory, each a sixteenth of an octave; what is smaller or larger belongs to the first and
-    /// the last.
+    /// Ranges of memory, each a sixteenth of an octave. Smaller and larger values belong to the
+    /// first and last one.
     static constexpr size_t ranges = parts_of_an_octave * 56;
-    std::array<double, ranges> fewest_;  ///< with no more memory than the range begins with
+    std::array<double, ranges> fewest_;  ///< with no more memory than the begin of the range
 };
 
 class CostPlan {
@@ -59,16 +59,16 @@ public:
     CostPlan(Terms terms, std::vector<BufferPlace> places)
         : terms_(terms), places_(std::move(places)) {}
 
-    /// `product`: the value of every term.
+    /// `product` has the value of every term.
     [[nodiscard]] Cost cost(const double* product) const;
 
-    /// What of the costs varies along one axis; made once for many rows.
+    /// The parts of the costs that vary along one axis, made once for many rows.
     class Row {
     public:
         Row(const CostPlan& plan, const AxisTree& axis);
-        /// Schedules with the options of the axis at places `first` .. `first + size` - 1, at most
-        /// CostRow::most. `product`: the value of each term over all other axes, times this axis'
-        /// factor where it does not vary.
+        /// Costs of the schedules with the options at places `first` .. `first + size` - 1 of the
+        /// axis, at most CostRow::most. `product` has the value of each term over all other axes,
+        /// times this axis' factor if it does not vary.
         void costs(const double* product, uint32_t first, size_t size, bool with_macs,
                    CostRow& row) const;
 

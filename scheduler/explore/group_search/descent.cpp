@@ -77,7 +77,7 @@ void Descent::descend() {
     at_[widest] = before;
 }
 
-/// The axis to halve next; the number of axes when each is down to one option.
+/// The axis to halve next, or the number of axes if each is down to one option.
 size_t Descent::widest_axis() const {
     size_t widest = axes_.size();
     double spread = 0;
@@ -91,7 +91,7 @@ size_t Descent::widest_axis() const {
     return widest;
 }
 
-/// One combination is left, and no incumbent beats it.
+/// Takes the one combination that is left, which no incumbent beats.
 void Descent::take(const Cost& cost) {
     any_ = true;
     if (choice_ != nullptr) {
@@ -112,8 +112,7 @@ GroupChoice Descent::taken() const {
         PerDim<int64_t> tiles;
         tiles[Dim::y] = axes_[0]->option(at_[0]).tiles[from_last];
         tiles[Dim::x] = axes_[1]->option(at_[1]).tiles[from_last];
-        // Axis 2 + n - j is that of A_j's channels; it has T_i of the reader and T_z of the
-        // producer.
+        // Axis 2 + n - j has the channels of A_j: T_i of the reader and T_z of the producer.
         const size_t outputs = 2 + from_last;
         const size_t inputs = outputs + 1;
         tiles[Dim::z] = axes_[outputs]->option(at_[outputs]).tiles[1];
@@ -157,7 +156,7 @@ void Descent::scan() {
     scan_from(0, product);
 }
 
-/// The grid axes from the `depth`-th on are still to be scanned.
+/// Scans the grid axes from `depth` on.
 void Descent::scan_from(size_t depth, double* product) {
     const size_t a = grid_axes_[depth];
     if (depth + 1 == grid_axes_.size()) return scan_row(a, product);

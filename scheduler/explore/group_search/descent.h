@@ -1,5 +1,5 @@
-// Branch and bound over the tiles of one choice of structures: the set of options of each axis is
-// halved down to single combinations, and a set whose bound is beaten is dropped whole.
+// Branch and bound over the tiles of one choice of structures. Sets of options are halved axis by
+// axis down to single combinations, and a set whose bound is beaten is dropped whole.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "scheduler/explore/group_search/cost_plan.h"
-#include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/group_space.h"
 #include "scheduler/explore/group_search/incumbents.h"
+#include "scheduler/explore/group_search/search_options.h"
 
 namespace laminate::search {
 
-/// Adds to `product`, term by term, the factors of one more axis. `count`: a multiple of four.
+/// Multiplies `product`, term by term, by the factors of one more axis. `count` is a multiple of
+/// four.
 inline void multiply(double* product, const double* factors, size_t count) {
     for (size_t begin = 0; begin < count; begin += 4) {
         for (size_t t = begin; t < begin + 4; ++t) product[t] *= factors[t];
@@ -24,22 +25,23 @@ class Descent {
 public:
     static constexpr size_t max_terms = padded_terms(Terms(CostPlan::most_layers).count());
 
-    /// All of them outlive the descent.
+    /// All arguments outlive the descent.
     Descent(const GroupSpace& space, const GroupSearchOptions& options, Incumbents& incumbents,
-            GroupSearch::Work& work)
+            SearchWork& work)
         : space_(space), options_(options), incumbents_(incumbents), work_(work) {}
 
     /// Starts from all options of the `axes`: rows, columns, then the channels of A_n, A_{n-1}, ...
-    /// `coefficients`: by term, padded. `plan` outlives the descent from here. False if some axis
-    /// has no options.
+    /// `coefficients` are by term, padded. `plan` must outlive the descent. Returns false if some
+    /// axis has no options.
     bool start(const std::vector<AxisTree*>& axes, const std::vector<double>& coefficients,
                const CostPlan& plan);
 
-    /// Every layer of `choice` is chosen: offers the combinations that matter as incumbents.
+    /// Offers the combinations that matter as incumbents. Every layer of `choice` is chosen.
     void search(const PartialChoice& choice);
-    /// Marks the options of rows and columns in combinations that matter; whether there are any.
+    /// Marks the options of rows and columns that occur in combinations that matter. Returns
+    /// whether there are any.
     bool mark();
-    /// Offers bounds of all combinations to `open`, after halving the axes `depth` times.
+    /// Offers bounds of all combinations to `open`, after halving axes up to `depth` times.
     void note_open(int depth, Archive<Nothing>& open);
 
 private:
@@ -59,15 +61,15 @@ private:
     const GroupSpace& space_;
     const GroupSearchOptions& options_;
     Incumbents& incumbents_;
-    GroupSearch::Work& work_;
+    SearchWork& work_;
     const PartialChoice* choice_ = nullptr;  ///< complete; null while marking
     std::vector<AxisTree*> axes_;
     std::vector<double> coefficients_;
     const CostPlan* plan_ = nullptr;
     std::vector<uint32_t> at_;                           ///< by axis: node of its tree
-    bool any_ = false;                                   ///< some combination matters
+    bool any_ = false;                                   ///< whether some combination matters
     std::vector<std::optional<CostPlan::Row>> rows_of_;  ///< by axis, made when first used
-    std::vector<size_t> grid_axes_;                      ///< those with several options left
+    std::vector<size_t> grid_axes_;                      ///< axes with several options left
     std::vector<double> grid_products_;
 };
 

@@ -1,10 +1,11 @@
-// A point of a group's space: a structure and tiles for each layer, and the schedule that it stands
-// for. Layers are indexed from 0, the first layer of the group.
+// A point of a group's space: a structure and tiles for each layer, and its schedule. Layers are
+// indexed from 0, the first layer of the group.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "base/indexed.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/schedule.h"
@@ -13,8 +14,8 @@ namespace laminate::search {
 
 /// Structures and tiles of all layers, by layer.
 struct GroupChoice {
-    std::vector<LayerStructure> structures;
-    std::vector<PerDim<int64_t>> tiles;
+    IndexVector<LayerStructure, int> structures;
+    IndexVector<PerDim<int64_t>, int> tiles;
 };
 
 /// The schedule of `choice`. `problems`: the layers of the group.

@@ -17,29 +17,29 @@ bool may_fuse(const LayerProblem& p) {
 
 namespace {
 
-/// Structures of the layers n .. k, and what they ask of rows and columns.
+/// Structures of the layers n .. k, and their lists of tiles of rows and columns.
 struct Prefix {
     PartialChoice choice;
     std::array<SpatialAxis::List*, 2> lists{};
 };
 
-/// What the structures of layer k share while the layers after it stay as they are, by
-/// StructureSet::Uses. Each part is made when first asked for. Most structures are dropped by the
-/// bound of all their tiles, so that bound has to be quick.
+/// What structures of layer k share for the same later layers, by StructureSet::Uses. Each part is
+/// made when first used. The bound over all tiles drops most structures, so it must be quick.
 struct Shared {
     struct OfAnAxis {
         SpatialAxis::List* list = nullptr;
         AxisTree* tree = nullptr;
     };
     struct OfAResidence {
-        std::vector<AxisTree*> later;            ///< channels of A_n .. A_{k+1}
-        std::vector<double> product;             ///< the coefficients times their least factors
+        std::vector<AxisTree*> later;  ///< trees of the channels of A_n .. A_{k+1}
+        /// the coefficients times the least factors of `later`
+        std::vector<double> product;
         std::vector<AxisTree*> output_channels;  ///< of A_k
         std::vector<AxisTree*> input_channels;   ///< of A_{k-1}
     };
     std::vector<double> coefficients;
     std::array<std::vector<OfAnAxis>, 2> spatial;
-    std::array<OfAResidence, 2> by_residence;  ///< of layer k: not at the root, at the root
+    std::array<OfAResidence, 2> by_residence;  ///< weights of layer k: not at the root, at the root
     std::vector<std::optional<CostPlan>> plans;
 
     Shared(std::vector<double> of_layer, const StructureSet& set)
@@ -52,13 +52,14 @@ struct Shared {
     }
 };
 
-/// The line-buffer family runs all layers but the last in the same way.
+/// Whether both layers run in the same way, as all layers but the last do in the line-buffer
+/// family.
 bool is_alike(const LayerStructure& a, const LayerStructure& b) {
     return a.kind == b.kind && a.weights == b.weights && a.channel_kind == b.channel_kind;
 }
 
-/// Rows and columns exchanged cost the same. Of two such structures, the one whose rows come first
-/// is looked at.
+/// Whether to skip a structure because the one with rows and columns exchanged, which costs the
+/// same on a square axis, is searched instead.
 bool is_mirrored(const LayerStructure& s) {
     const auto one = [&](size_t axis) {
         return std::make_tuple(s.kind[axis], s.fold[axis], s.weights_per_tile[axis],
@@ -83,7 +84,7 @@ public:
     void run() {
         incumbents_.find_open_memory();
         if (!incumbents_.has_open_memory()) return;
-        // Layer by layer, so that tiles that matter to no structure of the later layers are gone
+        // Layer by layer, so that tiles that matter to no structure of the later layers are dropped
         // for the earlier ones.
         std::vector<Prefix> prefixes = starts();
         for (int k = space_.layers(); k >= 1; --k) {
@@ -111,7 +112,7 @@ private:
                (options_.stop != nullptr && options_.stop->load());
     }
 
-    /// Which weights are resident is chosen first: it tightens the bounds of open layers.
+    /// The choice of resident weights comes first, because it tightens the bounds of open layers.
     [[nodiscard]] std::vector<Prefix> starts() {
         const auto layers = static_cast<size_t>(space_.layers());
         const auto start = [&](std::vector<Residence> residence) {
@@ -132,7 +133,7 @@ private:
         return result;
     }
 
-    /// Adds to `wanted` what is left of `prefix` with each structure of layer k.
+    /// Extends `prefix` by each structure of layer k, and adds those that survive to `wanted`.
     void extend(const Prefix& prefix, int k, std::vector<Prefix>& wanted) {
         const bool is_last = k == space_.layers();
         if (!is_last && is_over()) return give_up(prefix, k);
@@ -160,7 +161,7 @@ private:
                !is_alike(s, choice.structure(k + 1));
     }
 
-    /// Bounds all schedules that begin as `prefix`, the layers n .. k + 1.
+    /// Bounds all schedules with the choices of `prefix` for the layers n .. k + 1.
     void give_up(const Prefix& prefix, int k) {
         const Residences before = prefix.choice.residences(k);
         std::vector<AxisTree*> axes;
@@ -175,8 +176,8 @@ private:
             descent_.note_open(most_open_depth, open_);
     }
 
-    /// Layers n .. k are chosen. Searches all of their tiles for k == 1; else says whether some
-    /// combination of them may still matter.
+    /// Layers n .. k are chosen. For k == 1, searches all their tiles; otherwise returns whether
+    /// some combination may still matter.
     bool look(int k, const Prefix& prefix, const StructureSet::Uses& uses, Prefix& longer,
               Shared& shared) {
         work_.steps += steps_of_a_look;
@@ -226,7 +227,7 @@ private:
         return false;
     }
 
-    /// The channel axes of a choice, made where they are missing.
+    /// The channel axes of a choice. Missing ones are made.
     const Shared::OfAResidence& channels(int k, const PartialChoice& choice,
                                          const StructureSet::Uses& uses, Shared& shared) {
         Shared::OfAResidence& known = shared.by_residence[choice.is_resident(k) ? 1 : 0];
@@ -246,16 +247,16 @@ private:
     }
 
     static constexpr int most_open_depth = 6;
-    static constexpr int64_t steps_of_a_look = 1;  ///< as measured: a fifth of a microsecond
-    static constexpr size_t most_residences =
-        5;  ///< layers whose weights are placed before anything else
+    static constexpr int64_t steps_of_a_look = 1;  ///< measured: a fifth of a microsecond
+    /// ^ Up to this many layers, the residence of weights is chosen first.
+    static constexpr size_t most_residences = 5;
 
     GroupSearchOptions options_;
     Work work_;
     GroupSpace space_;
     Incumbents incumbents_;
     Descent descent_;
-    Archive<Nothing> open_;  ///< the cheapest of what was left out
+    Archive<Nothing> open_;  ///< bounds of what was left out
 };
 
 GroupSearch::GroupSearch(const std::vector<LayerProblem>& problems,

@@ -84,7 +84,7 @@ const StructureSet& GroupSpace::structures(int k, const PartialChoice& choice) {
 }
 
 /// Whether pieces of A_k that are read one after the other in a lifetime may have nothing in
-/// common: a reader leaves gaps, or so few coordinates are there that one call may bring them all.
+/// common: because a reader leaves gaps, or because one call may bring all of the few coordinates.
 bool GroupSpace::may_be_apart(int k, size_t axis, const PartialChoice& choice) const {
     for (int reader = k + 1;; ++reader) {
         const AxisWindow& w = problem(reader).window[axis];
@@ -96,8 +96,8 @@ bool GroupSpace::may_be_apart(int k, size_t axis, const PartialChoice& choice) c
 std::vector<double> GroupSpace::coefficients(int k, const PartialChoice& choice) const {
     std::vector<double> result = coefficients_;
     for (int j = 1; j < k; ++j) {
-        // The weight buffer holds one kernel at least, and all of them if resident. The open
-        // channel axes give the rest.
+        // The weight buffer holds at least one kernel, or all kernels if resident. The open channel
+        // axes give the rest.
         if (!choice.is_resident(j)) continue;
         const LayerProblem& p = problem(j);
         result[terms_.weight_buffer(j)] *=
@@ -108,7 +108,7 @@ std::vector<double> GroupSpace::coefficients(int k, const PartialChoice& choice)
 
 CostPlan GroupSpace::plan(int k, const PartialChoice& choice) const {
     std::vector<BufferPlace> places;
-    const auto scope_nest = [&](int tensor) {  // nest in whose loops A_tensor is stored
+    const auto scope_nest = [&](int tensor) {  // the nest in whose loops A_tensor is stored
         int j = tensor + 1;
         while (j >= k && choice.structure(j).store < 0) ++j;
         return j;

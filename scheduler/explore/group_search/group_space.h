@@ -1,5 +1,5 @@
-// The space of one group: the structures of each layer, the axes along which their tiles lie, and
-// the coefficients and the plan that turn factors into costs.
+// The space of one group: the structures of each layer, the axes of their tiles, and the
+// coefficients and the plan that turn factors into costs.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 
 #include "scheduler/explore/group_search/channel_axes.h"
 #include "scheduler/explore/group_search/cost_plan.h"
-#include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/explore/group_search/partial_choice.h"
+#include "scheduler/explore/group_search/search_options.h"
 #include "scheduler/explore/group_search/spatial_axis.h"
 
 namespace laminate::search {
 
-/// The structures of a layer in its context. Many of them ask the same of an axis or of the memory;
-/// equal demands have equal numbers.
+/// The structures of a layer in its context. Many of them use an axis or the memory in the same
+/// way; equal uses have equal numbers.
 struct StructureSet {
     struct Uses {
         std::array<size_t, 2> spatial{};
@@ -28,7 +28,7 @@ struct StructureSet {
     };
     std::vector<LayerStructure> all;
     std::vector<Uses> uses;  ///< by structure
-    Uses count;              ///< of different numbers
+    Uses count;              ///< how many different numbers there are
 
     explicit StructureSet(std::vector<LayerStructure> structures);
 };
@@ -36,7 +36,7 @@ struct StructureSet {
 /// Layers count from 1, tensors from 0: layer k reads A_{k-1} and writes A_k.
 class GroupSpace {
 public:
-    /// `problems` outlives the space. `steps` counts the work of making axes.
+    /// `problems` outlives the space. `steps` is increased by the work of making axes.
     GroupSpace(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options,
                int64_t& steps);
 
@@ -45,12 +45,12 @@ public:
     [[nodiscard]] const LayerProblem& problem(int k) const {
         return problems_[static_cast<size_t>(k - 1)];
     }
-    /// Rows and columns are alike in all layers.
+    /// Whether rows and columns are alike in all layers.
     [[nodiscard]] bool is_square() const { return !columns_; }
     /// MACs of a schedule that recomputes nothing.
     [[nodiscard]] double least_macs() const { return least_macs_; }
 
-    /// The structures of layer k. The layers after it are chosen.
+    /// The structures of layer k. The layers after it have been chosen.
     const StructureSet& structures(int k, const PartialChoice& choice);
     /// 0: rows, 1: columns.
     [[nodiscard]] SpatialAxis& spatial(size_t axis) {
@@ -58,9 +58,9 @@ public:
     }
     [[nodiscard]] ChannelAxes& channels() { return channels_; }
 
-    /// By term, padded: the coefficients, with the layers before the k-th at their least.
+    /// The coefficients by term, padded, with the layers before layer k at their least.
     [[nodiscard]] std::vector<double> coefficients(int k, const PartialChoice& choice) const;
-    /// Which buffers live together, with the layers n .. k chosen.
+    /// Which buffers live together, if the layers n .. k are chosen.
     [[nodiscard]] CostPlan plan(int k, const PartialChoice& choice) const;
 
 private:
@@ -70,7 +70,7 @@ private:
     GroupSearchOptions options_;
     Terms terms_;
     SpatialAxis rows_;
-    std::optional<SpatialAxis> columns_;  ///< unless they are as the rows
+    std::optional<SpatialAxis> columns_;  ///< nullopt if they are like the rows
     ChannelAxes channels_;
     std::vector<double> coefficients_;  ///< by term, padded
     double least_macs_ = 0;

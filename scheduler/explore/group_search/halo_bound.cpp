@@ -17,7 +17,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 double span(const AxisWindow& w) { return static_cast<double>(w.span()); }
 
-/// At least so many coordinates are read by p neighbouring ones: slope p + extra.
+/// p neighbouring coordinates read at least slope * p + extra coordinates.
 struct Hull {
     double slope = 1;
     double extra = 0;
@@ -30,14 +30,14 @@ Hull hull_of(const AxisWindow& w) {
     return {stride, span(w) - stride};
 }
 
-/// First `after`, towards the output, then `before`.
+/// The hull through `after`, which is nearer to the output, and then `before`.
 Hull composed(Hull after, Hull before) {
     return {before.slope * after.slope, before.slope * after.extra + before.extra};
 }
 
 Hull lesser(Hull a, Hull b) { return {std::min(a.slope, b.slope), std::min(a.extra, b.extra)}; }
 
-/// Coordinates of the last output from which no border is met on the way down.
+/// Number of coordinates of the last output that meet no border on the way down.
 int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis) {
     int64_t count = 0;
     for (int64_t at = 0; at < problems.back().window[axis].out; ++at) {
@@ -58,12 +58,12 @@ int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis
     return count;
 }
 
-/// Of so many neighbours all windows share something, and none is read apart from the others:
+/// Whether windows of neighbours always share input and no piece is read apart from the others, so
 /// buffers fold along one axis only.
 bool folds_once(const std::vector<LayerProblem>& problems, size_t reader) {
     for (size_t axis = 0; axis < 2; ++axis) {
         if (sharing(problems[reader].window[axis]) != Sharing::always) return false;
-        // So few coordinates may come in calls that lie apart (GroupSearch::may_be_apart).
+        // So few coordinates may come in calls that lie apart (GroupSpace::may_be_apart).
         for (size_t k = reader + 1; k < problems.size(); ++k) {
             if (static_cast<double>(problems[k].window[axis].in) <=
                 2 * span(problems[k].window[axis]))
@@ -73,20 +73,20 @@ bool folds_once(const std::vector<LayerProblem>& problems, size_t reader) {
     return true;
 }
 
-/// Rising by a factor from `first` on, to `last` or beyond.
+/// Values that rise by a factor from `first` up to `last` or beyond.
 std::vector<double> grid(double first, double last, double factor) {
     std::vector<double> values{first};
     while (values.back() < last) values.push_back(values.back() * factor);
     return values;
 }
 
-/// Of the first value that is no smaller; the last one stands for all that are larger.
+/// Index of the first value that is no smaller. The last one stands for all larger values.
 size_t up(const std::vector<double>& values, double value) {
     const auto at = std::lower_bound(values.begin(), values.end(), value);
     return std::min(static_cast<size_t>(at - values.begin()), values.size() - 1);
 }
 
-/// Layers 1 .. n as the recursion sees them: squares.
+/// Layers 1 .. n as the recursion sees them, with square maps.
 class Chain {
 public:
     Chain(const std::vector<LayerProblem>& problems, double last_channels) : n_(problems.size()) {
@@ -122,14 +122,14 @@ public:
     [[nodiscard]] size_t layers() const { return n_; }
     /// Channels of A_j in its buffer.
     [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
-    /// Of A_m, its longer side.
+    /// The longer side of A_m.
     [[nodiscard]] double largest(size_t m) const { return largest_[m - 1]; }
     [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const {
         return hulls_[m][j][axis].slope;
     }
-    /// Pieces of p of A_m bring 1 + halo / p times as much of A_j as they would in one piece.
+    /// Pieces of p coordinates of A_m read 1 + halo / p times as much of A_j as one piece would.
     [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
-    /// The buffer of A_j for pieces of p of A_m, as slope p + extra.
+    /// The buffer of A_j for pieces of p coordinates of A_m, as slope * p + extra.
     [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
 
 private:
@@ -153,7 +153,7 @@ constexpr double step_of_answer = 1.02;  ///< memory of the whole group
 constexpr double step_of_area = 1.25;
 constexpr double step_of_pieces = 1.15;
 
-/// The least factors of the first m layers, by memory for A_1 .. A_{m-1} and by the area of the
+/// The least factors of the first m layers, by the memory of A_1 .. A_{m-1} and the area of the
 /// calls of A_m.
 class Factors {
 public:
@@ -177,7 +177,7 @@ public:
         }
     }
 
-    /// `most`: no piece is longer.
+    /// No piece is longer than `most`.
     [[nodiscard]] double least(size_t m, double memory, double area, double most) const {
         const double longest = std::min(most, chain_.largest(m));
         const auto factor = [&](size_t j, double short_side) {
@@ -197,8 +197,7 @@ public:
         if (all.of(1) <= memory)
             best = factor(
                 0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
-        // The next cut is at m2; pieces from one value of the grid to the next stand for each
-        // other.
+        // The next cut is at m2. Pieces between two values of the grid stand for each other.
         Hull before{0, 0};
         for (size_t m2 = m; m2-- > 1;) {
             const Hull own = chain_.buffer(m, m2);
@@ -218,8 +217,8 @@ public:
     }
 
 private:
-    /// Of layers 1 .. m with a cut at m: A_1 .. A_m have so much memory, A_m at least
-    /// `least_buffer` of it.
+    /// The factor of layers 1 .. m with a cut at m, if A_1 .. A_m have `memory`, of which A_m has
+    /// at least `least_buffer`.
     [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
         const auto after =
             std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
@@ -232,8 +231,8 @@ private:
         for (size_t i = 0; i < memory_.size(); ++i) {
             double best = never;
             for (size_t b = i + 1; b-- > 0;) {
-                // The buffer has memory_[b] to the next value, but no more than all; before the
-                // first value, anything up to it.
+                // The buffer has from memory_[b] up to the next value, but at most all memory. For
+                // b == 0 it has anything up to that.
                 const double most_buffer =
                     b + 1 < memory_.size() ? std::min(memory_[b + 1], memory_[i]) : memory_[i];
                 const double others = b == 0 ? memory_[i] : memory_[i] - memory_[b];
@@ -285,7 +284,7 @@ HaloBound::HaloBound(const std::vector<LayerProblem>& problems, double last_chan
 
 double HaloBound::input(double memory) const {
     const auto at = std::lower_bound(memory_.begin(), memory_.end(), memory);
-    // Beyond the grid everything fits in one piece.
+    // Beyond the grid, everything fits in one piece.
     return at == memory_.end() ? 0 : input_[static_cast<size_t>(at - memory_.begin())];
 }
 

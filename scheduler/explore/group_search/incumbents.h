@@ -1,4 +1,4 @@
-// What a search of one group has found or been told, and what may still matter beside it.
+// The costs that a search of one group has found or been told, and whether others may still matter.
 #pragma once
 
 #include <cmath>
@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "scheduler/explore/group_search/cost_plan.h"
-#include "scheduler/explore/group_search/group_search.h"
+#include "scheduler/explore/group_search/group_choice.h"
+#include "scheduler/explore/group_search/search_options.h"
 #include "scheduler/explore/pareto.h"
 
 namespace laminate::search {
 
 class Incumbents {
 public:
-    /// `least_macs`: of a schedule that recomputes nothing.
+    /// `least_macs`: MACs of a schedule that recomputes nothing.
     Incumbents(const GroupSearchOptions& options, double least_macs)
         : options_(options), least_macs_(least_macs), front_(options.macs_is_axis) {}
 
@@ -45,14 +46,14 @@ public:
         return !front_.beats_all_above(cost);
     }
 
-    /// Flags the schedules of a row that may matter; what it does not flag does not.
+    /// Flags the schedules of a row that may matter. The others do not.
     void compare(const CostRow& row, size_t size, KnownAccesses::Flags& may_matter) const;
 
 private:
     GroupSearchOptions options_;
     double least_macs_;
     Archive<GroupChoice> front_;
-    KnownAccesses known_accesses_;                        ///< for two axes
+    KnownAccesses known_accesses_;                        ///< used on two axes
     std::vector<std::pair<double, double>> open_memory_;  ///< half-open intervals, rising
 };
 

@@ -9,7 +9,7 @@ namespace laminate::search {
 
 namespace {
 
-/// Everything that decides what the layers before this one see: only structures alike in it can be
+/// Everything about a structure that the layers before see. Only structures that agree in it can be
 /// compared.
 using Surroundings = std::tuple<std::array<Kind, 2>, Kind, bool, bool, WeightsLife,
                                 std::array<bool, 2>, std::vector<ScopeLoop>>;
@@ -24,10 +24,10 @@ Surroundings surroundings(const LayerStructure& s, bool is_first) {
             is_first ? std::vector<ScopeLoop>{} : s.scope};
 }
 
-/// For all tiles, given equal surroundings.
+/// Whether `a` is no worse than `b` for all tiles, given equal surroundings.
 bool at_least_as_good(const LayerStructure& a, const LayerStructure& b) {
     for (size_t n = 0; n < 3; ++n) {
-        if (a.fold[n] < b.fold[n]) return false;  // an inner loop's body holds less
+        if (a.fold[n] < b.fold[n]) return false;  // the body of an inner loop holds less
         if (a.output_holds[n] && !b.output_holds[n]) return false;
     }
     for (size_t n = 0; n < 2; ++n) {
@@ -63,8 +63,8 @@ public:
                 const int deepest = is_grouped_ && problem_[Dim::i] > 1
                                         ? static_cast<int>(position(s.order, Dim::i))
                                         : 4;
-                // From external memory: as deep as legal. From a producer the compute level is a
-                // choice.
+                // An external input is computed as deep as legal. For a producer's output the level
+                // is a choice.
                 const int first = context_.is_first ? deepest : std::max(s.store, 0);
                 for (s.compute = first; s.compute <= deepest && s.store <= s.compute; ++s.compute) {
                     if (!limits_.only_resident || is_alone) {
@@ -88,7 +88,7 @@ public:
 private:
     void offer(LayerStructure s) {
         if (!derive(s)) return;
-        // Once more for the tiles with which nothing is shared: they fold on.
+        // Offer it again for tiles with which nothing is shared, which fold further.
         for (const bool y : {false, true}) {
             for (const bool x : {false, true}) {
                 if ((y && !can_be_disjoint(s, 0)) || (x && !can_be_disjoint(s, 1))) continue;
@@ -116,7 +116,7 @@ private:
         others.push_back(std::move(s));
     }
 
-    /// False where the space does not have it.
+    /// Derives what costs depend on. Returns false if the space lacks the structure.
     bool derive(LayerStructure& s) const {
         const bool kept = s.store < 0;
         const auto kind = [&](Dim d) {
@@ -129,8 +129,8 @@ private:
         s.channel_kind = kind(is_grouped_ ? Dim::z : Dim::i);
         const Kind z = kind(Dim::z);
         s.z_above = !is_grouped_ && z == Kind::above;
-        // Between the levels of a tensor from inside the group all trips of z but the first would
-        // find it present.
+        // Between the levels of an internal tensor, all trips of z but the first would find it
+        // present.
         if (!context_.is_first && (z == Kind::between || z == Kind::kept_between)) return false;
         s.whole_calls = kept || s.weights == WeightsLife::scope;
         derive_weights(s);
@@ -158,8 +158,8 @@ private:
         return true;
     }
 
-    /// From the store level to the innermost loop: z and i fold to one channel until a loop over y
-    /// or x comes again to all of them.
+    /// Walks from the store level to the innermost loop: z and i fold to one channel until a loop
+    /// over y or x visits all of them again.
     static void derive_weights(LayerStructure& s) {
         s.weights_per_tile = {};
         s.weights_hold_z = s.weights_hold_i = s.weights != WeightsLife::own;
@@ -176,7 +176,7 @@ private:
         }
     }
 
-    /// docs/counting.md section 5, with every loop taken for one of several trips.
+    /// Applies docs/counting.md section 5 as if every loop had several trips.
     void fold_input(LayerStructure& s) const {
         s.fold = {};
         const auto overlaps = [&](ScopeLoop::Axis axis) {
@@ -185,13 +185,13 @@ private:
             const auto n = static_cast<size_t>(axis);
             return sharing(problem_.window[n]) != Sharing::never && !s.disjoint[n];
         };
-        std::vector<std::optional<ScopeLoop>> loops;  // none: a loop that does not index the input
+        std::vector<std::optional<ScopeLoop>> loops;  // nullopt: the loop does not index the input
         size_t own = s.store < 0 ? context_.scope.size() : 0;
         for (size_t n = 0; n < own; ++n) loops.emplace_back(s.scope[n]);
         for (int n = std::max(s.store, 0); n < s.compute; ++n) {
             const Dim d = s.order[static_cast<size_t>(n)];
-            if (d == Dim::i && is_grouped_)
-                continue;  // one trip: X of a grouped layer lies outside a larger ii
+            // It has one trip: X of a grouped layer lies outside a larger ii.
+            if (d == Dim::i && is_grouped_) continue;
             if (d == Dim::z && !is_grouped_)
                 loops.emplace_back();
             else
@@ -226,8 +226,8 @@ private:
 Sharing sharing(const AxisWindow& w) {
     if (w.transposed && w.kernel == w.stride)
         return w.stride == 1 ? Sharing::never : Sharing::by_tile;
-    if (w.transposed)
-        return Sharing::always;  // schedulable ones have kernels of at least the stride
+    // Schedulable transposed kernels are at least as large as the stride.
+    if (w.transposed) return Sharing::always;
     return w.span() > w.stride ? Sharing::always : Sharing::never;
 }
 

@@ -1,4 +1,4 @@
-// A choice in progress: the layers of a group are chosen from the last to the first.
+// A choice in progress. Layers of a group are chosen from the last to the first.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace laminate::search {
 
-/// Structures of the layers n .. k, and where the weights of all layers are. Layers count from 1.
+/// Structures of the layers n .. k, and where the weights of all layers live. Layers count from 1.
 class PartialChoice {
 public:
-    /// No layer is chosen. `residence`: by layer, from the first.
+    /// No layer is chosen yet. `residence` is by layer, from the first.
     explicit PartialChoice(std::vector<Residence> residence)
         : residence_(std::move(residence)), structures_(residence_.size()) {}
 
@@ -22,7 +22,7 @@ public:
             structure.weights == WeightsLife::resident ? Residence::yes : Residence::no;
     }
 
-    /// Of a chosen layer.
+    /// The structure of a chosen layer.
     [[nodiscard]] const LayerStructure& structure(int k) const { return *structures_[index(k)]; }
     [[nodiscard]] Residence residence(int k) const { return residence_[index(k)]; }
     [[nodiscard]] bool is_resident(int k) const { return residence(k) == Residence::yes; }

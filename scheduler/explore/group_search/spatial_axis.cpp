@@ -81,7 +81,7 @@ AxisTree& SpatialAxis::tree(List& list, const std::vector<Residence>& residence,
             o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
         }
     }
-    stored_options_ += 2 * options.size();  // and the nodes above them
+    stored_options_ += 2 * options.size();  // options, and the nodes above them
     check_memory(0);
     tree = std::make_unique<AxisTree>(std::move(options), terms_.count(), &list.is_marked);
     return *tree;
@@ -95,7 +95,7 @@ void SpatialAxis::make(List& list) {
     size_t untidied = least_untidied;
     for (size_t n = 0; n < before.options.size(); ++n) {
         if (before.is_marked[n] == 0) continue;
-        // The whole last layer is always looked at: bounds rest on it.
+        // The last layer is never cut, because bounds rest on it.
         if (k < terms_.n && steps_ >= most_steps_) {
             list.is_cut = true;
             break;
@@ -155,7 +155,7 @@ void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k,
             if (k > 1) steps_ += patterns_.facts(k - 1, pattern).size / 16;
             if (k == 1) brought = static_cast<double>(patterns_.facts(0, pattern).brought);
         }
-        // Most tiles are the one before them, a little larger: the same calls of everything.
+        // Most tiles make the same calls as the tile before and are only a little larger.
         const std::array<double, 4> these{weights, held, brought, output};
         if (k == 1 && last[1] > 0 && these[0] >= last[0] && these[1] >= last[1] &&
             these[2] >= last[2] && these[3] >= last[3])

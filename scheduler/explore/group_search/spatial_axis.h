@@ -1,4 +1,4 @@
-// Rows or columns of a fused group: the combinations of tiles of its layers that can matter.
+// The rows or columns of a fused group: the combinations of its layers' tiles that can matter.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace laminate::search {
 
-/// What a structure asks of one spatial axis of its layer.
+/// How a structure uses one spatial axis of its layer.
 struct SpatialUse {
     Kind kind = Kind::below;
     enum class Weights : uint8_t {
@@ -29,29 +29,29 @@ struct SpatialUse {
 
 [[nodiscard]] SpatialUse spatial_use(const LayerStructure& structure, size_t axis);
 
-/// Where the weights of all layers are, as a number, for keys. Two bits a layer.
+/// Where the weights of all layers live, as a number for keys with two bits per layer.
 using Residences = uint64_t;
 
-/// Spatial axes of a chain: options for each sequence of uses, from the last layer on.
+/// A spatial axis of a chain: options for each sequence of uses, from the last layer on.
 class SpatialAxis {
 public:
-    /// Tile combinations for a sequence of uses; the layers before them build on those that were
-    /// marked. Made when first asked for.
+    /// Tile combinations for a sequence of uses, made when first used. Longer sequences build on
+    /// the marked ones.
     struct List {
-        const List* before = nullptr;  ///< one use less
+        const List* before = nullptr;  ///< the sequence without `use`
         SpatialUse use;
-        int layer = 0;  ///< of `use`
+        int layer = 0;  ///< the layer of `use`
         bool is_made = false;
         std::vector<Option> options;
         std::vector<char> is_marked;
-        bool is_cut = false;  ///< lacks options, and always will
+        bool is_cut = false;  ///< lacks options for good
         std::map<SpatialUse, std::unique_ptr<List>> longer;
-        std::map<Residences, std::unique_ptr<AxisTree>>
-            trees;  ///< by where the weights of the layers before are
+        /// By the residence of the weights of the layers before.
+        std::map<Residences, std::unique_ptr<AxisTree>> trees;
     };
 
-    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond
-    /// `most_steps`: List::is_cut. What would not fit in memory counts as too much work.
+    /// `steps` counts the work in evaluations of a bound. Beyond `most_steps`, lists are cut
+    /// (List::is_cut). Running out of memory counts as too much work.
     SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps,
                 int64_t most_steps);
 
@@ -60,7 +60,7 @@ public:
 
     [[nodiscard]] static List& longer(List& list, const SpatialUse& use);
 
-    /// The layers of the list; before them the least that is possible.
+    /// The options of the list's layers, with the layers before at their least.
     AxisTree& tree(List& list, const std::vector<Residence>& residence, Residences key);
 
 private:
@@ -74,7 +74,7 @@ private:
     List nothing_;
     int64_t& steps_;
     int64_t most_steps_;
-    static constexpr int64_t steps_of_a_tile = 5;  // as measured: some microseconds
+    static constexpr int64_t steps_of_a_tile = 5;  // measured: some microseconds
     static constexpr size_t least_untidied = 1 << 16;
     static constexpr size_t most_bytes = size_t{1} << 29;
     size_t stored_options_ = 0;

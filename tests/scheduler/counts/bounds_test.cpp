@@ -81,9 +81,9 @@ Network residual() {
 
 TEST(Compulsory, ForksAndJoins) {
     const std::vector<LayerProblem> all = problems(residual());
-    // The tensor that is read twice crosses once: X 4 * 64, W 144, Y 4 * 64.
+    // A tensor that is read twice crosses once: X 4 * 64, W 144, Y 4 * 64.
     EXPECT_EQ(compulsory_accesses({all[1], all[2]}), Elements(256 + 144 + 256));
-    // conv1's output is no input any more.
+    // conv1's output is no longer an input.
     EXPECT_EQ(compulsory_accesses({all[0], all[1], all[2]}), Elements(192 + 12 + 144 + 256));
     EXPECT_EQ(compulsory_accesses(all), Elements(192 + 12 + 144 + 8 + 2 * 16));
     EXPECT_EQ(compulsory_accesses(residual()), Elements(192 + 12 + 144 + 8 + 2 * 16));
@@ -94,8 +94,8 @@ TEST(Compulsory, ForksAndJoins) {
 }
 
 TEST(Compulsory, WhatALayerWithoutWeightsMayHideIsLeftOut) {
-    // The network ends with the pool: it may be outside of all groups, or inside and then conv1's
-    // output stays inside.
+    // The network ends with the pool, which may be outside all groups. If it is inside a group,
+    // conv1's output stays inside.
     Network network = chain(1, 4, 4, {{1, square_window(1)}});
     append(network, "pool",
            {.kind = LayerKind::max_pool, .inputs = {1}, .window = square_window(2, 2)});
@@ -110,7 +110,7 @@ TEST(Phases, TwoMacsOverRootMinusTwiceTheMemory) {
     const std::vector<LayerProblem> layer = problems(chain(16, 8, 8, {{16, square_window(1)}}));
     EXPECT_GT(group_bound(layer, Elements(48)), Elements(4633));
     // The first phase begins with an empty memory and does (1 / 1.5)^1.5 of the MACs of a later
-    // one: no more than this is gained.
+    // one. The gain is at most this.
     EXPECT_LE(group_bound(layer, Elements(48)), Elements(4634 + 96));
     EXPECT_EQ(group_bound(layer, Elements(4096)), Elements(2304));
 }
@@ -127,13 +127,14 @@ TEST(Phases, TapsOnPaddingDoNotCount) {
 }
 
 TEST(Phases, FusionInLittleMemoryCostsTrafficToo) {
-    // Two 3x3 layers of 64 maps at 32 x 32 in 256 elements: compulsory is 65 536 * 2 + 73 728 = 204
-    // 800; the phases ask for more.
+    // Two 3x3 layers of 64 maps at 32 x 32 in 256 elements: compulsory traffic is 65 536 * 2 + 73
+    // 728 = 204 800; the phases demand more.
     const std::vector<LayerProblem> pair =
         problems(chain(64, 32, 32, {{64, square_window(3, 1, 1)}, {64, square_window(3, 1, 1)}}));
     EXPECT_EQ(compulsory_accesses(pair), Elements(204'800));
     EXPECT_GT(group_bound(pair, Elements(256)), Elements(1'000'000));
-    // Less than the two layers alone need: the bound is for what fusion could save at best.
+    // Less than the two layers need alone, because the bound allows for what fusion could save at
+    // best.
     EXPECT_LT(group_bound(pair, Elements(256)),
               group_bound({pair[0]}, Elements(256)) + group_bound({pair[1]}, Elements(256)));
     // With room for all weights and intermediates nothing but compulsory traffic remains.
@@ -172,15 +173,15 @@ TEST(NetworkBound, IsReachedWhereEverythingFits) {
     }
 }
 
-/// One to three convolutions with more channels than random_chain() has, so that little memory
-/// hurts.
+/// One to three convolutions with more channels than random_chain() has, so that small memories
+/// need many accesses.
 Network wide_network(uint64_t seed) {
     Rng rng(seed);
     std::vector<LayerSpec> layers;
     for (int64_t n = rng.between(1, 3); n > 0; --n) {
         const int64_t kernel = rng.chance(1, 3) ? 1 : 3;
-        // One after the other: the order of a call's arguments is the compiler's, and Fronts wants
-        // these networks.
+        // Draw one after the other: the compiler may evaluate arguments of a call in any order, and
+        // Fronts needs these networks.
         const int64_t channels = rng.between(4, 24);
         const int64_t pad = rng.between(0, kernel / 2);
         const int64_t stride = rng.between(1, 2);
@@ -194,7 +195,7 @@ struct Comparisons {
     int64_t made = 0;
     int64_t reached = 0;                  ///< achieved == bound
     int64_t by_phases = 0;                ///< bound above compulsory traffic
-    double closest_to_phases = HUGE_VAL;  ///< least achieved / bound of those
+    double closest_to_phases = HUGE_VAL;  ///< least achieved / bound among those
 };
 
 /// Groups and whole schedules.
@@ -229,7 +230,7 @@ void compare(const Network& network, uint64_t seed, uint64_t schedules, Comparis
     }
 }
 
-/// A bound far below everything would pass: it must be reached, and phases must decide, often
+/// A bound far below everything would pass, so it must be reached, and phases must decide, often
 /// enough.
 void check(const Comparisons& comparisons) {
     EXPECT_GT(comparisons.reached, comparisons.made / 100);
@@ -252,7 +253,7 @@ TEST(NoScheduleBeatsItsBound, Fronts) {
                 closest = std::min(closest, certificate.achieved_over_bound);
         }
     }
-    // Where phases decide, some schedule comes within a third of them.
+    // If phases decide, some schedule comes within a third of them.
     EXPECT_LT(closest, 1.33);
 }
 

@@ -70,8 +70,8 @@ TEST(Energy, ByPartForL2NetLayerByLayer) {
     EXPECT_EQ(single.register_file_pj, 0);
     EXPECT_DOUBLE_EQ(single.total_pj(),
                      10.2 * 71'856 + 1120.0 * 5068 + access * (4 * 71'856 + 2748));
-    // With a register file the operands stay there; internal memory sees its 20 000 misses and what
-    // comes from outside.
+    // With a register file the operands stay there. Internal memory sees its 20 000 misses and the
+    // external reads.
     const Energy levels = energy(machine("convfusion-40nm-banked-rf.json"), counts);
     EXPECT_DOUBLE_EQ(levels.register_file_pj, 2.4 * 4 * 71'856);
     EXPECT_DOUBLE_EQ(levels.internal_pj, access * (20'000 + 2748));

@@ -28,8 +28,8 @@ std::vector<int> steps_of(const MemoryTimeline& timeline) {
     return steps;
 }
 
-/// The same, body by body: the sink's outermost `depth` loops trip by trip, one trip of all others.
-/// Stops beyond `most`.
+/// The timeline body by body: the sink's outermost `depth` loops trip by trip, one trip of all
+/// others. Stops beyond `most` steps.
 class PlainUnfolding {
 public:
     PlainUnfolding(const GroupSchedule& group, const PerDim<int64_t>& extent, int depth,
@@ -43,12 +43,12 @@ private:
     void body(int nest, int loop, PerDim<int64_t> extent) {
         if (steps.size() > most_) return;
         for (int k = 0; k < group_.sink(); ++k) {
-            const Level at = group_.nests[static_cast<size_t>(k)].y.compute;
+            const Level at = group_.nest(k).y.compute;
             const bool is_here =
                 nest == group_.sink() && loop < 0 ? at.is_root() : at == Level{nest, loop};
             if (is_here) body(k, -1, extent);
         }
-        const Nest& own = group_.nests[static_cast<size_t>(nest)];
+        const Nest& own = group_.nest(nest);
         if (loop + 1 == static_cast<int>(own.loops.size())) return steps.push_back(nest);
         const Loop next = own.loops[static_cast<size_t>(loop) + 1];
         const Dim d = next.dim;

@@ -1,5 +1,6 @@
-// Numbers that ConvFusion (IEEE Access 2021) prints, beside ours: golden data of the paper, never
-// changed to suit us. docs/convfusion.md holds the same table with the reasons.
+// Numbers that ConvFusion (IEEE Access 2021) prints, compared with ours. They are golden data of
+// the paper and never change. docs/convfusion.md has the same table with the reasons for
+// differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,9 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- gain of fusion, section VI-B
 
-/// Sequences in the paper's sense: runs of regular convolutions; everything else ends one. Keras
-/// has layers that are a depthwise and a pointwise convolution in one (Xception): with `separable`,
-/// a convolution that follows a depthwise one belongs to such a layer.
+/// Sequences in the paper's sense are runs of regular convolutions; every other layer ends one.
+/// Keras has layers that combine a depthwise and a pointwise convolution (Xception). With
+/// `separable`, a convolution after a depthwise one belongs to such a layer.
 std::vector<Segment> sequences(const Network& network, bool separable) {
     std::vector<Segment> found;
     for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
@@ -117,8 +118,7 @@ struct Gain {
     }
 };
 
-/// Fewest accesses with every layer by itself, and over all ways to cut the sequences into
-/// segments.
+/// Fewest accesses with every layer alone, and over all ways to cut the sequences into segments.
 Gain gain(const std::vector<Segment>& sequences, Elements (*fewest)(const Segment&)) {
     Gain sum;
     for (const Segment& sequence : sequences) {

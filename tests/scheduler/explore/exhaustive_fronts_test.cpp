@@ -1,5 +1,5 @@
-// The search of fused groups against every schedule of the space, counted and compared by
-// tests/scheduler/explore/every_schedule.h.
+// The search of fused groups against every schedule of the space, as counted and compared by
+// every_schedule.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -208,7 +208,7 @@ TEST_P(ExhaustiveFrontsOfFourLayersLong, TenChains) { expect_ten(4, 2); }
 INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfFourLayersLong,
                          testing::Range<uint64_t>(100, 102));
 
-/// The enumeration drops early what a point of the front beats; here it knows of none.
+/// The enumeration drops what a point of the front beats. Here it knows no point.
 TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
     Rng rng(5);
     for (int n = 0; n < 3; ++n) {
@@ -220,8 +220,7 @@ TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
     }
 }
 
-/// Nothing but loops over orders, levels and tiles, and the closed form. Minutes for the tiniest
-/// pair there is.
+/// Plain loops over orders, levels and tiles with the closed form. The smallest pair takes minutes.
 TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
     const Network network = chain(1, 2, 1, {{1, square_window(1)}, {1, square_window(1)}});
     const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
@@ -264,9 +263,9 @@ TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
     }
 }
 
-/// Found by this test. Of conv1's columns conv2, a 1x1 of stride 2, reads 0 and 2: their windows
-/// [-1, 0] and [1, 2] share nothing although neighbours' do, so the input, kept while both are
-/// computed, folds along columns, and then along rows.
+/// A case that this test found. conv2, a 1x1 of stride 2, reads columns 0 and 2 of conv1. Their
+/// windows [-1, 0] and [1, 2] share nothing, although neighbours' windows do. So the input, kept
+/// while both are computed, folds along columns and then along rows.
 TEST(ExhaustiveFronts, WhereALaterStrideLeavesGaps) {
     Window window;
     window.kernel = {3, 2};

@@ -108,7 +108,8 @@ void expect_brute_force_front(const Network& network) {
     EXPECT_EQ(costs(group_front(network, {0}, all_tiles())), brute_force(network));
 }
 
-/// Of the map. Under a sanitizer one less: brute force must see every schedule, but of fewer tiles.
+/// Extent of the map. It is one less under a sanitizer: brute force still sees every schedule, but
+/// of fewer tiles.
 int64_t extent(int64_t whole) { return test::is_sanitized ? whole - 1 : whole; }
 
 TEST(ExploreSingle, FrontEqualsBruteForce) {
@@ -343,7 +344,7 @@ TEST(Explore, TwoAxesAreTheShadowOfThree) {
     ASSERT_TRUE(three.macs_is_axis);
     EXPECT_FALSE(two.macs_is_axis);
     std::map<int64_t, std::pair<int64_t, int64_t>>
-        best;  // by memory: fewest accesses, then MACs, of what needs no more
+        best;  // by memory: fewest accesses, then MACs, among points that need no more
     for (const FrontPoint& p : three.points) {
         const auto [accesses, memory, macs] = cost(p);
         std::pair<int64_t, int64_t> least{accesses, macs};
@@ -370,8 +371,8 @@ TEST(Explore, AnInterruptedSearchStillAnswers) {
     const Front front = explore(l3net(), options);
     ASSERT_FALSE(front.points.empty());
     EXPECT_FALSE(front.is_complete);
-    // Groups that were not looked at are bounded by what they move at least: all three layers X,
-    // weights and Y, 22 * 22 * 3 + 396 + 16 * 16 * 4 = 2872.
+    // Groups that were not searched are bounded by compulsory traffic. All three layers move X,
+    // weights and Y: 22 * 22 * 3 + 396 + 16 * 16 * 4 = 2872.
     EXPECT_GT(front.gap, 0);
     EXPECT_TRUE(std::isfinite(front.gap));
     for (const FrontPoint& point : front.points) {
@@ -406,7 +407,7 @@ TEST(Choose, FewestAccessesWithinTheBudget) {
     const Front front = explore(l2net());
     const auto large = std::get<FrontPoint>(choose(front, Elements(1'000'000)));
     EXPECT_EQ(large.counts.accesses, Elements(2476));
-    EXPECT_EQ(large.counts.macs, Macs(71856));  // among equals the one that recomputes nothing
+    EXPECT_EQ(large.counts.macs, Macs(71856));  // among equals, the one that recomputes nothing
     const auto small = std::get<FrontPoint>(choose(front, Elements(19)));
     EXPECT_EQ(small.counts.live_total, Elements(19));
 }

@@ -10,8 +10,7 @@
 namespace laminate {
 namespace {
 
-/// The first point of the front on two axes that has as few accesses as any and the fewest MACs of
-/// those.
+/// The point of the two-axis front with the fewest accesses and, among those, the fewest MACs.
 const FrontPoint& first_of(const Front& front) {
     const FrontPoint* best = &front.points.front();
     for (const FrontPoint& point : front.points) {
@@ -21,8 +20,8 @@ const FrontPoint& first_of(const Front& front) {
     return *best;
 }
 
-/// Reached at once, they are those of the bound, and perhaps of a schedule outside of the space;
-/// else those of the front.
+/// If the bound is reached at once, the accesses are those of the bound, perhaps of a schedule
+/// outside the space. Otherwise they are those of the front.
 TEST(FewestAccesses, AreThoseOfTheFrontOrOfTheBoundInEveryMemory) {
     int at_once = 0, searched = 0;
     for (uint64_t seed = 0; seed < 16; ++seed) {
@@ -95,9 +94,9 @@ TEST(FewestAccesses, WhatALimitLeavesOutIsBounded) {
     for (const FrontBound& step : part.bounds) EXPECT_LE(step.memory, *options.memory);
 }
 
-/// What AccelForge 1.0.467's fused mapper moves at least on convolutions without padding, elements
-/// of 8 bits, as bench/race_accelforge.py printed it (docs/convfusion.md, AccelForge). Its sums are
-/// 32-bit floats.
+/// Fewest elements that AccelForge 1.0.467's fused mapper moves on convolutions without padding,
+/// with elements of 8 bits, as bench/race_accelforge.py printed them (docs/convfusion.md,
+/// AccelForge). Its sums are 32-bit floats.
 struct Raced {
     const char* chain;
     int64_t kib;

@@ -42,13 +42,13 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
         const bool whole = l.store < 0 || l.weights == 5;  // tiles are the calls
         if (whole) nest.tile = p.extent;
         const int compute = k == 0 ? 4 : l.compute;
-        // z between the levels of a tensor from inside the group only where it has one trip.
+        // z may lie between the levels of an internal tensor only if it has one trip.
         const int z =
             static_cast<int>(std::find(l.order.begin(), l.order.end(), Dim::z) - l.order.begin());
         if (k > 0 && z >= std::max(0, l.store) && z < compute && nest.tile[Dim::z] > 1)
             return std::nullopt;
         if (l.store < 0) {
-            // Retention: not across a channel loop of the layer after.
+            // Retention must not cross a channel loop of the next layer.
             const ChainSchedule::Layer& reader = d.layers[static_cast<size_t>(k) + 1];
             const int i = static_cast<int>(
                 std::find(reader.order.begin(), reader.order.end(), Dim::i) - reader.order.begin());

@@ -1,4 +1,4 @@
-// The space fusion-recompute of one group, written down from docs/search.md for the tests of the
+// The space fusion-recompute of one group, implemented from docs/search.md for the tests of the
 // search.
 #pragma once
 
@@ -23,14 +23,14 @@ using ThreeCosts = std::array<int64_t, 3>;  ///< accesses, memory, MACs
     return is_at_least_as_good(a, b) && a != b;
 }
 
-/// What a schedule of the space decides. Positions: 0 is the body of the innermost outer loop, p
-/// that of the p-th inner loop.
+/// What a schedule of the space decides. Position 0 is the body of the innermost outer loop,
+/// position p that of the p-th inner loop.
 struct ChainSchedule {
     struct Layer {
         std::array<Dim, 4> order{Dim::z, Dim::y, Dim::x, Dim::i};  ///< of the inner loops
         int store = 0;    ///< of the input; -1: where the layer's own output is stored
         int compute = 0;  ///< of the input; of the first layer's: 4
-        int weights = 0;  ///< 0 .. 4 own position, 5 as long as the layer's own output, 6 resident
+        int weights = 0;  ///< 0 .. 4 own position, 5 as long as the layer's output, 6 resident
         PerDim<int64_t> tile{1, 1, 1, 1};
     };
     std::vector<Layer> layers;
@@ -40,11 +40,11 @@ class SpaceOfAChain {
 public:
     explicit SpaceOfAChain(std::vector<LayerProblem> problems) : problems_(std::move(problems)) {}
 
-    /// Each decision by itself: not always in the space.
+    /// Draws each decision independently, so the result may lie outside the space.
     [[nodiscard]] ChainSchedule draw(Rng& rng) const;
     /// One decision changed.
     void change(ChainSchedule& schedule, Rng& rng) const;
-    /// Nothing when the space does not have it.
+    /// Returns nullopt if the schedule lies outside the space.
     [[nodiscard]] std::optional<GroupSchedule> group(const ChainSchedule& schedule) const;
     /// By the closed form.
     [[nodiscard]] ThreeCosts cost(const GroupSchedule& group, Footprint footprint,

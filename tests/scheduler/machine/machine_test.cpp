@@ -78,7 +78,7 @@ TEST(Machine, TeslaNpuDfHasFourWeightLevelsBelowDram) {
     EXPECT_EQ(machine.on_chip_bits(), 8 * (32 + 4096 + 2 * 1024 + 2 * 131072 + 1048576 + 917504));
 }
 
-/// What parse_machine says of meta_proto_df with one text replaced.
+/// The message of parse_machine for meta_proto_df with one text replaced.
 std::string refusal(const std::string& from, const std::string& to) {
     std::string json = read_file(std::string(LAMINATE_MACHINES) + "/meta_proto_df.json");
     const size_t at = json.find(from);

@@ -35,7 +35,7 @@ TEST(LayerProblem, WindowsInThePaddingAloneAreNotSchedulable) {
     EXPECT_FALSE(is_schedulable(chain(1, 4, 4, {{1, square_window(3, 1, 3)}}), 0));
 }
 
-/// Against every output one by one.
+/// Checks every output one by one.
 TEST(LayerProblem, WindowsReachInputsAsEveryOutputByItselfDoes) {
     int schedulable = 0;
     int refused = 0;

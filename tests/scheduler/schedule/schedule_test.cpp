@@ -85,8 +85,8 @@ TEST(ScheduleRefuses, TheInputOfAGroupedLayerInsideIi) {
 }
 
 TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
-    // conv1, conv2 on one branch, nothing on the other: the input may not be forgotten while rows
-    // of conv2 are kept.
+    // One branch has conv1 and conv2, the other nothing. The input must be kept while rows of conv2
+    // are.
     Network network = empty_network(1, 8, 8);
     const TensorId conv1 = append(network, "conv1", 0, {1, square_window(3, 1, 1)});
     const TensorId conv2 = append(network, "conv2", conv1, {1, square_window(3, 1, 1)});

@@ -1,4 +1,4 @@
-#include "scheduler/counts/two_level/axis.h"
+#include "scheduler/counts/two_level/axis_sweep.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ AxisProblem rows_of_one(AxisPlacement x, AxisPlacement w) {
 TEST(Axis, EachTileBringsItsWindow) {
     const AxisCounts counts = axis_counts(rows_of_one({{0, 1}, {0, 1}}, {{0, 0}, {0, 0}}));
     EXPECT_EQ(counts.buffers[0].brought, (3 + 2) + (3 + 2) + (1 + 2));  // the last tile has one row
-    EXPECT_EQ(counts.buffers[1].brought, 1);  // weights do not depend on rows: once
+    EXPECT_EQ(counts.buffers[1].brought, 1);  // weights do not depend on rows, so they come once
     EXPECT_EQ(counts.sink_taps, 7 * 3);
 }
 
@@ -122,13 +122,13 @@ TEST(Axis, AHullOverReadersHasNoGaps) {
               1 + 4 + 4 + 4);  // for rows 0, 1, 5, 9 of the sum: up to rows 0, 4, 8, 12
     EXPECT_EQ(counts.buffers[1].brought, 4);
     EXPECT_EQ(counts.buffers[2].brought, 7);
-    // Read by one of the branches alone, it would come with its gaps left out.
+    // If only one of the branches read it, the gaps would be left out.
     problem.arrays[0].readers = {{0}};
     EXPECT_EQ(axis_counts(problem).buffers[0].brought, 4);
 }
 
-/// n layers of kernel 3 that are all computed again for every row of their consumer: 3^(n-1) calls
-/// of the first for one row of the sink.
+/// n layers of kernel 3 that are all recomputed for every row of their consumer: one row of the
+/// sink makes 3^(n-1) calls to the first.
 AxisProblem recomputing(int64_t layers) {
     AxisProblem problem;
     for (int64_t k = 0; k < layers; ++k) {

@@ -1,4 +1,4 @@
-// The paper's formulas beside what execution does: the examples of docs/convfusion.md.
+// The paper's formulas compared with execution: the examples of docs/convfusion.md.
 #include "scheduler/counts/two_level/convfusion_formulas.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ struct Both {
     GroupCounts ours;  ///< closed form, checked against the walker
 };
 
-/// `layer`: the network's first, alone in its group; `schedule`: what stands between the braces
-/// after its name.
+/// `layer` is the network's first, alone in its group. `schedule` is the text after its name, up to
+/// the brace.
 Both both(const Network& network, const std::string& schedule) {
     const GroupSchedule group = parse_group(network, "{conv1: " + schedule + "}");
     Both b{convfusion::formulas(layer_problem(network, 0), group),
@@ -28,8 +28,8 @@ Both both(const Network& network, const std::string& schedule) {
 
 Network conv1() { return chain(3, 20, 20, {{4, square_window(3)}}); }
 
-// Where tiles divide and nothing below is met, the paper's accesses and buffers are what is
-// executed.
+// If tiles divide the extents and none of the cases below occurs, the paper's accesses and buffers
+// equal execution.
 TEST(ConvFusionFormulas, AgreeOnPlainSchedules) {
     for (const char* schedule :
          {"zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X io/io; W io/io; Y io/io",
@@ -46,7 +46,7 @@ TEST(ConvFusionFormulas, AgreeOnPlainSchedules) {
     }
 }
 
-// Rows must survive while the columns of a row go by: 3 rows of 6 + 2 columns, 3 maps. The print
+// Rows must survive while the columns of a row pass: 3 rows of 6 + 2 columns, 3 maps. The print
 // folds both: 3 x 3 x 3.
 TEST(ConvFusionFormulas, RowsAndColumnsCannotBothFold) {
     const auto [paper, ours] =

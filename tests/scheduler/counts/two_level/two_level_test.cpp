@@ -1,5 +1,4 @@
-// The closed form against arithmetic that fits on the screen. Sizes in the comments read rows x
-// columns x channels.
+// The closed form against hand arithmetic. Sizes in the comments are rows x columns x channels.
 #include "scheduler/counts/two_level/two_level.h"
 
 #include <gtest/gtest.h>
@@ -141,8 +140,8 @@ TEST(TwoLevelFused, TilesOf8RecomputeTheirHalo) {
     EXPECT_EQ(c.layers[0].macs, Macs(4 * 100 * 4 * 27));
     EXPECT_EQ(c.layers[1].macs, Macs(36864));
     EXPECT_EQ(c.accesses(), Elements(1728 + 108 + 576 + 1024));
-    // Live together: X 432, W1 108, the tile of conv1 400; conv2's weights and Y come inside,
-    // beside all of them.
+    // X 432, W1 108 and the tile of conv1 400 live together. conv2's weights and Y live inside, at
+    // the same time as all of them.
     EXPECT_EQ(c.live_total, Elements(432 + 108 + 400 + 144 + 1));
 }
 
@@ -209,8 +208,8 @@ TEST(TwoLevelFused, ThreeLinesOfLayersReachTheFewestAccesses) {
 }
 
 TEST(TwoLevelFused, BuffersOfSiblingsAreNotLiveTogether) {
-    // conv1's weights live in its own call, conv2's after it: the larger counts, their sum only in
-    // the paper's rule.
+    // conv1's weights live in its own call, and conv2's after it. The larger counts; only the
+    // paper's rule takes their sum.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
         network,

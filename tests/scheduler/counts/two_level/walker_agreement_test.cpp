@@ -19,8 +19,8 @@ namespace {
 
 constexpr RandomOptions small{Macs(300'000), INT64_MAX};
 
-/// Some schedules of each of many networks, model against walker; the first differing schedule is
-/// shown.
+/// Compares model and walker on some schedules of each of many networks, and shows the first
+/// schedule that differs.
 struct Sweep {
     std::atomic<int64_t> schedules = 0;
     std::atomic<int64_t> groups = 0;
@@ -130,8 +130,8 @@ TEST(ModelAgainstWalker, L2NetAndL3Net) {
     }
 }
 
-/// Every order of the inner loops with every pair of levels of X and every level of Y on a layer so
-/// small that it takes a moment.
+/// Every order of the inner loops with every pair of levels of X and every level of Y, on a tiny
+/// layer.
 TEST(ModelAgainstWalker, EveryInnerOrderAndLevelOfASmallLayer) {
     const Network network = chain(2, 5, 4, {{3, square_window(3, 1, 1)}});
     std::vector<Loop> inner{

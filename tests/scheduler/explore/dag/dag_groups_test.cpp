@@ -24,8 +24,8 @@ std::vector<LayerId> schedulable_layers(const Network& network) {
     return layers;
 }
 
-/// By definition: one sink, every other layer's readers are inside, and its tensor is no network
-/// output.
+/// By definition: there is one sink, and every other layer's readers are inside and its tensor is
+/// no network output.
 bool is_group(const Network& network, const std::set<LayerId>& layers, LayerId sink) {
     for (const LayerId id : layers) {
         if (id == sink) continue;
@@ -94,7 +94,7 @@ void offer(Points& front, const Point& point, bool macs_is_axis) {
     front.insert(point);
 }
 
-/// All exact covers, one by one, without remembering anything.
+/// All exact covers one by one, without a cache.
 Points brute_force(const Network& network, const ExploreOptions& options) {
     const std::vector<LayerId> layers = schedulable_layers(network);
     const bool macs_is_axis = options.macs_is_axis.value_or(false);

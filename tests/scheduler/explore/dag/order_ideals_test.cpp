@@ -41,7 +41,8 @@ TEST(ConvexSets, OfAChainAreIntervals) {
     EXPECT_EQ(convex_set_count(chain), 1000 * 1001 / 2);
 }
 
-/// Sets of vertices that no path leaves and comes back to; all pairs of vertices reached first.
+/// Counts the sets of vertices that no path leaves and enters again, from all pairs of reachable
+/// vertices.
 std::pair<int64_t, int64_t> convex_sets_and_ideals(const std::vector<std::vector<int>>& needs) {
     const size_t size = needs.size();
     std::vector<uint32_t> below(size);

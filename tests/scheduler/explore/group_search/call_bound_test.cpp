@@ -17,7 +17,7 @@ std::vector<LayerProblem> problems_of(const Network& network) {
     return layer_problems(network, schedulable_chains(network).front());
 }
 
-/// The front of the group, found without any bound of this kind.
+/// The front of the group, found without a CallBound.
 std::vector<GroupSearch::Point> front_of(const std::vector<LayerProblem>& problems, bool live,
                                          Tiles tiles = Tiles::powers_of_two) {
     GroupSearchOptions options;
@@ -63,7 +63,8 @@ TEST(CallBound, IsBelowEveryFrontOfRandomChains) { expect_below_fronts(1, 18, 17
 
 TEST(CallBoundLong, IsBelowEveryFrontOfRandomChains) { expect_below_fronts(100, 300, 270); }
 
-/// More channels than tiny chains have: where calls of one channel and calls of all differ.
+/// Chains with more channels than tiny chains have, so calls of one channel differ from calls of
+/// all.
 TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
     for (const auto& [rows, channels] : std::vector<std::pair<int64_t, std::vector<int64_t>>>{
              {6, {8, 16}}, {5, {16, 6}}, {8, {5, 9}}}) {
@@ -192,7 +193,7 @@ TEST(CallBound, RaisesWhatASearchLeftOpen) {
         EXPECT_GE(cost.memory, 20);
         EXPECT_GE(cost.accesses, std::max(100000.0, bound.accesses(cost.memory * 1.02 + 1)));
     }
-    // From 20 elements on nothing is left uncovered.
+    // From 20 elements on, everything is covered.
     EXPECT_EQ(both.front().memory, 20);
 }
 

@@ -1,6 +1,6 @@
-// The search of fused groups against schedules drawn and changed at random from the same space,
-// written down here a second time: none of them may beat the front. Every point of the front is
-// what the model says; the search itself checks that and throws.
+// The search of fused groups against random schedules of the same space, which these tests define a
+// second time. None of them may beat the front. The search itself checks every point of the front
+// against the model, and throws if they differ.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace laminate {
 namespace {
 
-/// Random draws, and walks that start from a draw and keep every change that is no worse in some
-/// mixture of the costs.
+/// Random draws, and walks from a draw that keep every change that is no worse in some mixture of
+/// the costs.
 void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
     const Network network = tiny_chain(seed, layers);
     ExploreOptions options;
@@ -25,8 +25,8 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
     options.footprint = seed % 2 == 0 ? Footprint::live : Footprint::sum;
     options.macs_is_axis = true;
     options.max_steps = INT64_MAX;
-    // Two layers: the front of the one group. More: that of all partitions, which a single group
-    // may only equal.
+    // For two layers the front of the one group; for more, that of all partitions, which a single
+    // group can at best equal.
     const bool is_pair = network.layers.size() == 2;
     std::vector<ThreeCosts> costs;
     if (is_pair) {

@@ -23,8 +23,8 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
     return layer_problems(network, all_layers(network));
 }
 
-/// What the tile and line-buffer family reaches, whose calls make all channels: memory of the
-/// intermediate tensors alone, and what comes of the input.
+/// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
+/// intermediate tensors, and the elements of the input that are read.
 struct Reached {
     double memory = 0;
     double input = 0;

@@ -118,16 +118,16 @@ TEST(LineBufferSchedule, AnAddIsTakenByALayerThatIsComputedFromItsWholeInput) {
               "{conv2: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i24; X root/yo; W root/root; "
               "Y root/add.yo & "
               "add: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i1; X root/yo; Y xi/xi}");
-    // conv2's output is not external any more, the other operand is read once: 24 x 28 x 28, 24 x
+    // conv2's output is no longer external, and the other operand is read once: 24 x 28 x 28, 24 x
     // 32 weights, and twice 32 x 28 x 28.
     EXPECT_EQ(two_level_counts(plain, planned(plain, {}).groups().back()).accesses(),
               Elements(24 * 784 + 24 * 32 + 2 * 32 * 784));
-    // Of two layers the pointwise one, which stores what it has in registers.
+    // Of two layers, the pointwise one takes the Add, because it stores from registers.
     EXPECT_EQ(layers_of(planned(residual(true), {})), "conv1 | side | conv2+add");
     EXPECT_EQ(layers_of(layer_by_layer_schedule(plain)), "conv1 | conv2");
 }
 
-// So these networks can be slower than layer by layer by no more than what an Add costs where it is
+// So these networks are slower than layer by layer by at most the cost of an Add where it is
 // stored.
 TEST(LineBufferSchedule, ClassifiersOfSmallMapsAreTheirLayersAndAdds) {
     for (const int threads : {1, 2}) {
@@ -169,13 +169,13 @@ TEST(LineBufferSchedule, WithinABudgetAnAddIsTakenByTheGroupThatStillFits) {
     EXPECT_EQ(groups(plain, 1 << 20), "conv1+conv2+add");
     const GroupSchedule group = planned(plain, {Bytes(1 << 20), 1}).groups().back();
     check_group(plain, group);
-    // The Add reads what conv1 reads: it comes in once, where both are around.
+    // The Add reads what conv1 reads, which comes in once at a level around both.
     EXPECT_EQ(group.nests.front().x.front().placement.compute,
               (Level{2, group.nests.back().find({Dim::y, Band::outer})}));
     EXPECT_TRUE(group.nests.back().x.empty());
     EXPECT_EQ(two_level_counts(plain, group).accesses(),
               Elements(32 * 784 + 2 * 24 * 32 + 32 * 784));
-    // Where the three do not fit, nothing is larger than what is allowed.
+    // If the three do not fit, no group exceeds the budget.
     const Elements all = two_level_counts(plain, group).live_total;
     int64_t bytes = to_bytes(all).value();
     EXPECT_EQ(groups(plain, bytes), "conv1+conv2+add");
@@ -187,8 +187,8 @@ TEST(LineBufferSchedule, WithinABudgetAnAddIsTakenByTheGroupThatStillFits) {
             EXPECT_LE(to_bytes(two_level_counts(plain, each).live_total), Bytes(bytes));
     }
     EXPECT_LT(bytes, to_bytes(all).value() / 2);
-    // Of two groups the one that saves more: conv1 and conv2 go on to the Add, side's output is
-    // read.
+    // Of two groups, the one that saves more takes the Add: conv1 and conv2 continue to the Add,
+    // and side's output is read.
     EXPECT_EQ(groups(residual(true), 1 << 20), "side | conv1+conv2+add");
 }
 
@@ -270,13 +270,13 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
         const int64_t columns = strip == 0 ? problems.back()[Dim::x] : strip;
         return std::pair{columns, column_tiles_memory(problems, rows, columns)};
     };
-    // Small caches are taken for one of 1 MiB.
+    // A small cache is treated as one of 1 MiB.
     const auto [columns, memory] = sizes(256 << 10);
     EXPECT_LT(columns, 1920);
     EXPECT_LE(memory, Bytes(1 << 20));
     EXPECT_GT(memory, Bytes(512 << 10));
     EXPECT_EQ(sizes(128 << 10).first, columns);
-    // Where live elements fit they may be wider than that.
+    // If the live elements fit, strips may be wider than that.
     EXPECT_EQ(sizes(1 << 20).first, 1920);
 }
 
@@ -302,8 +302,8 @@ TEST(LineBufferSchedule, ThreadsGetStrips) {
 }
 
 TEST(LineBufferSchedule, ThreadsGetEvenStripsOfFewRows) {
-    // 34 rows by tiles of four would be strips of 20 and 14, or four of 12, 12, 10 and nothing; 17
-    // and 17 leave nobody waiting.
+    // In tiles of four, 34 rows would make strips of 20 and 14, or of 12, 12, 10 and nothing.
+    // Strips of 17 and 17 leave no thread waiting.
     const Network network = chain(3, 38, 64, {{4, square_window(3)}, {4, square_window(3)}});
     const Schedule schedule = planned(network, {std::nullopt, 2});
     ASSERT_EQ(schedule.groups().size(), 1u);

@@ -1,4 +1,4 @@
-// The choice of windows: within the budget, dividing the picture, and worth their halos.
+// The choice of windows: they fit the budget, divide the picture, and are worth their halos.
 #include "scheduler/explore/planner/picture_windows.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How far networks look around themselves, worked out by hand.
+// The reach of networks, worked out by hand.
 #include "scheduler/explore/planner/reach.h"
 
 #include <gtest/gtest.h>
@@ -78,9 +78,9 @@ TEST(Reach, WinogradsPairsWantRowsByFour) {
     EXPECT_TRUE(has_winograd_layers(network));
     const Reach reach = reach_of(network);
     EXPECT_EQ(reach.x, (AxisReach{1, 1, 2, 2}));
-    // A pair may reach a row further than asked, twice, and each row reads one more: 4 below, and 8
-    // where the last step may end early. Above, the same, and as much again as the first step may
-    // be longer.
+    // A pair may reach a row further than needed, twice, and each row reads one more: 4 below, and
+    // 8 if the last step ends early. Above it is the same, and as much again because the first step
+    // may be longer.
     EXPECT_EQ(reach.y, (AxisReach{4, 4, 4 + 4 + 8, 4 + 8}));
     EXPECT_EQ(reach_of(network, direct).y, (AxisReach{1, 1, 2, 2}));
     EXPECT_FALSE(has_winograd_layers(chain(1, 40, 64, {conv(4, square_window(3, 1, 1))})));

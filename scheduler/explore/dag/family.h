@@ -1,0 +1,52 @@
+// A family of schedules for one group of any graph: the producers hang at the sink's row or tile
+// loop, with halos computed again or kept along x or along both axes, or each hangs at the row loop
+// of its reader (line buffers). Weights are resident, or the largest are fetched again in every
+// tile. Groups of more than eight layers try fewer of these: no weights or all, and tiles of powers
+// of two instead of all tiles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "scheduler/explore/front.h"
+#include "scheduler/explore/options.h"
+#include "scheduler/explore/pareto.h"
+#include "scheduler/schedule/problem.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// Which weights the family may fetch again in every tile.
+enum class Refetch {
+    largest,  ///< any number of the largest
+    none,     ///< none: all weights are resident, which reaches compulsory traffic if anything does
+};
+
+/// A point of a schedule that many points share, with the sink's sizes of its own.
+struct SizedPoint {
+    std::shared_ptr<const GroupSchedule> group;
+    int64_t rows = 0;     ///< T_y of the sink; 0: as in `group`
+    int64_t columns = 0;  ///< T_x, or the width of strips if there are any
+
+    [[nodiscard]] GroupSchedule schedule() const;
+    static void set_sizes(GroupSchedule& group, int64_t rows, int64_t columns);
+};
+using SizedPoints = search::Archive<SizedPoint>;
+
+[[nodiscard]] search::Cost cost_of(Elements accesses, Elements memory, Macs macs);
+
+/// The front of the family. `strips`: which widths of strips to try where the group goes row by
+/// row.
+[[nodiscard]] SizedPoints sized_family(const std::vector<LayerProblem>& problems,
+                                       const ExploreOptions& options, TileSizes strips,
+                                       Refetch refetch, bool macs_is_axis);
+
+[[nodiscard]] std::vector<GroupPoint> with_schedules(const SizedPoints& points);
+
+/// The front of the family on two axes, with schedules.
+[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems,
+                                                   const ExploreOptions& options, TileSizes strips,
+                                                   Refetch refetch = Refetch::largest);
+
+}  // namespace laminate

@@ -1,0 +1,41 @@
+// The front of one segment: consecutive layers of a sequence, executed as one group.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/counts/counts.h"
+#include "scheduler/explore/front.h"
+#include "scheduler/explore/options.h"
+#include "scheduler/explore/pareto.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+struct SegmentFront {
+    std::vector<GroupPoint> points;
+    std::vector<NetworkCounts> counts;  ///< of the points, from the model
+    /// Every schedule that was left out costs at least as much as one of these.
+    std::vector<search::Cost> open;
+};
+
+[[nodiscard]] search::Cost cost_of(const GroupPoint& point);
+
+/// Searches one segment. `known`: costs that shorter segments reach together. `parts_are_complete`:
+/// whether those were searched to the end.
+[[nodiscard]] SegmentFront search_segment(const std::vector<LayerProblem>& problems,
+                                          const ExploreOptions& options, bool macs_is_axis,
+                                          const std::vector<search::Cost>& known,
+                                          bool parts_are_complete);
+
+/// The three-axis front of one group of consecutive layers of one chain, by accesses, fewest first.
+/// Empty if the space does not have the group: if it has several layers, of which one is grouped,
+/// fully connected or a transposed convolution with kernel equal to stride.
+[[nodiscard]] std::vector<GroupPoint> group_front(const Network& network,
+                                                  const std::vector<LayerId>& segment,
+                                                  const ExploreOptions& options);
+
+/// The same for given loop problems. If there are several, none is fully connected.
+[[nodiscard]] std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems,
+                                                  const ExploreOptions& options);
+
+}  // namespace laminate

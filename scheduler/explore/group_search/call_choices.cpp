@@ -1,0 +1,268 @@
+#include "scheduler/explore/group_search/call_choices.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/indexed.h"
+#include "scheduler/schedule/window.h"
+
+namespace laminate::search {
+
+namespace {
+
+/// By coordinate of an axis: whether it is needed.
+using Coordinates = IndexVector<char, int64_t>;
+
+/// The input coordinates that the needed outputs read.
+Coordinates read_by(const AxisWindow& w, const Coordinates& needed) {
+    Coordinates inputs(w.in, 0);
+    for (int64_t out = 0; out < w.out; ++out) {
+        if (needed[out] == 0) continue;
+        for (int64_t tap = 0; tap < w.kernel; ++tap) {
+            if (const auto in = w.input(out, tap)) inputs[*in] = 1;
+        }
+    }
+    return inputs;
+}
+
+int64_t taps(const AxisWindow& w, const Coordinates& needed) {
+    int64_t sum = 0;
+    for (int64_t out = 0; out < w.out; ++out) {
+        if (needed[out] != 0) sum += taps_of(w, {out, out + 1});
+    }
+    return sum;
+}
+
+/// Numbers of coordinates of A_0 .. A_n along one axis that the whole output needs.
+std::vector<int64_t> needed_coordinates(const std::vector<LayerProblem>& problems, size_t axis) {
+    Coordinates needed(problems.back().window[axis].out, 1);
+    std::vector<int64_t> result{static_cast<int64_t>(needed.size())};
+    for (size_t k = problems.size(); k-- > 0;) {
+        needed = read_by(problems[k].window[axis], needed);
+        result.push_back(std::count(needed.begin(), needed.end(), 1));
+    }
+    std::reverse(result.begin(), result.end());
+    return result;
+}
+
+/// Layers n - 1 .. k decided.
+struct State {
+    double held = 0;
+    double roots = 0;     ///< without that of `open`
+    double open = 0;      ///< a_k so far: layer k - 1 may add to it
+    double again = 1;     ///< rho_{k-1}
+    bool is_wide = true;  ///< all calls make all channels
+};
+using States = std::vector<State>;
+
+/// Weights held are rounded down to this many steps, which limits the number of states.
+constexpr double steps_of_held = 8192;
+
+constexpr size_t most_states = 160;
+
+/// Cap on `again`, which limits the number of states. Anything above costs more than any unbeaten
+/// schedule.
+constexpr double most_again = 1e6;
+
+/// Keeps the states that no other one beats. All agree in `open`, `again` and `is_wide`.
+void keep_best(States& states) {
+    std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
+        return a.held != b.held ? a.held < b.held : a.roots < b.roots;
+    });
+    States kept;
+    for (const State& s : states) {
+        if (kept.empty() || s.roots < kept.back().roots) kept.push_back(s);
+    }
+    if (kept.size() <= most_states) {
+        states = std::move(kept);
+        return;
+    }
+    // Merge neighbours into one state that is as good as the best of them in each respect.
+    states.clear();
+    for (size_t n = 0; n < most_states; ++n) {
+        State s = kept[n * kept.size() / most_states];
+        s.roots = kept[(n + 1) * kept.size() / most_states - 1].roots;
+        states.push_back(s);
+    }
+}
+
+/// Tiles from one power of this to the next share a class: the smallest stands for them where a
+/// term rises with the tile, the largest where it falls.
+constexpr double power = 2;
+
+struct Tile {
+    double least, most;
+};
+
+std::vector<Tile> tiles_of(double extent) {
+    std::vector<Tile> tiles;
+    for (double t = 1; t <= extent; t *= power)
+        tiles.push_back({t, std::min(t * power - 1, extent)});
+    return tiles;
+}
+
+/// Decides for one layer after the other, from layer n - 1 to layer 1, for each choice of the last
+/// layer's tiles and weights.
+class CallChoices {
+public:
+    explicit CallChoices(const ChainSizes& sizes)
+        : n_(sizes.layers), sizes_(sizes), grain_(sizes.all_weights / steps_of_held) {}
+
+    [[nodiscard]] std::vector<CallChoice> all() const {
+        std::vector<CallChoice> choices;
+        const double width = sizes_.channels[n_ - 1];
+        for (const Tile& t : tiles_of(width)) {
+            const double input_tiles = std::ceil(width / t.most);
+            const double visits = sizes_.output * (2 * input_tiles - 1);
+            for (const bool wide : {true, false}) {
+                for (const Last& last : choices_of_last(t, wide)) {
+                    for (const State& s : states_of(t, input_tiles, wide, last)) {
+                        const Halos halos = !s.is_wide         ? Halos::none
+                                            : input_tiles == 1 ? Halos::of_whole
+                                                               : Halos::of_parts;
+                        choices.push_back({s.held, s.roots + std::sqrt(s.open), s.again, halos,
+                                           visits, last.per_memory, last.needs});
+                    }
+                }
+            }
+        }
+        return choices;
+    }
+
+private:
+    /// The last layer's weights (6).
+    struct Last {
+        double held = 0, again = 1, extra = 0, per_memory = 0, needs = 0;
+    };
+    [[nodiscard]] std::vector<Last> choices_of_last(const Tile& t, bool wide) const {
+        const double weights = sizes_.weights[n_], channels = sizes_.channels[n_];
+        const double work = weights * sizes_.pixels[n_];
+        const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
+        std::vector<Last> lasts{{rounded(weights), 1, 0, 0, weights}};
+        if (wide) lasts.push_back({0, 1, work * t.least, 0, 0});
+        for (const Tile& z : tiles_of(channels)) {
+            const double again = std::ceil(channels / z.most);
+            lasts.push_back({0, again, 0, work * z.least, 0});
+            lasts.push_back({0, again, 0, 0, kernel * t.least * z.least});
+        }
+        return lasts;
+    }
+
+    /// All layers decided, for one choice of the last layer's tile `t` of its inputs and weights.
+    [[nodiscard]] States states_of(const Tile& t, double input_tiles, bool wide,
+                                   const Last& last) const {
+        const double width = sizes_.channels[n_ - 1];
+        const double c = wide ? t.least : 1;
+        const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
+        States states;
+        decide({n_ - 1, c, again_before, sizes_.weights[n_ - 1] * c / width, !wide, last.extra},
+               {last.held, 0, 0, last.again, true}, states);
+        for (size_t k = n_ - 1; k-- > 1;) {
+            const double channels = sizes_.channels[k], weights = sizes_.weights[k];
+            std::map<std::array<double, 3>, States> next;
+            States made;
+            for (const State& s : states) {
+                made.clear();
+                decide({k, channels, s.again, weights, false, 0}, s, made);
+                decide({k, 1, std::min(most_again, s.again * channels), weights, true, 0}, s, made);
+                for (const State& m : made)
+                    next[{m.open, m.again, m.is_wide ? 1.0 : 0.0}].push_back(m);
+            }
+            states.clear();
+            for (auto& [key, alike] : next) {
+                keep_best(alike);
+                states.insert(states.end(), alike.begin(), alike.end());
+            }
+        }
+        return states;
+    }
+
+    struct Decision {
+        size_t k = 0;
+        double c = 1;             ///< channels of a call
+        double again_before = 1;  ///< rho_{k-1}
+        double long_held = 0;     ///< elements of weights that are kept as long as A_k
+        bool is_narrow = false;   ///< one channel at a time
+        double extra = 0;         ///< what layer k + 1 adds to a_k
+    };
+    /// Appends the states that follow `s`: weights of layer k in its own nest, kept as long as A_k,
+    /// or (narrow) one channel of them kept as long as its channel.
+    void decide(const Decision& d, const State& s, States& out) const {
+        const double weights = sizes_.weights[d.k];
+        const double roots = s.roots + std::sqrt(s.open);
+        const bool is_wide = s.is_wide && !d.is_narrow;
+        out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
+                       d.again_before, is_wide});
+        out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, is_wide});
+        if (!d.is_narrow || d.k == n_ - 1) return;
+        const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
+        out.push_back({s.held + rounded(weights / sizes_.channels[d.k]),
+                       s.roots + std::sqrt(s.open + more), 0, d.again_before, is_wide});
+    }
+
+    [[nodiscard]] double rounded(double held) const { return std::floor(held / grain_) * grain_; }
+
+    size_t n_;
+    const ChainSizes& sizes_;
+    double grain_;
+};
+
+}  // namespace
+
+ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
+    : layers(problems.size()),
+      pixels(layers + 1, 1),
+      weights{0},
+      channels{static_cast<double>(problems.front()[Dim::i])},
+      output(static_cast<double>(problems.back().output_elements().value())) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const std::vector<int64_t> coordinates = needed_coordinates(problems, axis);
+        for (size_t k = 0; k <= layers; ++k) pixels[k] *= static_cast<double>(coordinates[k]);
+    }
+    for (const LayerProblem& p : problems) {
+        weights.push_back(static_cast<double>(p.weight_elements().value()));
+        channels.push_back(static_cast<double>(p[Dim::z]));
+        all_weights += weights.back();
+    }
+}
+
+std::vector<CallChoice> call_choices(const ChainSizes& sizes) {
+    std::vector<CallChoice> choices = CallChoices(sizes).all();
+    std::sort(choices.begin(), choices.end(),
+              [](const CallChoice& a, const CallChoice& b) { return a.held < b.held; });
+    std::vector<CallChoice> kept;
+    for (const CallChoice& c : choices) {
+        const auto no_worse = [&](const CallChoice& o) {
+            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos &&
+                   o.output <= c.output && o.per_memory <= c.per_memory && o.needs <= c.needs;
+        };
+        if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
+    }
+    return kept;
+}
+
+double least_of_whole(const LayerProblem& last) {
+    double least = 1;
+    while (least * power <= static_cast<double>(last[Dim::i])) least *= power;
+    return least;
+}
+
+double least_macs(const std::vector<LayerProblem>& problems) {
+    std::vector<double> macs(problems.size(), 1);
+    for (size_t axis = 0; axis < 2; ++axis) {
+        Coordinates needed(problems.back().window[axis].out, 1);
+        for (size_t k = problems.size(); k-- > 0;) {
+            const AxisWindow& w = problems[k].window[axis];
+            macs[k] *= static_cast<double>(taps(w, needed));
+            needed = read_by(w, needed);
+        }
+    }
+    double sum = 0;
+    for (size_t k = 0; k < problems.size(); ++k)
+        sum += macs[k] * static_cast<double>(problems[k][Dim::z] * problems[k][Dim::i]);
+    return sum;
+}
+
+}  // namespace laminate::search

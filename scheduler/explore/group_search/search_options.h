@@ -1,0 +1,37 @@
+// What a search of one group looks at and how long it may take, and how much work it did.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "scheduler/explore/group_search/axis_options.h"
+#include "scheduler/explore/group_search/call_bound.h"
+#include "scheduler/explore/group_search/layer_structures.h"
+
+namespace laminate::search {
+
+struct GroupSearchOptions {
+    Tiles tiles = Tiles::divisors;
+    StructureLimits structures;
+    bool live = true;  ///< whether memory is the largest live sum, not the sum of all buffers
+    bool macs_is_axis = true;
+    bool recompute = true;  ///< false: only schedules with the least possible MACs
+    std::optional<double> memory;
+    /// A bound for these layers. Memory in which known costs beat it is not searched.
+    const CallBound* bound = nullptr;
+    /// Combinations of tiles that are evaluated without bounding parts of them first.
+    int64_t most_in_a_grid = 256;
+    /// Bounds, and rows of schedules, to evaluate before completeness is given up.
+    int64_t max_steps = INT64_MAX;
+    const std::atomic<bool>* stop = nullptr;
+};
+
+struct SearchWork {
+    int64_t steps = 0;      ///< bounds, and rows of schedules, evaluated
+    int64_t evaluated = 0;  ///< schedules evaluated
+    /// Schedules that the bounds stood for: all tiles of all structures looked at or dropped.
+    double covered = 0;
+};
+
+}  // namespace laminate::search
