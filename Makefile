@@ -1,14 +1,17 @@
-# The front door: each target does its own set-up (Debian packages, build/venv), configures, builds and runs.
-# CMake does the work; see CMakePresets.json. Everything that is made lies under build/.
+# The front door. Each target sets up what it needs (Debian packages, build/venv), configures,
+# builds and runs. CMake does the work; see CMakePresets.json. Everything made lies under build/.
 #
 #   make            build/bin/laminate, liblaminate.so     make bench     Google Benchmark programs
-#   make demo       a picture upscaled by a fused network  make peers     race of three networks against onnxruntime, OpenVINO
-#   make test       the test suite (under 18 minutes)      make format    clang-format over every source
-#   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
-#   make install PREFIX=/usr/local                         make package   .tar.gz and .deb in build/PRESET/packages
-#   make docs       docs/cli.md anew from the program      make fuzz SECONDS=600   libFuzzer on whatever reads files
+#   make demo       upscales a picture by a fused network  make peers     race against onnxruntime,
+#   make test       the test suite (under 18 minutes)                     OpenVINO on three networks
+#   make test-long  and the long tests                     make format    clang-format everywhere
+#   make install PREFIX=/usr/local                         make clean     removes build/ but venv
+#   make package    .tar.gz and .deb in build/PRESET/packages
+#   make docs       writes docs/cli.md anew from the program
+#   make fuzz SECONDS=600   libFuzzer on every reader of files
 #
-# PRESET=dev|asan-ubsan|tsan|release|ci chooses the variant; CI=true makes `ci` (warnings are errors) the default.
+# PRESET=dev|asan-ubsan|tsan|release|ci chooses the variant. With CI=true the default is `ci`, where
+# warnings are errors.
 
 PRESET ?= $(if $(filter true 1,$(CI)),ci,release)
 BUILD := build/$(PRESET)
@@ -18,20 +21,23 @@ CMAKE := $(VENV)/bin/cmake
 CTEST := $(VENV)/bin/ctest
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev libfmt-dev \
-            libcli11-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev
+PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev \
+            nlohmann-json3-dev libfmt-dev libcli11-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev
 
-# What ninja says of a step: steps done, time taken, time left.
+# Ninja's progress: steps done, time taken, time left.
 empty :=
 export NINJA_STATUS ?= [%f/%t, %w taken, about %W left] $(empty)
 
-# LLVM's OpenMP runtime tells the thread sanitizer what it synchronises, but is not compiled for it: its own memory is not looked at (LLVM, Archer).
-export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/cmake/races.supp
-# It keeps what it allocates for its threads, too.
+# LLVM's OpenMP runtime tells the thread sanitizer what it synchronises, but it is not compiled for
+# the sanitizer, so its own memory is ignored (LLVM, Archer).
+export TSAN_OPTIONS ?= \
+    ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/cmake/races.supp
+# It also keeps what it allocates for its threads.
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/cmake/leaks.supp
 
 .DELETE_ON_ERROR:
-.PHONY: build configure demo test test-long fuzz bench peers format clean install package installable docs
+.PHONY: build configure demo test test-long fuzz bench peers format clean
+.PHONY: install package installable docs
 PREFIX ?= /usr/local
 
 build: configure
@@ -43,13 +49,14 @@ demo: build
 test: everything
 	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
 
-# By the build of the preset asan-ubsan.
+# Uses the build of preset asan-ubsan.
 SECONDS ?= 60
 fuzz: PRESET := asan-ubsan
 fuzz: $(STAMPS)/clang
 	@$(MAKE) --no-print-directory PRESET=$(PRESET) configure
 	@$(CMAKE) --build build/$(PRESET) --parallel $(JOBS) --target fuzzer
-	@$(VENV)/bin/python tests/fuzz/run.py build/$(PRESET)/tests/fuzz --seconds $(SECONDS) --jobs $(JOBS)
+	@$(VENV)/bin/python tests/fuzz/run.py build/$(PRESET)/tests/fuzz \
+	    --seconds $(SECONDS) --jobs $(JOBS)
 
 test-long: everything
 	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS)
@@ -76,15 +83,17 @@ format: $(STAMPS)/format-packages
 	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
 
 clean:
-	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name venv ! -name stamps -exec rm -rf {} +; fi
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name venv ! -name stamps \
+	    -exec rm -rf {} +
 
 .PHONY: everything
 everything: configure $(STAMPS)/peers $(STAMPS)/browser $(STAMPS)/mpi
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS)
 
-# Only the first configuration is ours: afterwards ninja calls CMake when a CMakeLists.txt changed.
+# Only the first configuration happens here; later, ninja calls CMake when a CMakeLists.txt changed.
 configure: $(BUILD)/build.ninja
-$(BUILD)/build.ninja: CMakePresets.json $(STAMPS)/packages $(STAMPS)/tools $(if $(filter asan-ubsan tsan,$(PRESET)),$(STAMPS)/clang)
+COMPILER := $(if $(filter asan-ubsan tsan,$(PRESET)),$(STAMPS)/clang)
+$(BUILD)/build.ninja: CMakePresets.json $(STAMPS)/packages $(STAMPS)/tools $(COMPILER)
 	@$(CMAKE) --preset $(PRESET)
 	@touch $@
 
@@ -93,7 +102,8 @@ $(STAMPS)/packages: Makefile cmake/setup.sh | $(STAMPS)
 	@cmake/setup.sh apt $(PACKAGES)
 	@touch $@
 
-# The sanitizers' compiler: GCC's OpenMP hides what it synchronises from the thread sanitizer, and has no libFuzzer.
+# The sanitizers' compiler: GCC has no libFuzzer, and its OpenMP hides what it synchronises from the
+# thread sanitizer.
 $(STAMPS)/clang: cmake/setup.sh | $(STAMPS)
 	@cmake/setup.sh apt clang-14 libomp-14-dev
 	@touch $@
@@ -107,19 +117,19 @@ $(STAMPS)/tools: requirements.txt cmake/setup.sh | $(STAMPS)
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 
-# Opens the page of a front in a test; the fonts are for its text.
+# A test opens the page of a front in the browser; the fonts are for its text.
 $(STAMPS)/browser: cmake/setup.sh | $(STAMPS)
 	@echo "== Debian packages: a browser, for the test of the pages"
 	@cmake/setup.sh apt chromium fonts-dejavu-core
 	@touch $@
 
-# Explores under mpirun in a test; the program needs none.
+# A test explores under mpirun; the program itself does not need MPI.
 $(STAMPS)/mpi: cmake/setup.sh | $(STAMPS)
 	@echo "== Debian packages: OpenMPI, for the test of sweeps"
 	@cmake/setup.sh apt openmpi-bin
 	@touch $@
 
-# After `tools`: both write into the same environment.
+# After `tools`, because both write into the same environment.
 $(STAMPS)/peers: requirements-peers.txt $(STAMPS)/tools
 	@echo "== Python packages: onnxruntime and others to compare with"
 	@cmake/setup.sh venv $(VENV) $<

@@ -1,5 +1,5 @@
-// Checks of option values whose messages say what was found and what was expected; CLI11's own
-// print the limits of double, or its tables.
+// Checks of option values. Their messages say what was found and what was expected, where CLI11's
+// own checks print the limits of double or internal tables.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -44,7 +44,7 @@ inline CLI::Validator not_negative() {
             "NONNEGATIVE", "not negative"};
 }
 
-/// Not the empty text, which a shell makes of a variable that is not set.
+/// Refuses the empty text, which a shell passes for an unset variable.
 inline CLI::Validator file_name() {
     return {[](std::string& text) {
                 return text.empty() ? std::string("found \"\", expected a file") : std::string();
@@ -52,8 +52,7 @@ inline CLI::Validator file_name() {
             "", "file name"};
 }
 
-/// One of the names, for an option that holds the value beside it: ->transform(one_of(names)).
-/// --help lists them.
+/// Maps a name to its value: ->transform(one_of(names)). --help lists the names.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {
     std::string names;

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,15 +13,13 @@
 #include "answers/checks.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 
 namespace laminate::cli {
 
 namespace {
 
-std::atomic<bool> interrupted{false};
-extern "C" void note_interrupt(int) { interrupted.store(true); }
-
-/// Sets a flag when so much time has gone by while it lives.
+/// Sets a flag when the time has passed, unless it is destroyed before.
 class Deadline {
 public:
     Deadline(std::atomic<bool>& flag, double seconds)
@@ -43,7 +40,7 @@ private:
     std::jthread thread_;  // ends first
 };
 
-/// The models of a verb, and which was chosen.
+/// The models of a verb and the chosen one.
 class ModelChoice {
 public:
     ModelChoice(CLI::App& verb, const std::vector<CostModel>& models);
@@ -90,25 +87,21 @@ Exit ModelChoice::run(const ModelRequest& request, const Output& output) const {
 
 }  // namespace
 
-InterruptHandler::InterruptHandler() : before_(std::signal(SIGINT, note_interrupt)) {}
-InterruptHandler::~InterruptHandler() { std::signal(SIGINT, before_); }
-std::atomic<bool>* InterruptHandler::stop() const { return &interrupted; }
-
 ModelVerb declare_models(const Program& program, CLI::App* verb,
                          const std::vector<CostModel>& models, bool with_directory) {
     auto request = std::make_shared<ModelRequest>();
     request->network.declare(verb);
     if (with_directory)
-        verb->add_option("-o,--output", request->directory,
-                         "Directory to make; what an explore left there before is replaced, other "
-                         "files stay")
+        verb->add_option(
+                "-o,--output", request->directory,
+                "Directory to write; files of an earlier explore are replaced, other files "
+                "stay")
             ->type_name("DIR");
     const auto seconds = std::make_shared<double>(0);
     if (with_directory) {
         verb->add_option("--seconds", *seconds,
-                         "Search no longer: hand over what was found by then, as an interrupt "
-                         "does, with the gap that "
-                         "is left (default: to the end)")
+                         "Stop the search after this time and hand over what was found, as an "
+                         "interrupt does, with the gap that is left (default: search to the end)")
             ->check(above_zero());
     }
     verb->add_option("--machine", request->machine,
@@ -136,12 +129,12 @@ std::optional<std::vector<std::string>> answer_files(const std::filesystem::path
                                                      const std::string& file,
                                                      const std::string& schema) {
     try {
-        const auto answer = nlohmann::json::parse(read_file(directory / file), nullptr, false);
+        const auto answer = parsed_json<nlohmann::json>(read_file(directory / file));
         if (!answer.is_object() || answer.value("schema", "") != schema) return {};
     } catch (const InputError&) {
         return {};
     }
-    // Pages and tables of an earlier answer too: they say what is no longer true.
+    // Pages and tables of an earlier answer go too, because they are no longer true.
     return std::vector<std::string>{"front.json",  "front.csv",  "report.html", "groups.json",
                                     "layers.json", "curves.csv", "curves.html", "schedules.html",
                                     "stacks.json", "sweep.json", "sweep.csv",   "study.json",

@@ -1,5 +1,5 @@
-// `--model` of `explore` and of `cost`: each model declares options of its own and runs; what all
-// share is declared once.
+// `--model` of `explore` and `cost`. Each model declares its own options and runs; options that
+// several models share are declared once.
 //
 // To add one: a file with a CostModel in it, its declaration in cli/verbs.h or papers/verbs.h, its
 // name in the list of the verb (explore.cpp or cost.cpp).
@@ -14,32 +14,20 @@
 #include <utility>
 #include <vector>
 
+#include "answers/interrupt.h"
 #include "answers/network_argument.h"
 #include "answers/program.h"
 
 namespace laminate::cli {
 
-/// While it lives an interrupt sets a flag instead of ending the program.
-class InterruptHandler {
-public:
-    InterruptHandler();
-    ~InterruptHandler();
-    InterruptHandler(const InterruptHandler&) = delete;
-    InterruptHandler& operator=(const InterruptHandler&) = delete;
-    [[nodiscard]] std::atomic<bool>* stop() const;
-
-private:
-    void (*before_)(int);
-};
-
-/// What every model may be asked with. An option that several models know belongs here.
+/// The request to a model. An option that several models know belongs here.
 struct ModelRequest {
     NetworkArgument network;
     std::string machine;    ///< --machine; empty: not given
     std::string directory;  ///< -o; empty: not given. Always empty in `cost`
     CommonOptions common;
-    std::atomic<bool>* stop =
-        nullptr;  ///< set by an interrupt: hand over what was found. Null in `cost`
+    /// Becomes true when the model is to hand over what it has found. Null in `cost`.
+    std::atomic<bool>* stop = nullptr;
 };
 
 using RunModel = std::function<Exit(const ModelRequest&, const Output&)>;
@@ -47,23 +35,23 @@ using RunModel = std::function<Exit(const ModelRequest&, const Output&)>;
 struct CostModel {
     std::string name;   ///< value of --model
     std::string about;  ///< one line, heads its options in --help
-    /// Adds its own options to `options` and returns what runs with them.
+    /// Adds the model's own options to `options` and returns the function that runs with them.
     std::function<RunModel(CLI::App& options)> declare;
 };
 
-/// What a verb with models was asked, after parsing, and what answers it.
+/// The request to a verb with models, filled by parsing, and the action that answers it.
 struct ModelVerb {
     std::shared_ptr<const ModelRequest> request;
     Action run;
 };
-/// NET, --machine and --model, the first of `models` by default, on a verb; with_directory: -o too,
-/// and an interrupt is handed to the model. Options of a model that was not chosen are refused with
-/// UsageError.
+/// Declares NET, --machine and --model on a verb; the first of `models` is the default. With
+/// `with_directory` it declares -o too, and signals ask the model to stop instead of ending the
+/// program. The action throws UsageError for options of a model that was not chosen.
 [[nodiscard]] ModelVerb declare_models(const Program& program, CLI::App* verb,
                                        const std::vector<CostModel>& models, bool with_directory);
 
-/// The files that an `explore` or `study` may have written into this directory; none unless `file`
-/// in it is JSON of this schema.
+/// Names of files that an `explore` or `study` may have written into this directory; nullopt unless
+/// `file` in it is JSON of this schema.
 [[nodiscard]] std::optional<std::vector<std::string>> answer_files(
     const std::filesystem::path& directory, const std::string& file, const std::string& schema);
 

@@ -9,7 +9,7 @@ namespace laminate::cli {
 
 namespace {
 
-/// What is printed of one group or, combined, of several.
+/// The printed numbers of one group, or of several combined.
 struct Summary {
     Macs macs;
     Elements x_reads, w_reads, y_reads, y_writes;
@@ -35,7 +35,8 @@ Summary summary(const GroupCounts& group) {
     return s;
 }
 
-/// Groups run one after the other: traffic and work add up, buffers give way to one another.
+/// Groups run one after the other: traffic and work add up, and each group reuses the memory of the
+/// one before.
 Summary summary(const std::vector<GroupCounts>& groups) {
     Summary all;
     for (const GroupCounts& group : groups) {
@@ -55,7 +56,7 @@ Summary summary(const std::vector<GroupCounts>& groups) {
     return all;
 }
 
-/// Every number of a witness: how people read it, and where it stands in JSON.
+/// A number of a witness: its name in tables, and its place in JSON.
 struct Quantity {
     const char* name;
     const char* path;

@@ -1,5 +1,5 @@
-// Counts of a schedule as a table and as JSON, the same for the model, the walker and the generated
-// code.
+// Counts of a schedule as a table and as JSON. The model, the walker and the generated code print
+// through the same functions.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct Witness {
     std::vector<GroupCounts> groups;
 };
 
-/// {"macs":, "reads":{"X":,"W":,"Y":}, "writes":{"Y":},
-/// "buffer_elements":{"X":,"W":,"intermediates":,"Y":,"total":,"sum":}} of one image; `total` is
-/// the largest live sum, `sum` ConvFusion's sum of all buffers.
+/// Counts of one image. "total" is the largest live sum, "sum" ConvFusion's sum of all buffers.
+///   {"macs", "reads":{"X","W","Y"}, "writes":{"Y"},
+///    "buffer_elements":{"X","W","intermediates","Y","total","sum"}}
 [[nodiscard]] nlohmann::ordered_json group_json(const GroupCounts& group);
-/// The same over the groups (sums of what moves, maxima of what is held) with "groups": [one object
+/// The same over all groups (sums of traffic and work, maxima of memory) with "groups": [one object
 /// per group].
 [[nodiscard]] nlohmann::ordered_json counts_json(const std::vector<GroupCounts>& groups);
 
@@ -35,10 +35,10 @@ struct NamedCount {
 };
 [[nodiscard]] std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts);
 
-/// One row per group and a total: what moves, what is held, MACs, in elements.
+/// One row per group and a total: MACs, traffic and memory, in elements.
 [[nodiscard]] std::string counts_table(const std::vector<GroupCounts>& groups);
-/// One row per counted quantity of the whole schedule, one column per witness, and whether they
-/// agree.
+/// One row per counted quantity of the whole schedule, one column per witness, and a column that
+/// says whether they agree.
 [[nodiscard]] std::string side_by_side(const std::vector<Witness>& witnesses);
 
 }  // namespace laminate::cli

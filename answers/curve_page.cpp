@@ -18,7 +18,7 @@ constexpr double left = 70;
 constexpr double bottom = 30;
 constexpr double margin = 12;
 
-/// Both axes are logarithmic.
+/// A chart with two logarithmic axes.
 class Chart {
 public:
     explicit Chart(const LayerCurve& curve) : curve_(curve) {
@@ -94,9 +94,7 @@ std::string curve_page(const std::string& title, const std::vector<LayerCurve>& 
         if (curve.points.size() > 1) body += Chart(curve).svg();
     return plain_page(title,
                       "Fewest DRAM accesses of each layer against the size of the buffer (solid), "
-                      "and what no schedule "
-                      "can do better (dashed). Both axes are "
-                      "logarithmic.",
+                      "and what no schedule can do better (dashed). Both axes are logarithmic.",
                       body + "</div>\n");
 }
 

@@ -1,4 +1,4 @@
-// A self-contained page of curves: one chart per layer of DRAM accesses against the size of the
+// A self-contained page of curves: per layer, a chart of DRAM accesses against the size of the
 // buffer.
 #pragma once
 
@@ -17,7 +17,7 @@ struct LayerCurve {
     };
     std::string layer;
     std::string loops;
-    std::vector<Point> points;  ///< by rising buffer
+    std::vector<Point> points;  ///< by rising size of the buffer
 };
 
 /// HTML with inline SVG, no scripts, nothing loaded from elsewhere.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 #include "nets/network/network.h"
 
 namespace laminate::cli {
@@ -20,7 +21,7 @@ std::string front_file(const std::string& path) {
     if (!fs::is_directory(path, unreadable)) return path;
     const fs::path file = fs::path(path) / "front.json";
     if (fs::exists(file, unreadable)) return file.string();
-    std::string inside;  // the first by name, whatever order the file system has
+    std::string inside;  // the first by name, as the order of the file system is arbitrary
     for (const fs::directory_entry& entry : fs::directory_iterator(path, unreadable)) {
         if (!fs::exists(entry.path() / "front.json", unreadable)) continue;
         if (inside.empty() || entry.path().string() < inside) inside = entry.path().string();
@@ -32,7 +33,7 @@ std::string front_file(const std::string& path) {
 }
 
 Json parse_front(const std::string& text, const std::string& file) {
-    Json front = Json::parse(text, nullptr, false);
+    auto front = parsed_json<Json>(text);
     if (!front.is_object() || front.value("schema", Json()) != "laminate.front" ||
         !front.contains("points")) {
         throw InputError(

@@ -22,7 +22,8 @@ namespace laminate::cli {
 
 namespace {
 
-/// Of all groups. Most are of the same layers, and the shape is one of layers alone.
+/// The shape of all groups together. It depends on layers alone, and most groups have the same
+/// ones.
 GroupShape group_shape(const Network& network, const Front& front) {
     std::set<std::vector<std::string_view>> known;
     for (const GroupSchedule& group : front.groups) {
@@ -35,7 +36,7 @@ GroupShape group_shape(const Network& network, const Front& front) {
     return GroupShape::chain;
 }
 
-/// On one line. Names may hold any bytes, as in json_text.h.
+/// JSON on one line. Names may hold any bytes, as in json_text.h.
 std::string dumped(const nlohmann::ordered_json& json) {
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -116,8 +117,7 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
         if (recomputes && !front.macs_is_axis)
             text +=
                 "MACs are no axis of this front: less recomputation may need less energy; see "
-                "--axes 3, "
-                "--no-recompute\n";
+                "--axes 3, --no-recompute\n";
     }
     return text;
 }

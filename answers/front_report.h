@@ -16,18 +16,18 @@
 
 namespace laminate::cli {
 
-/// Positions of `most` of `count` points (of all when there are fewer), evenly, the first and the
-/// last among them.
+/// Positions of `most` of `count` points (of all when there are fewer), evenly spread, including
+/// the first and the last.
 [[nodiscard]] std::vector<size_t> evenly(size_t count, size_t most);
 
-/// What is told of a front's points beside their counts; by point.
+/// Facts about a front's points besides their counts, by point.
 struct FrontNotes {
-    std::vector<Certificate>
-        bounds;  ///< for every schedule with groups of the kind that the front has
+    /// Each holds for every schedule whose groups are of the front's kind.
+    std::vector<Certificate> bounds;
     std::optional<EnergyTable> machine;
     std::vector<Energy> energies;  ///< on the machine; empty without one
-    /// The point of least energy. The front needs MACs as an axis for it to be the least of all
-    /// schedules (energy.h).
+    /// The point of least energy. It has the least energy of all schedules only when MACs are an
+    /// axis of the front (energy.h).
     [[nodiscard]] size_t least_energy() const;
 };
 /// `misses`: register_file_misses() of the machine.
@@ -35,35 +35,35 @@ struct FrontNotes {
                                      const std::optional<EnergyTable>& machine,
                                      std::optional<Elements> misses);
 
-/// At most `most` rows: the first, the last, and some between, evenly.
+/// At most `most` rows, evenly spread, including the first and the last.
 [[nodiscard]] std::string front_table(const Front& front, const FrontNotes& notes, size_t most);
 
 /// One line: complete, or how far below the front the proven bounds lie. `only_accesses`: of
 /// search/fewest_accesses.h.
 [[nodiscard]] std::string front_gap(const Front& front, bool only_accesses);
 
-/// {"schema":"laminate.front","version":3,"model","network","structure_hash","footprint","complete",
-///  "gap","bounds":[{"memory_elements","accesses_elements"}],"macs_is_axis",
-///  "group_schedules":[TEXT...],"points":[{"accesses_elements","bound_accesses_elements",
-///  "achieved_over_bound","live_total_elements","live_bytes","sum_total_elements","macs","groups",
-///  "schedule":[INDEX...]}]};
-///  a point's schedule is the texts of its groups, by place in
-/// "group_schedules": points share most of them. `complete` is false when something was left out:
-/// `bounds` is below it; `gap` is null where nothing bounds it. With a machine every point has
-/// "energy" (energy_report.h). "names":[NAME...] of a point are what else than its number it is
-/// known by: "least-energy". Other keys, for whoever explores to add: "network_given"
-/// (network_of_front()), "page" (the file that `report` writes, else report.html).
+/// {"schema":"laminate.front", "version":3, "model", "network", "structure_hash", "footprint",
+///  "complete", "gap", "bounds":[{"memory_elements","accesses_elements"}], "macs_is_axis",
+///  "group_schedules":[TEXT...],
+///  "points":[{"accesses_elements", "bound_accesses_elements", "achieved_over_bound",
+///             "live_total_elements", "live_bytes", "sum_total_elements", "macs", "groups",
+///             "energy", "names":[NAME...], "schedule":[INDEX...]}]}
+/// A point's schedule lists its groups by their places in "group_schedules", because points share
+/// most of them. "complete" is false when something was left out; "bounds" lie below that too, and
+/// "gap" is null when nothing bounds it. "energy" (energy_report.h) is there with a machine.
+/// "names" are further names of a point: "least-energy". The caller may add other keys:
+/// "network_given" (network_of_front()), "page" (the file that `report` writes, else report.html).
 [[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front,
                                                 const FrontNotes& notes, bool is_complete);
-/// The same of schedules that another model found, "model", as the two-level model counts them;
-/// nothing is said of schedules that it did not look at.
+/// The same for schedules that another model, "model", has found, counted by the two-level model.
+/// It claims nothing about schedules that the other model did not look at.
 [[nodiscard]] nlohmann::ordered_json found_front(const Network& network,
                                                  const std::vector<Schedule>& schedules,
                                                  const std::string& model,
                                                  const NetworkArgument& given);
-/// For a file: one line per point and group.
+/// The text of the file: one line per point and group.
 [[nodiscard]] std::string front_text(const nlohmann::ordered_json& front);
-/// `name` is another name of point n.
+/// Gives point n another name.
 void name_point(nlohmann::ordered_json& front, size_t n, const std::string& name);
 
 /// One line per point.

@@ -23,20 +23,19 @@ namespace {
 
 constexpr int64_t timeline_steps = 300;  // a group is a few hundred pixels wide
 
-/// Elements of one image.
+/// Elements of a tensor of one image.
 int64_t image_elements(const Network& network, TensorId id) {
     std::vector<int64_t> dims = network.tensor(id).dims;
     dims.front() = 1;
     return element_count(dims);
 }
 
-/// Around the number of a name, where the name goes. Nothing that a group's drawing is made of
-/// holds it but names.
+/// Encloses the number of a name where the name goes. Only names themselves may contain it.
 constexpr char name_mark = '\x7f';
 
 std::string name_place(size_t number) { return name_mark + std::to_string(number) + name_mark; }
 
-/// Tensors that some layers read and write, each once, in their order.
+/// The tensors that these layers read and write, each once, in their order.
 std::vector<TensorId> tensors_of(const std::vector<LayerProblem>& problems) {
     std::vector<TensorId> tensors;
     const auto add = [&](TensorId tensor) {
@@ -49,15 +48,15 @@ std::vector<TensorId> tensors_of(const std::vector<LayerProblem>& problems) {
     return tensors;
 }
 
-/// Some layers as groups are made of them.
+/// The layers of a group.
 struct Layers {
-    std::vector<LayerProblem>
-        problems;  ///< by numbers instead of names: layers first, then tensors_of() them
+    /// With numbers in place of names: layers first, then their tensors_of().
+    std::vector<LayerProblem> problems;
     std::vector<std::string> names;  ///< in JSON, without quotes
-    int64_t shape = 0;               ///< equal numbers, equal shapes
+    int64_t shape = 0;               ///< equal for layers of equal shapes
 };
 
-/// The whole group, without its names.
+/// A whole group without its names.
 using Key = std::vector<int64_t>;
 
 Key key_of(int64_t shape, const GroupSchedule& group) {
@@ -84,10 +83,10 @@ Key key_of(int64_t shape, const GroupSchedule& group) {
     return key;
 }
 
-/// A drawing between whose pieces names are put.
+/// A drawing with places for names.
 class Template {
 public:
-    /// `text` has name_place()s.
+    /// `text` marks the places by name_place().
     explicit Template(std::string text) : text_(std::move(text)) {
         size_t at = 0;
         for (;;) {
@@ -112,85 +111,110 @@ private:
     struct Piece {
         size_t begin = 0;
         size_t end = 0;
-        size_t name = 0;  ///< that comes next
+        size_t name = 0;  ///< number of the name that follows
     };
     std::string text_;
     std::vector<Piece> pieces_;
     size_t rest_ = 0;
 };
 
-/// One group's, with the names that `problems` and `group` have, which need no escapes.
-std::string drawing(const Network& network, const std::vector<LayerProblem>& problems,
-                    const GroupSchedule& group, TwoLevelCache& cache) {
-    const GroupCounts counts = two_level_counts(problems, group, &cache);
-    const MemoryTimeline timeline = memory_timeline(problems, group, counts, timeline_steps);
-    fmt::memory_buffer text;
-    const auto put = [&](auto format, const auto&... values) {
-        fmt::format_to(std::back_inserter(text), format, values...);
-    };
-    const char* before = "";
-    const auto begin_list = [&] { before = ""; };
-    const auto next = [&] {
-        text.append(std::string_view(before));
-        before = ",";
-    };
-
-    put(FMT_STRING("{{\"layers\":["));
-    for (const LayerProblem& problem : problems) {
-        next();
-        put(FMT_STRING("\"{}\""), problem.name);
+/// Appends JSON to a buffer.
+class JsonText {
+public:
+    template <class Format, class... Values>
+    void put(Format format, const Values&... values) {
+        fmt::format_to(std::back_inserter(text_), format, values...);
     }
+    /// `item` writes one element of the list, for each of `items`.
+    template <class Items, class Item>
+    void list(const Items& items, const Item& item) {
+        const char* before = "[";
+        for (const auto& one : items) {
+            text_.append(std::string_view(before));
+            item(one);
+            before = ",";
+        }
+        text_.append(std::string_view(items.empty() ? "[]" : "]"));
+    }
+    [[nodiscard]] std::string text() const { return fmt::to_string(text_); }
 
-    int64_t least = 0;
-    fmt::memory_buffer traffic;
-    const auto moved = [&](const char* array, const std::string& name, Elements reads,
-                           Elements writes, int64_t elements) {
-        fmt::format_to(
-            std::back_inserter(traffic),
-            FMT_STRING("{}{{\"name\":\"{} {}\",\"reads\":{},\"writes\":{},\"elements\":{}}}"),
-            traffic.size() == 0 ? "" : ",", array, name, reads.value(), writes.value(), elements);
-        least += elements;
-    };
+private:
+    fmt::memory_buffer text_;
+};
+
+/// External accesses of one array of a group.
+struct Traffic {
+    const char* array;
+    const std::string* name;
+    Elements reads, writes;
+    int64_t elements;  ///< of the array itself: the least traffic it can cause
+};
+
+std::vector<Traffic> traffic_of(const Network& network, const std::vector<LayerProblem>& problems,
+                                const std::vector<GroupTensor>& tensors,
+                                const GroupCounts& counts) {
+    std::vector<Traffic> traffic;
     size_t input = 0;
-    for (const GroupTensor& tensor : group_tensors(problems)) {
+    for (const GroupTensor& tensor : tensors) {
         if (tensor.is_external())
-            moved("X", tensor.name, counts.inputs.at(input++).reads, {},
-                  image_elements(network, tensor.tensor));
+            traffic.push_back({"X",
+                               &tensor.name,
+                               counts.inputs.at(input++).reads,
+                               {},
+                               image_elements(network, tensor.tensor)});
     }
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights())
-            moved("W", problems[k].name, counts.layers[k].weight_reads, {},
-                  problems[k].weight_elements().value());
+            traffic.push_back({"W",
+                               &problems[k].name,
+                               counts.layers[k].weight_reads,
+                               {},
+                               problems[k].weight_elements().value()});
     }
-    moved("Y", problems.back().name, counts.output_reads, counts.output_writes,
-          problems.back().output_elements().value());
+    traffic.push_back({"Y", &problems.back().name, counts.output_reads, counts.output_writes,
+                       problems.back().output_elements().value()});
+    return traffic;
+}
 
-    put(FMT_STRING("],\"accesses\":{},\"least\":{},\"macs\":{},\"live\":{},\"traffic\":["),
-        counts.accesses().value(), least, counts.macs().value(), counts.live_total.value());
-    text.append(traffic);
-    put(FMT_STRING("],\"phases\":["));
-    begin_list();
-    for (const MemoryPhase& phase : timeline.phases) {
-        next();
-        put(FMT_STRING("{{\"layer\":\"{}\",\"macs\":{},\"live\":{},\"buffers\":["), phase.layer,
-            phase.macs.value(), phase.live.value());
-        begin_list();
-        for (const LiveBuffer& buffer : phase.buffers) {
-            next();
-            put(FMT_STRING("[\"{}\",{}]"), buffer.name, buffer.elements.value());
-        }
-        put(FMT_STRING("]}}"));
-        before = ",";
-    }
-    put(FMT_STRING("],\"steps\":["));
-    begin_list();
-    for (const MemoryRun& run : timeline.runs) {
-        next();
-        put(FMT_STRING("[{},{}]"), run.phase, run.times);
-    }
-    put(FMT_STRING("],\"unfolded\":{},\"nest\":{}}}"), timeline.unfolded_loops,
-        script_json(loop_nest_text(problems, group)));
-    return fmt::to_string(text);
+void put_timeline(const MemoryTimeline& timeline, JsonText& json) {
+    json.put(FMT_STRING("\"phases\":"));
+    json.list(timeline.phases, [&](const MemoryPhase& phase) {
+        json.put(FMT_STRING("{{\"layer\":\"{}\",\"macs\":{},\"live\":{},\"buffers\":"), phase.layer,
+                 phase.macs.value(), phase.live.value());
+        json.list(phase.buffers, [&](const LiveBuffer& buffer) {
+            json.put(FMT_STRING("[\"{}\",{}]"), buffer.name, buffer.elements.value());
+        });
+        json.put(FMT_STRING("}}"));
+    });
+    json.put(FMT_STRING(",\"steps\":"));
+    json.list(timeline.runs,
+              [&](const MemoryRun& run) { json.put(FMT_STRING("[{},{}]"), run.phase, run.times); });
+    json.put(FMT_STRING(",\"unfolded\":{}"), timeline.unfolded_loops);
+}
+
+/// The drawing of one group, with the names in `problems` and `group`, which need no escapes.
+std::string drawing(const Network& network, const std::vector<LayerProblem>& problems,
+                    const GroupSchedule& group, TwoLevelCache& cache) {
+    const GroupCounts counts = two_level_counts(problems, group, &cache);
+    const auto tensors = group_tensors(problems);
+    const std::vector<Traffic> traffic = traffic_of(network, problems, tensors, counts);
+    int64_t least = 0;
+    for (const Traffic& one : traffic) least += one.elements;
+
+    JsonText json;
+    json.put(FMT_STRING("{{\"layers\":"));
+    json.list(problems,
+              [&](const LayerProblem& problem) { json.put(FMT_STRING("\"{}\""), problem.name); });
+    json.put(FMT_STRING(",\"accesses\":{},\"least\":{},\"macs\":{},\"live\":{},\"traffic\":"),
+             counts.accesses().value(), least, counts.macs().value(), counts.live_total.value());
+    json.list(traffic, [&](const Traffic& one) {
+        json.put(FMT_STRING("{{\"name\":\"{} {}\",\"reads\":{},\"writes\":{},\"elements\":{}}}"),
+                 one.array, *one.name, one.reads.value(), one.writes.value(), one.elements);
+    });
+    json.put(FMT_STRING(","));
+    put_timeline(memory_timeline(problems, group, counts, timeline_steps), json);
+    json.put(FMT_STRING(",\"nest\":{}}}"), script_json(loop_nest_text(problems, group)));
+    return json.text();
 }
 
 class Drawings {
@@ -209,7 +233,7 @@ public:
     }
 
 private:
-    /// A group that others are drawn like.
+    /// A group whose drawing serves others too.
     struct Distinct {
         const GroupSchedule* group = nullptr;
         const Layers* layers = nullptr;
@@ -256,8 +280,8 @@ private:
         return layers;
     }
 
-    /// Each thread goes through neighbours with what it remembers of their axes. Of several faults
-    /// the first is told.
+    /// Each thread takes a range of neighbours, for which one cache of axes serves. Of several
+    /// exceptions the first in the order of the groups is rethrown.
     void make_templates(int threads) {
         std::vector<std::string> texts(distinct_.size());
         const auto parts = static_cast<size_t>(std::max(threads, 1));
@@ -284,7 +308,7 @@ private:
     }
 
     const Network& network_;
-    std::map<std::vector<std::string_view>, Layers> layers_;  ///< by their names
+    std::map<std::vector<std::string_view>, Layers> layers_;  ///< by names of layers
     std::map<std::vector<int64_t>, size_t> shapes_;
     std::unordered_map<Key, size_t, SequenceHash> number_of_;
     std::vector<Distinct> distinct_;

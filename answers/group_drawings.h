@@ -1,6 +1,6 @@
-// What the page of a front draws of its groups. A front has thousands of them, which differ from
-// one another in the names of their layers or in little else: those on layers of one shape are
-// counted and written once, with places for names.
+// The drawings of groups on the page of a front. A front has thousands of groups, many of which
+// differ in the names of their layers alone. Such groups are counted and written once, as a
+// template with places for names.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@
 
 namespace laminate::cli {
 
-/// A list in JSON, on one line, that may stand in a script element; of each group, which is legal
-/// in the network, in their order:
-/// {"layers":[...],"accesses","least" (every tensor once),"macs","live"
-/// (elements),"traffic":[{"name","reads","writes","elements"}],"phases":[{"layer","macs",
-/// "live","buffers":[[name, elements]]}],"steps":[[phase,times in a row]],"unfolded","nest"}. Names
-/// may hold any bytes; what is no UTF-8 becomes U+FFFD.
+/// A JSON list on one line, safe inside a script element, with one object per group in their order.
+/// The groups must be legal in the network.
+///   {"layers":[...], "accesses", "least" (every tensor once), "macs", "live" (elements),
+///    "traffic":[{"name","reads","writes","elements"}],
+///    "phases":[{"layer","macs","live","buffers":[[name, elements]]}],
+///    "steps":[[phase, times in a row]], "unfolded", "nest"}
+/// Names may hold any bytes; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string group_drawings(const Network& network,
                                          const std::vector<const GroupSchedule*>& groups,
                                          int threads = 1);

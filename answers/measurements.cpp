@@ -10,6 +10,7 @@
 #include "answers/counts_report.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 
 namespace laminate::cli {
 
@@ -27,7 +28,7 @@ std::optional<std::string> verb_of(const Json& answer) {
     return std::nullopt;
 }
 
-/// A compiled directory has no schedule; its answer says nothing of a network's structure.
+/// False for the answer of a compiled directory, which has no schedule and no structure hash.
 bool is_about(const Json& answer, const Network& network) {
     return answer.contains("structure_hash") && answer["structure_hash"] == structure_hash(network);
 }
@@ -64,7 +65,7 @@ Json times_json(const Json& variant) {
 }  // namespace
 
 Measurement read_measurement(const std::string& file, const Network& network) {
-    Measurement measurement{file, Json::parse(read_file(file), nullptr, false)};
+    Measurement measurement{file, parsed_json<Json>(read_file(file))};
     if (!verb_of(measurement.answer))
         throw InputError(
             file + ": is no measurement; expected what --json of laminate validate or bench wrote");
@@ -85,8 +86,7 @@ std::vector<Measurement> measurements_beside(const std::string& front_file,
         if (entry.path().extension() != ".json" || !entry.is_regular_file(error) ||
             entry.path().filename() == fs::path(front_file).filename())
             continue;
-        Measurement measurement{entry.path().string(),
-                                Json::parse(read_file(entry.path()), nullptr, false)};
+        Measurement measurement{entry.path().string(), parsed_json<Json>(read_file(entry.path()))};
         if (verb_of(measurement.answer) && is_about(measurement.answer, network))
             measurements.push_back(std::move(measurement));
     }
@@ -119,7 +119,7 @@ Json measured_json(const std::vector<std::string>& schedules,
                 note(answer.at("fused"), "timed", [&] {
                     Json timed{{"fused", times_json(answer.at("fused"))},
                                {"source", sources.size()}};
-                    // One that does not fit in the machine's memory is not timed.
+                    // A network that does not fit in memory layer by layer is not timed so.
                     if (answer.contains("left_out"))
                         timed["left_out"] = answer["left_out"].get<std::string>();
                     else

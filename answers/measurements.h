@@ -1,5 +1,5 @@
-// What was measured of a front's schedules: the answers (--json) of `validate`, which counts, and
-// of `bench`, which times. A schedule is found again by its text.
+// Measurements of a front's schedules: the answers (--json) of `validate`, which counts, and of
+// `bench`, which times. A schedule is recognised by its text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,20 +15,21 @@ struct Measurement {
     nlohmann::ordered_json answer;
 };
 
-/// Throws InputError unless the file is an answer of `validate` or `bench` about this network.
+/// Throws InputError unless the file is an answer of `validate` or `bench` for this network.
 [[nodiscard]] Measurement read_measurement(const std::string& file, const Network& network);
 
-/// Those beside a front: every other JSON file of its directory that is such an answer. By name.
+/// All such answers in the directory of a front, sorted by name.
 [[nodiscard]] std::vector<Measurement> measurements_beside(const std::string& front_file,
                                                            const Network& network);
 
-/// What a page shows of them: {"sources":[{"file","verb","made_by","threads","schedules"}],
-/// "points":[{}|{"counted":{"equal","witnesses":[NAME...],
-/// "rows":[[NAME,VALUE...]...],"source"},"timed":{"fused":{"median_ms",...},
-/// "layer_by_layer":{...},"source"}}]},
-/// where a bench that left out the network layer by layer has its reason "left_out" instead; a
-/// point for each of `schedules`; of two measurements of a schedule the later one counts. Throws
-/// InputError "FILE: ..." where an answer lacks a key.
+/// The measurements as a page shows them, with a point for each of `schedules`. Of two measurements
+/// of a schedule the later one counts.
+///   {"sources":[{"file","verb","made_by","threads","schedules"}],
+///    "points":[{} or {"counted":{"equal", "witnesses":[NAME...], "rows":[[NAME,VALUE...]...],
+///                                "source"},
+///                     "timed":{"fused":{"median_ms",...}, "layer_by_layer":{...}, "source"}}]}
+/// A `bench` that left out the network layer by layer has its reason "left_out" instead. Throws
+/// InputError "FILE: ..." when an answer lacks a key.
 [[nodiscard]] nlohmann::ordered_json measured_json(const std::vector<std::string>& schedules,
                                                    const std::vector<Measurement>& measurements);
 

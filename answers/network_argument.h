@@ -1,5 +1,5 @@
-// The arguments that verbs share: a network with the sizes of its symbolic dimensions, and a
-// schedule of it.
+// Arguments that several verbs take: a network with the sizes of its symbolic dimensions, and a
+// schedule for it.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -13,21 +13,20 @@
 
 namespace laminate::cli {
 
-/// NET and the sizes of its symbolic dimensions, shared by every verb that takes a network.
+/// NET and the sizes of its symbolic dimensions.
 struct NetworkArgument {
     std::string spec;
     InputSizes sizes;
     std::vector<std::string> symbols;  ///< "H=540" as typed
 
-    /// NET as the first argument, and the options for sizes. `or_compiled`: the verb takes a
-    /// compiled directory too, which open() refuses.
+    /// Declares NET as the first argument, and the options for sizes. With `or_compiled` the help
+    /// says that the verb takes a compiled directory too, which open() refuses.
     void declare(CLI::App* verb, bool or_compiled = false);
-    /// The same with --net NET, not required.
+    /// The same with the option --net NET.
     void declare_option(CLI::App* verb);
-    /// {"net", "height", "width", "batch", "dims"}: only what was given; from_json() opens the same
-    /// network again.
+    /// {"net", "height", "width", "batch", "dims"}, without what was not given.
     [[nodiscard]] nlohmann::ordered_json to_json() const;
-    /// Throws InputError when a value is not what to_json() writes.
+    /// The inverse. Throws InputError for a value that to_json() does not write.
     [[nodiscard]] static NetworkArgument from_json(const nlohmann::ordered_json& given);
     /// Throws InputError (bad model) or UsageError (bad --dim).
     [[nodiscard]] Network open() const;
@@ -38,12 +37,12 @@ private:
     void declare_sizes(CLI::App* verb);
 };
 
-/// The network that a front (front_file.h) was made for; throws InputError when the front does not
-/// say how it was given.
+/// The network that a front (front_file.h) was made for. Throws InputError when the front does not
+/// say how the network was given.
 [[nodiscard]] Network network_of_front(const std::string& file,
                                        const nlohmann::ordered_json& front);
 
-/// What --schedule takes, for --help.
+/// Help of --schedule.
 constexpr const char* schedule_help =
     "Schedule of a front (DIR#N), schedule file (JSON or text), or the text itself";
 /// A schedule from a front (front_reference()), from a file (JSON or text) or, when the argument

@@ -3,24 +3,27 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
+
+#include "base/indexed.h"
 
 namespace laminate::cli {
 
 namespace {
 
 /// Layers in the order in which they run. A group has one output, so it may run where its last
-/// layer stands: what it reads is there by then, and nobody needs it earlier.
+/// layer stands: its inputs exist by then, and nothing needs its output earlier.
 std::vector<LayerId> execution_order(const Network& network, const Schedule& schedule) {
     std::map<std::string_view, LayerId> by_name;
     for (LayerId id = 0; id < std::ssize(network.layers); ++id)
         by_name[network.layer(id).name] = id;
     std::map<LayerId, std::vector<LayerId>> by_sink;
-    std::vector<bool> is_grouped(network.layers.size(), false);
+    IndexVector<bool, LayerId> is_grouped(network.layers.size());
     for (const GroupSchedule& group : schedule.groups()) {
         std::vector<LayerId> members;
         for (const Nest& nest : group.nests) {
             members.push_back(by_name.at(nest.layer));
-            is_grouped[static_cast<size_t>(members.back())] = true;
+            is_grouped[members.back()] = true;
         }
         const LayerId sink = members.back();
         by_sink[sink] = std::move(members);
@@ -29,7 +32,7 @@ std::vector<LayerId> execution_order(const Network& network, const Schedule& sch
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (const auto group = by_sink.find(id); group != by_sink.end())
             order.insert(order.end(), group->second.begin(), group->second.end());
-        else if (!is_grouped[static_cast<size_t>(id)])
+        else if (!is_grouped[id])
             order.push_back(id);
     }
     return order;
@@ -38,33 +41,33 @@ std::vector<LayerId> execution_order(const Network& network, const Schedule& sch
 /// Lanes, each with the tensor that holds it.
 class Lanes {
 public:
-    explicit Lanes(std::vector<int> readers) : readers_(std::move(readers)) {}
+    explicit Lanes(IndexVector<int, TensorId> readers) : readers_(std::move(readers)) {}
 
-    /// The tensor's readers to come, one less; with the last one its lane is free.
+    /// Counts one reader of the tensor; the last one frees its lane.
     void read(TensorId tensor) {
-        if (--readers_[static_cast<size_t>(tensor)] > 0) return;
+        if (--readers_[tensor] > 0) return;
         std::replace(holders_.begin(), holders_.end(), tensor, free_);
     }
     int take(TensorId tensor) {
         const auto found = std::find(holders_.begin(), holders_.end(), free_);
-        const auto lane = found - holders_.begin();
+        const auto lane = static_cast<int>(found - holders_.begin());
         if (found == holders_.end()) holders_.push_back(free_);
-        if (readers_[static_cast<size_t>(tensor)] > 0) holders_[static_cast<size_t>(lane)] = tensor;
-        return static_cast<int>(lane);
+        if (readers_[tensor] > 0) holders_[lane] = tensor;
+        return lane;
     }
 
 private:
     static constexpr TensorId free_ = -1;
-    std::vector<int> readers_;       ///< by tensor
-    std::vector<TensorId> holders_;  ///< by lane
+    IndexVector<int, TensorId> readers_;  ///< still to come
+    IndexVector<TensorId, int> holders_;  ///< by lane
 };
 
 }  // namespace
 
 std::vector<GraphRow> network_graph(const Network& network, const Schedule& schedule) {
-    std::vector<int> readers(network.tensors.size(), 0);
+    IndexVector<int, TensorId> readers(network.tensors.size());
     for (const Layer& layer : network.layers)
-        for (const TensorId id : layer.inputs) ++readers[static_cast<size_t>(id)];
+        for (const TensorId id : layer.inputs) ++readers[id];
     Lanes lanes(std::move(readers));
     std::vector<GraphRow> rows;
     for (const TensorId id : network.inputs) rows.push_back({id, -1, lanes.take(id)});

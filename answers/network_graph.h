@@ -1,6 +1,6 @@
-// The graph of a network in the order in which a schedule runs it, laid out for drawing: a row per
-// tensor, so that the layers of a group are rows one below the other and a box around them is a
-// rectangle, and lanes from left to right, so that no two tensors that wait for readers share one.
+// Lays out the graph of a network for drawing, in the order in which a schedule runs it. Each
+// tensor has a row, so the layers of a group are neighbouring rows and a box around them is a
+// rectangle. Lanes run from left to right; no two tensors that wait for readers share one.
 #pragma once
 
 #include <vector>
@@ -13,12 +13,12 @@ namespace laminate::cli {
 struct GraphRow {
     TensorId tensor = -1;  ///< an input of the network, or the output of the row's layer
     LayerId layer = -1;    ///< -1: an input
-    /// Column of its dot; a line goes straight down from it to the row of its last reader, and
-    /// nobody else's does meanwhile.
+    /// Column of its dot. The line from the dot to the row of the last reader goes straight down,
+    /// and no other line uses the lane on that way.
     int lane = 0;
 };
 
-/// Inputs first; then layers, each group as one piece where its last layer stands, as compiled
+/// Inputs first, then layers. A group stands in one piece where its last layer is, as compiled
 /// networks run it. A reader stands below what it reads.
 [[nodiscard]] std::vector<GraphRow> network_graph(const Network& network, const Schedule& schedule);
 

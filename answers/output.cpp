@@ -27,7 +27,7 @@ int CommonOptions::thread_count() const {
 
 namespace {
 
-/// What stays in the buffer is looked at when the program ends.
+/// Errors of bytes that stay in the buffer show when the program ends.
 void write_to_stdout(const std::string& text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
         throw InputError(std::string("standard output: cannot be written: ") +

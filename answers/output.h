@@ -1,6 +1,6 @@
-// What every verb needs to talk to a person or to a program: exit codes, common options, tables,
-// JSON. Tables go to stdout, progress and remarks to stderr; with `--json -` stdout carries the
-// JSON and nothing else.
+// How every verb answers people and programs: exit codes, common options, tables, JSON. Tables go
+// to stdout, progress and remarks to stderr. With `--json -` stdout carries the JSON and nothing
+// else.
 #pragma once
 
 #include <chrono>
@@ -38,14 +38,13 @@ class Output {
 public:
     explicit Output(const CommonOptions& options) : options_(options) {}
 
-    /// A line, or a table that ends in a newline, for the reader of stdout; dropped when stdout
-    /// carries JSON.
+    /// Prints a line, or a table that ends in a newline, to stdout, unless stdout carries JSON.
     void print(const std::string& text) const;
-    /// A remark on stderr, unless -q.
+    /// Prints a remark to stderr, unless -q is given.
     void note(const std::string& line) const;
-    /// A remark on stderr with -v only.
+    /// Prints a remark to stderr with -v only.
     void detail(const std::string& line) const;
-    /// Writes the answer to --json, when given; adds nothing to it.
+    /// Writes the answer to --json, if given, unchanged.
     void json(const nlohmann::ordered_json& answer) const;
     [[nodiscard]] bool wants_json() const { return !options_.json.empty(); }
 
@@ -53,7 +52,7 @@ private:
     const CommonOptions& options_;
 };
 
-/// Remarks while long work goes on, one in two seconds at most. Calls must not overlap.
+/// Progress remarks, at most one in two seconds. Calls must not overlap.
 class OccasionalNotes {
 public:
     explicit OccasionalNotes(const Output& output) : output_(output) {}
@@ -90,7 +89,7 @@ private:
 [[nodiscard]] std::string grouped(int64_t value);
 /// 65536 -> "64.0 KiB"; below 1 KiB exact bytes.
 [[nodiscard]] std::string bytes_text(int64_t bytes);
-/// Width of a UTF-8 text in characters (cells of the table may hold "×").
+/// Width of a UTF-8 text in characters; cells of a table may hold "×".
 [[nodiscard]] size_t display_width(const std::string& text);
 
 /// "64KiB", "1.5MiB", "4096" or "4096B", "2GiB" -> bytes; throws UsageError naming the option.

@@ -1,5 +1,5 @@
-// What the HTML pages share: each is one file that needs nothing else, in one style
-// (answers/page/page.css), light or dark as the reader's system is, readable on a phone and printed
+// Parts that all HTML pages share. Each page is one self-contained file in one style
+// (answers/page/page.css): light or dark like the reader's system, readable on a phone, and printed
 // without colours.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace laminate::cli {
 
-/// For text and attributes of HTML.
+/// Text escaped for HTML, also inside attributes.
 [[nodiscard]] std::string escaped(const std::string& text);
 
-/// A page without scripts: heading and one line about it, then `body`, HTML.
+/// A page without scripts: a heading, one line about it, and `body` as HTML.
 [[nodiscard]] std::string plain_page(const std::string& title, const std::string& about,
                                      const std::string& body);
 
-/// A number with its name, for the summary that comes first.
+/// A number with its name, for the summary at the top.
 struct Card {
     std::string name;
     std::string value;

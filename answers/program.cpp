@@ -1,9 +1,9 @@
-// Command line to verb, exception to exit code.
-// All of CLI11: the definitions of what only a program needs (configuration files, help texts).
-// Everybody else includes CLI/App.hpp, which compiles in half of the time.
+// Turns a command line into a verb and an exception into an exit code. The only source that
+// includes all of CLI11, with its definitions for configuration files and help texts; the others
+// include CLI/App.hpp, which compiles in half the time.
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +22,8 @@ namespace laminate::cli {
 
 namespace {
 
-/// Words of thousands of bytes (a file's contents for its name, say) keep their beginning and end.
+/// Shortens words of thousands of bytes (a file's contents for its name, say) to their beginning
+/// and end.
 std::string with_short_words(const std::string& text) {
     constexpr size_t longest = 320, head = 200, tail = 80;
     const auto is_inside_of_a_letter = [&](size_t at) {
@@ -47,7 +48,7 @@ std::string with_short_words(const std::string& text) {
     return shortened;
 }
 
-/// Several lines would break the promise of one; what follows the first is joined to it.
+/// Joins the lines of a message, because every message is one line.
 std::string one_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     for (char& c : text) {
@@ -56,8 +57,8 @@ std::string one_line(std::string text) {
     return with_short_words(text);
 }
 
-/// What to say of a command line that ends, or goes on with another word, where a verb has to
-/// stand; empty where none has.
+/// The message for a command line without a verb where one has to stand; empty where none is
+/// missing.
 std::string missing_verb(const CLI::App& program) {
     const CLI::App* last = &program;
     std::string before;
@@ -80,7 +81,7 @@ std::string missing_verb(const CLI::App& program) {
 int fail(Exit code, const std::string& message) {
     std::fflush(stdout);
     std::fputs(("laminate: error: " + one_line(message) + "\n").c_str(),
-               stderr);  // where nobody listens, the exit code speaks
+               stderr);  // a closed stderr is ignored: the exit code still tells
     return static_cast<int>(code);
 }
 
@@ -94,8 +95,7 @@ Program::Program()
     app_.get_formatter()->column_width(34);
     app_.footer(
         "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\"), "
-        "random:SEED "
-        "or a compiled directory.\n"
+        "random:SEED or a compiled directory.\n"
         "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, "
         "5 internal.");
 }
@@ -141,7 +141,7 @@ int Program::run(int argc, char** argv) {
     try {
         const Output output(common_);
         const Exit exit = chosen_(output);
-        // A full disk may show only now.
+        // A full disk may show only when the buffer is written.
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
             return fail(Exit::bad_input, fmt::format("standard output: cannot be written: {}",
                                                      std::strerror(errno)));
@@ -155,7 +155,7 @@ int Program::run(int argc, char** argv) {
     } catch (const std::filesystem::filesystem_error& error) {
         return fail(Exit::bad_input, error.path1().string() + ": " + error.code().message());
     } catch (const std::bad_alloc&) {
-        return fail(Exit::internal, "out of memory");
+        return fail(Exit::infeasible, "out of memory");
     } catch (const std::exception& error) {
         return fail(Exit::internal, fmt::format("internal: {}", error.what()));
     } catch (...) {

@@ -1,4 +1,4 @@
-// The command line as a tree of verbs. A verb declares its options on a subcommand and hands back
+// The command line as a tree of verbs. A verb declares its options on a subcommand and registers
 // the action to run; cli/verbs.h lists the verbs.
 #pragma once
 
@@ -10,21 +10,20 @@
 
 namespace laminate::cli {
 
-/// Runs one verb. Throws UsageError, InputError or any other exception: main() gives each its exit
-/// code.
+/// Runs one verb. Program::run() turns any exception it throws into an exit code.
 using Action = std::function<Exit(const Output&)>;
 
 class Program {
 public:
     /// A program without verbs.
     Program();
-    /// The exit code of the command line. Never throws.
+    /// Runs the command line and returns its exit code. Never throws.
     [[nodiscard]] int run(int argc, char** argv);
 
-    /// A subcommand with the common options; `examples` are shown by --help, one per line.
+    /// Adds a subcommand with the common options. --help shows `examples`, one per line.
     CLI::App* add_verb(const std::string& name, const std::string& about,
                        const std::string& examples, CLI::App* parent = nullptr);
-    /// What to do when this subcommand is the one on the command line.
+    /// Registers the action of a subcommand.
     void on(CLI::App* verb, Action action);
     [[nodiscard]] const CommonOptions& common() const { return common_; }
     /// The root of the tree of verbs.

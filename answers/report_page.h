@@ -1,7 +1,6 @@
-// A front as one HTML file that needs nothing else: the three axes, and for the schedule that is
-// clicked the network's graph with its groups, memory over time, traffic per tensor, loop nests,
-// and what was measured of it beside what was predicted. The page writes all that it shows as CSV
-// and JSON.
+// A front as one self-contained HTML file: its three axes and, for the selected schedule, the
+// network's graph with the groups, memory over time, traffic per tensor, loop nests, and
+// measurements beside predictions. The page exports everything it shows as CSV and JSON.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +15,32 @@
 
 namespace laminate::cli {
 
-/// Points whose inside the page holds; a larger front shows all points, and this many of them,
-/// evenly, in detail.
+/// Points that the page shows in detail. Of a larger front it shows all points, and this many of
+/// them, evenly spread, in detail.
 constexpr int64_t report_details = 120;
 
-/// `front`: front_json() or found_front(). `groups`: its "group_schedules" by place, checked
-/// against the network, where they are at hand; else they are read from their texts. Deterministic.
-/// Throws InputError when a point misses a key or its schedule is not one of this network.
+/// `front` comes from front_json() or found_front(). `groups` are its "group_schedules" by place,
+/// if they are at hand and checked against the network; otherwise they are parsed from their texts.
+/// Deterministic. Throws InputError when a point lacks a key or its schedule is not one of this
+/// network.
 [[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front,
                                       const std::vector<Measurement>& measurements = {},
                                       int threads = 1,
                                       const std::vector<GroupSchedule>* groups = nullptr);
 
-/// The page's file beside its front.json, by name.
+/// Name of the page's file, which lies beside front.json.
 [[nodiscard]] std::string page_name(const nlohmann::ordered_json& front);
-/// front.json and its page into `directory`; the rest as in report_page().
+/// Writes front.json and its page into `directory`; other arguments as for report_page().
 void write_front(const std::filesystem::path& directory, const Network& network,
                  const nlohmann::ordered_json& front, int threads = 1,
                  const std::vector<GroupSchedule>* groups = nullptr);
 
-/// On one line, for a script element: nothing in it may look like the end of the element. Names may
-/// hold any bytes, as in json_text.h.
+/// JSON on one line that is safe inside a script element: nothing in it looks like the element's
+/// end. Names may hold any bytes, as in json_text.h.
 [[nodiscard]] std::string script_json(const nlohmann::ordered_json& json);
 
-// The page with @TITLE@, @STYLE@, @DATA@, @SCRIPT@ to be filled in, and what goes there;
-// cli/report/.
+// The page, with places @TITLE@, @STYLE@, @DATA@ and @SCRIPT@, its style and its script; the files
+// are in answers/page/.
 extern const char* const report_html;
 extern const char* const report_css;
 extern const char* const report_script;

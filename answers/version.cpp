@@ -1,4 +1,5 @@
-// The one file of the frame that sees Halide: which compiler this is and what it finds on this CPU.
+// The only file of this room that includes Halide: its version, and the features it finds on this
+// CPU.
 #include <Halide.h>
 #include <fmt/core.h>
 
@@ -17,7 +18,7 @@ std::string halide_version() {
                        HALIDE_VERSION_PATCH);
 }
 
-/// What the system calls the CPU; its architecture where it does not say.
+/// The system's name of the CPU, or its architecture when the system does not say.
 std::string cpu_name(const std::string& target) {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);) {
@@ -53,8 +54,7 @@ std::string other_error_text(const std::exception_ptr& error) {
 
 std::string version_text() {
     std::string features;
-    // A target's text is arch-bits-os-feature-feature...; the features are what is left after the
-    // third dash.
+    // A target's text is arch-bits-os-feature-feature...: the features follow the third dash.
     const std::string text = Halide::get_host_target().to_string();
     size_t at = 0;
     for (int dash = 0; dash < 3 && at != std::string::npos; ++dash) at = text.find('-', at + 1);

@@ -1,4 +1,4 @@
-// Which program this is, and on what it runs.
+// Identifies the program and the machine it runs on.
 #pragma once
 
 #include <exception>
@@ -9,13 +9,12 @@ namespace laminate::cli {
 
 /// "0.1.0"
 [[nodiscard]] std::string program_version();
-/// {"laminate", "halide", "host_target", "cpu", "cores"}: the versions and the machine behind what
-/// was measured.
+/// {"laminate", "halide", "host_target", "cpu", "cores"}: versions and machine, for measurements.
 [[nodiscard]] nlohmann::ordered_json made_by();
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per
 /// line.
 [[nodiscard]] std::string version_text();
-/// What an exception that is no std::exception says; Halide's errors are of that kind.
+/// The text of an exception that is no std::exception, such as Halide's errors.
 [[nodiscard]] std::string other_error_text(const std::exception_ptr& error);
 
 }  // namespace laminate::cli

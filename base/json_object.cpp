@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 
 namespace laminate {
 
@@ -117,7 +118,8 @@ void JsonObject::refuse_other_keys() const {
 }
 
 nlohmann::json parse_json(const std::string& text, const std::string& where) {
-    nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (nests_too_deep(text)) throw InputError(where + ": " + too_deep_text);
+    auto json = parsed_json<nlohmann::json>(text);
     if (json.is_discarded()) throw InputError(where + ": found no JSON, expected a JSON object");
     return json;
 }

@@ -50,7 +50,7 @@ private:
     std::set<std::string> known_;
 };
 
-/// Throws InputError if `text` is not JSON.
+/// Throws InputError when `text` is no JSON, or nests deeper than parse_json.h allows.
 [[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& where);
 
 }  // namespace laminate

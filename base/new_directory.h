@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,23 +40,20 @@ public:
     /// its parent cannot be written.
     NewDirectory(const std::filesystem::path& place, const Written& written,
                  const std::string& maker)
-        : place_(place.empty() ? throw InputError("\"\": expected a directory to write")
+        : written_(written),
+          place_(place.empty() ? throw InputError("\"\": expected a directory to write")
                                : std::filesystem::absolute(place).lexically_normal()) {
         if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
         std::error_code error;
         if (std::filesystem::exists(place_, error)) {
             if (!std::filesystem::is_directory(place_, error))
                 throw InputError(place.string() + ": is a file, expected a directory to write");
-            if (!std::filesystem::is_empty(place_, error)) {
-                const auto names = written(place_);
-                if (!names) {
-                    throw InputError(place.string() + ": is not empty and was not made by " +
-                                     maker + "; expected a new directory");
-                }
-                written_ = *names;
+            if (!std::filesystem::is_empty(place_, error) && !written_(place_)) {
+                throw InputError(place.string() + ": is not empty and was not made by " + maker +
+                                 "; expected a new directory");
             }
         }
-        remove_abandoned();
+        remove_abandoned(place_);
         aside_ = place_;
         aside_ += partial + std::to_string(::getpid());
         unfinished_.emplace(aside_);
@@ -71,15 +69,17 @@ public:
 
     [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
 
-    /// Throws InputError, and leaves the old directory in place, if the new one cannot replace it.
+    /// Throws InputError, and leaves what was there, when it cannot take its place. Other processes
+    /// that publish to the same place wait, so what they have written there is known and replaced.
     void publish() {
+        const ParentLock lock(place_.parent_path());
         std::error_code error;
         if (!std::filesystem::exists(place_, error)) {
             rename(aside_, place_);
             return;
         }
-        keep_what_others_wrote();
-        // Exchange both in one step if the file system can, so `place` exists at every moment.
+        keep_what_others_wrote(written_(place_).value_or(std::vector<std::string>{}));
+        // In one step where the file system can: `place` is there at every moment.
         if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
             return;  // the old directory has the temporary name now, and is removed
         std::filesystem::path old = place_;
@@ -95,25 +95,11 @@ public:
         std::filesystem::remove_all(old, error);
     }
 
-private:
-    static constexpr const char* partial = ".partial-";
-
-    /// Whether a process is running. A zombie is not: children of a killed program stay zombies
-    /// until init waits for them.
-    static bool is_running(pid_t process) {
-        if (::kill(process, 0) != 0 && errno == ESRCH) return false;
-        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-        const std::string stat{std::istreambuf_iterator<char>(file), {}};
-        const size_t name_end = stat.rfind(')');  // PID (NAME) STATE ...
-        return name_end == std::string::npos || name_end + 2 >= stat.size() ||
-               stat[name_end + 2] != 'Z';
-    }
-
-    /// Removes directories that processes which no longer run made for this place.
-    void remove_abandoned() const {
-        const std::string prefix = place_.filename().string() + partial;
+    /// Removes directories made aside for this place by processes that are no more.
+    static void remove_abandoned(const std::filesystem::path& place) {
+        const std::string prefix = place.filename().string() + partial;
         std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(place_.parent_path(), error)) {
+        for (const auto& entry : std::filesystem::directory_iterator(place.parent_path(), error)) {
             const std::string name = entry.path().filename().string();
             if (name.size() <= prefix.size() || name.size() > prefix.size() + 9 ||
                 name.rfind(prefix, 0) != 0)
@@ -127,8 +113,40 @@ private:
         }
     }
 
-    /// Copies files of others as hard links where possible, so they exist at every moment.
-    void keep_what_others_wrote() const {
+private:
+    static constexpr const char* partial = ".partial-";
+
+    /// Held by one process at a time. Without effect on a file system that has no locks.
+    class ParentLock {
+    public:
+        explicit ParentLock(const std::filesystem::path& parent)
+            : directory_(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+            if (directory_ >= 0) (void)::flock(directory_, LOCK_EX);
+        }
+        ~ParentLock() {
+            if (directory_ >= 0) ::close(directory_);
+        }
+        ParentLock(const ParentLock&) = delete;
+        ParentLock& operator=(const ParentLock&) = delete;
+
+    private:
+        int directory_;
+    };
+
+    /// One that has ended but was not waited for is not: a killed program's children end so until
+    /// init comes to them.
+    static bool is_running(pid_t process) {
+        if (::kill(process, 0) != 0 && errno == ESRCH) return false;
+        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+        const std::string stat{std::istreambuf_iterator<char>(file), {}};
+        const size_t name_end = stat.rfind(')');  // PID (NAME) STATE ...
+        return name_end == std::string::npos || name_end + 2 >= stat.size() ||
+               stat[name_end + 2] != 'Z';
+    }
+
+    /// As links to the same files where that can be: they are in one place or the other at every
+    /// moment.
+    void keep_what_others_wrote(const std::vector<std::string>& written) const {
         namespace fs = std::filesystem;
         std::error_code error;
         const fs::directory_iterator entries(place_, error);
@@ -138,8 +156,7 @@ private:
                 ": cannot be read, nor what others put there be kept: " + error.message());
         for (const fs::directory_entry& entry : entries) {
             const fs::path name = entry.path().filename();
-            if (std::find(written_.begin(), written_.end(), name.string()) != written_.end())
-                continue;
+            if (std::find(written.begin(), written.end(), name.string()) != written.end()) continue;
             const fs::path kept = aside_ / name;
             if (fs::exists(fs::symlink_status(kept, error))) continue;
             constexpr auto all = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
@@ -161,11 +178,11 @@ private:
         if (error) throw InputError(place_.string() + ": cannot be written: " + error.message());
     }
 
+    Written written_;
     std::filesystem::path place_;
     std::filesystem::path aside_;
-    std::vector<std::string> written_;  ///< by the maker, in the directory that is replaced
-    /// Destroyed before the other members: after publish(), only the destructor removes `aside_`.
-    std::optional<UnfinishedPath> unfinished_;
+    std::optional<UnfinishedPath> unfinished_;  ///< ends before the others: what is aside after
+                                                ///< publish() is removed by us alone
 };
 
 }  // namespace laminate

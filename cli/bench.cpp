@@ -1,5 +1,5 @@
-// laminate bench NET: the fused network against the same network layer by layer, in one run,
-// results compared first.
+// laminate bench NET: times the fused network and the same network layer by layer in one run, after
+// comparing their results.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ double milliseconds_since(Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Arrays for one session, all of them touched.
+/// Inputs and outputs of one session, with all pages touched.
 struct Arrays {
     std::vector<std::vector<float>> in, out;
 
@@ -98,7 +98,7 @@ Json times_json(const Variant& variant) {
     return json;
 }
 
-/// Runs that do not count: pages are touched, threads started.
+/// Runs without timing, which touch pages and start threads.
 void warm_up(Variant& variant, Arrays& arrays) {
     for (int n = 0; n < 2; ++n) arrays.run(variant.execution->session());
 }
@@ -109,7 +109,7 @@ void time_once(Variant& variant, Arrays& arrays) {
     variant.times_ms.push_back(milliseconds_since(start));
 }
 
-/// Largest difference as a part of the range of `expected`; infinite when something is not finite.
+/// Largest difference relative to the range of `expected`; infinite when an element is not finite.
 double relative_difference(const std::vector<std::vector<float>>& found,
                            const std::vector<std::vector<float>>& expected) {
     double worst = 0;
@@ -139,7 +139,7 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
         throw UsageError(
             "a compiled directory carries its own schedule; --schedule and --memory want the "
             "network");
-    // The arrays come first: the peak is what is needed beyond them.
+    // The arrays come first, so that the measured peak excludes them.
     std::unique_ptr<Arrays> arrays;
     {
         Session shapes = Session::open(std::filesystem::path(options.network.spec), {1});
@@ -157,8 +157,7 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
     const Manifest& manifest = variant.execution->session().manifest();
     output.print(
         fmt::format("{}, {} thread{}: median {:.3f} ms, min {:.3f} ms, spread {:.1f} %, {} runs; "
-                    "{}; peak memory beyond input and "
-                    "output {}",
+                    "{}; peak memory beyond input and output {}",
                     manifest.network, variant.arena.threads, variant.arena.threads == 1 ? "" : "s",
                     times.median_ms, times.min_ms, 100 * times.spread, variant.times_ms.size(),
                     arena_text(variant.arena), rss_text(variant.peak_rss_bytes)));
@@ -173,7 +172,7 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
     return Exit::ok;
 }
 
-/// Traffic, work and memory of a schedule as the model says and as the generated code counts.
+/// Traffic, work and memory of a schedule as the model predicts and as the generated code counts.
 struct Counted {
     NetworkCounts predicted, measured;
 };
@@ -193,10 +192,10 @@ Json counted_json(const NetworkCounts& counts) {
             {"live_bytes", to_bytes(counts.live_total).value()}};
 }
 
-/// What runs against what: the fused network and, where it fits, the network layer by layer.
+/// The contestants: the fused network and, if it fits, the network layer by layer.
 struct Race {
     std::vector<Variant> variants;
-    std::string left_out;  ///< why there is nothing to compare with; empty when there is
+    std::string left_out;  ///< why there is only one; empty when there are two
 
     bool has_both() const { return left_out.empty(); }
 };
@@ -223,10 +222,10 @@ Race race_of(const Network& network, const BenchOptions& options, const CommonOp
     return race;
 }
 
-/// How far the results lie apart, as parts of the range.
+/// Differences of the results, relative to their range.
 struct Agreement {
-    double between = 0;                  ///< the two variants
-    std::optional<double> to_reference;  ///< nothing for networks too large for it
+    double between = 0;                  ///< between the two variants
+    std::optional<double> to_reference;  ///< none for networks that are too large for it
 
     bool is_correct() const {
         return between <= allowed_difference && to_reference.value_or(0) <= allowed_difference;
@@ -271,8 +270,8 @@ void measure_memory(Race& race, Arrays& arrays, const CommonOptions& common) {
     }
 }
 
-/// Times the variants in turns, so that drift of the machine meets both alike. Returns the peak of
-/// the machine in GFLOP/s, measured between the runs.
+/// Times the variants in turns, so that drift of the machine affects both alike. Returns the peak
+/// of the machine in GFLOP/s, measured between the runs.
 double time_in_turns(Race& race, Arrays& arrays, double seconds, int threads) {
     double peak = peak_gflops(threads);
     auto last_peak = Clock::now();
@@ -419,11 +418,12 @@ void add_bench(Program& program) {
     auto options = std::make_shared<BenchOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb, false);
-    verb->add_option("--seconds", options->seconds, "Time for the timed runs of each variant")
+    verb->add_option("--seconds", options->seconds, "Duration of the timed runs of each variant")
         ->check(not_negative())
         ->capture_default_str();
     verb->add_option("--reference-macs", options->reference_macs,
-                     "Larger networks are not compared with the reference operators as a whole")
+                     "Networks with more MACs are not compared with the reference operators as a "
+                     "whole")
         ->check(not_negative())
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {

@@ -26,7 +26,7 @@ struct VerbOptions {
 Exit compile(const VerbOptions& options, const CommonOptions& common, const Output& output) {
     const Network network = options.network.open();
     ScheduleArgument wanted = options.schedule;
-    // Of another machine nothing is known but its instructions.
+    // Only the instructions of another machine are known, not its caches.
     if (options.compile.target != CompileOptions{}.target)
         wanted.second_level_cache = usual_second_level_cache;
     const Schedule schedule = wanted.choose(network, common.thread_count(), options.compile.target);
@@ -72,11 +72,11 @@ void add_compile(Program& program) {
     options->schedule.declare(verb);
     verb->add_option(
             "-o,--output", options->directory,
-            "Directory to make; one that was made before is replaced, other files in it stay")
+            "Directory to write; an earlier compilation in it is replaced, other files stay")
         ->required()
         ->type_name("DIR");
     verb->add_option("--name", options->compile.name,
-                     "Name in files and symbols; default: the network's")
+                     "Name in files and symbols (default: the network's)")
         ->type_name("NAME");
     verb->add_option("--target", options->compile.target, "host, or a Halide target")
         ->capture_default_str();

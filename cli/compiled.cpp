@@ -16,19 +16,13 @@ namespace laminate::cli {
 
 namespace {
 
-/// "whole", or what is wrong.
+/// "whole", or the reason why it is not.
 std::string library_state(const std::filesystem::path& file, const Manifest& manifest) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) return "missing";
     if (!manifest.library_file) return "not checked: the manifest does not say what it was";
     return identity_of(file) == *manifest.library_file ? "whole"
                                                        : "damaged or of another compilation";
-}
-
-std::vector<Tensor> tensors_of(const Manifest& manifest, const std::vector<TensorId>& ids) {
-    std::vector<Tensor> tensors;
-    for (const TensorId id : ids) tensors.push_back(manifest.tensors.at(static_cast<size_t>(id)));
-    return tensors;
 }
 
 nlohmann::ordered_json json_of(const std::vector<Tensor>& tensors) {
@@ -93,8 +87,8 @@ Exit compiled_info(const std::string& directory, const Output& output) {
     for (const std::string& feature : manifest.cpu_features) {
         if (!cpu_has(feature)) missing.push_back(feature);
     }
-    const std::vector<Tensor> inputs = tensors_of(manifest, manifest.inputs),
-                              outputs = tensors_of(manifest, manifest.outputs);
+    const std::vector<Tensor> inputs = manifest.tensors_of(manifest.inputs),
+                              outputs = manifest.tensors_of(manifest.outputs);
     int64_t scratch = 0;
     for (const Step& step : manifest.steps) {
         if (const auto* group = std::get_if<GroupStep>(&step))

@@ -1,4 +1,4 @@
-// What a directory of `laminate compile` is, for people.
+// Describes a directory of `laminate compile`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,15 +9,15 @@
 
 namespace laminate::cli {
 
-/// {"name", "dims"}, and "type" where that is not float32.
+/// {"name", "dims"}, and "type" unless it is float32.
 [[nodiscard]] nlohmann::ordered_json tensor_json(const Tensor& tensor);
 
-/// A table of the steps that run the network, in their order.
+/// A table of the steps that run the network, in order.
 [[nodiscard]] std::string steps_table(const Manifest& manifest);
 
-/// `laminate info` of such a directory: what it computes, for which machine, whether its library is
-/// whole and can run here. Reads files only, so that it answers for other machines' code too.
-/// Throws InputError when there is no manifest, or none that can be read.
+/// `laminate info` of such a directory: what it computes, for which machine, and whether its
+/// library is whole and can run here. Only reads files, so it works for other machines' code too.
+/// Throws InputError when the manifest is missing or cannot be read.
 [[nodiscard]] Exit compiled_info(const std::string& directory, const Output& output);
 
 }  // namespace laminate::cli

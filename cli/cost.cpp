@@ -11,6 +11,7 @@
 #include "answers/front_report.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 #include "cli/verbs.h"
 #include "nets/zoo/zoo.h"
 #include "papers/verbs.h"
@@ -105,8 +106,7 @@ void add_cost(Program& program) {
         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
         "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile "
-        "60x72 "
-        "--overlap fully-cached");
+        "60x72");
     program.on(verb,
                declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
 }

@@ -19,17 +19,19 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     auto* size =
         verb->add_option(
                 "--memory", memory,
-                "Budget of internal memory of one thread, its scratch, e.g. 256KiB; the schedule "
-                "with the fewest accesses "
-                "within it. What lies between groups is external memory")
+                "Choose the schedule with the fewest accesses whose internal memory, the scratch "
+                "of "
+                "one thread, stays within this size, e.g. 256KiB. Tensors between groups are in "
+                "external memory")
             ->type_name("SIZE");
     file->excludes(size);
     verb->add_flag(
         "--no-winograd", no_winograd,
-        "Every convolution by its definition: no minimal filtering, whose sums round differently");
+        "Compute every convolution by its definition, without minimal filtering, whose sums round "
+        "differently");
     if (!with_layer_by_layer) return;
     auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer,
-                                  "Every layer on its own, in the same kind of code");
+                                  "Run every layer on its own, in the same kind of code");
     file->excludes(layers);
     size->excludes(layers);
 }
@@ -46,21 +48,21 @@ Schedule ScheduleArgument::choose(const Network& network, int threads,
     return std::get<Schedule>(line_buffer_schedule(network, options));
 }
 
-/// The model counts the elements that live, code pads its lines: what turns out larger is chosen
-/// again with less.
+/// The model counts live elements, but code pads its lines. A schedule whose code turns out larger
+/// than the budget is chosen again with a smaller one.
 Schedule ScheduleArgument::choose_within(const Network& network, LineBufferOptions options,
                                          const std::string& target) const {
     const Bytes budget(parse_bytes("--memory", memory));
     CompileOptions code;
     code.target = target;
     code.kernels = kernels();
-    int64_t least = std::numeric_limits<int64_t>::max();  // that code for a schedule took
+    int64_t least = std::numeric_limits<int64_t>::max();  // scratch of any code so far
     const auto scratch_of = [&](const Schedule& found) {
         const int64_t bytes = scratch_per_thread(network, found, code).value();
         least = std::min(least, bytes);
         return bytes;
     };
-    // In steps, for code of less live memory may be of another kind and take more.
+    // In steps, because code with less live memory may use another kernel and take more scratch.
     constexpr int rounds = 8;
     constexpr double step = 0.85;
     options.memory = budget;
@@ -76,7 +78,7 @@ Schedule ScheduleArgument::choose_within(const Network& network, LineBufferOptio
         options.memory =
             Bytes(static_cast<int64_t>(step * static_cast<double>(options.memory->value())));
     }
-    // The smallest there is.
+    // The smallest schedule there is.
     options.memory = Bytes(0);
     if (const auto none = line_buffer_schedule(network, options);
         std::holds_alternative<Infeasible>(none))
@@ -103,8 +105,8 @@ int64_t array_bytes(const std::vector<Tensor>& tensors) {
     return bytes;
 }
 
-/// A session whose arena, with its inputs and outputs, has room on this machine; InfeasibleError
-/// where it has not, before a page is touched.
+/// A session whose arena, inputs and outputs fit in this machine's memory. Throws InfeasibleError
+/// before a page is touched when they do not.
 template <class Open>
 std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
     try {
@@ -162,8 +164,7 @@ bool is_compiled_directory(const NetworkArgument& argument) {
     if (sizes.height || sizes.width || sizes.batch || !argument.symbols.empty()) {
         throw UsageError(argument.spec +
                          ": a compiled directory has the sizes it was compiled for; --height, "
-                         "--width, --batch and "
-                         "--dim want the network");
+                         "--width, --batch and --dim want the network");
     }
     return true;
 }

@@ -1,5 +1,5 @@
-// What `run`, `bench` and `compile` share: which schedule, and from NET to something that can be
-// executed.
+// Shared by `run`, `bench` and `compile`: the choice of a schedule, and the way from NET to a
+// session.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -20,24 +20,25 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd; none of them: the fewest accesses
-/// with each group within a core's second-level cache.
+/// --schedule F, --memory SIZE, --layer-by-layer and --no-winograd. Without any of them: the fewest
+/// accesses with each group within a core's second-level cache.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
     bool layer_by_layer = false;
     bool no_winograd = false;
-    Bytes second_level_cache =
-        laminate::second_level_cache();  ///< of a core of the machine that will run it
+    /// Of one core of the machine that will run the code.
+    Bytes second_level_cache = laminate::second_level_cache();
 
     void declare(CLI::App* verb, bool with_layer_by_layer = true);
     [[nodiscard]] bool is_given() const {
         return !schedule.empty() || !memory.empty() || layer_by_layer;
     }
-    /// --no-winograd; with --memory only what stays within it.
+    /// Kernels without Winograd's for --no-winograd, and with --memory only those that stay within
+    /// it.
     [[nodiscard]] KernelOptions kernels() const;
-    /// For code for a target (CompileOptions) that a number of threads runs. Throws InfeasibleError
-    /// when nothing fits in --memory, InputError for a bad schedule.
+    /// The schedule for code for `target` (CompileOptions) that `threads` threads run. Throws
+    /// InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
     [[nodiscard]] Schedule choose(const Network& network, int threads,
                                   const std::string& target = CompileOptions{}.target) const;
 
@@ -46,24 +47,23 @@ private:
                                          const std::string& target) const;
 };
 
-/// Throws InfeasibleError when the arrays with which the code of some group is checked are more
-/// than the memory that is available.
+/// Throws InfeasibleError when checking the code of some group takes more memory than is available.
 void require_memory_to_check(const Network& network, const Schedule& schedule);
 
-/// A network ready to run, whatever NET was.
+/// A network ready to run, compiled here or loaded from a compiled directory.
 class Execution {
 public:
-    /// Compiles for this process. Remarks go to `output`.
+    /// Compiles the network for this process. Remarks go to `output`.
     Execution(Network network, Schedule schedule, const KernelOptions& kernels,
               const CommonOptions& common, const Output& output);
-    /// A directory of `laminate compile`.
+    /// Opens a directory of `laminate compile`.
     Execution(const std::string& directory, const CommonOptions& common);
 
     [[nodiscard]] Session& session() { return *session_; }
-    /// For measuring what a session takes; not for a compiled directory.
+    /// For measuring the memory of a session. Not for a compiled directory.
     void close_session() { session_.reset(); }
     void open_session(const CommonOptions& common);
-    /// Null for a compiled directory, which holds neither.
+    /// Null for a compiled directory, which holds neither network nor schedule.
     [[nodiscard]] const Network* network() const { return network_ ? &*network_ : nullptr; }
     [[nodiscard]] const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }
 
@@ -74,10 +74,11 @@ private:
     std::unique_ptr<Session> session_;  // ends before what it runs
 };
 
-/// Throws UsageError where sizes are given to one, which has its own.
+/// Whether NET is a compiled directory. Throws UsageError for one with options for sizes, because
+/// its sizes are fixed.
 [[nodiscard]] bool is_compiled_directory(const NetworkArgument& argument);
 
-/// "arena 1.2 MiB: 0 B between steps, 2 threads x 612.0 KiB of scratch; constants 48.1 KiB"
+/// "arena 1.2 MiB: 0 B between steps, 2 threads × 612.0 KiB of scratch"
 [[nodiscard]] std::string arena_text(const ArenaUse& use);
 
 }  // namespace laminate::cli

@@ -1,5 +1,5 @@
-// laminate explore NET: the best schedules under a cost model; of a list of jobs, all of them
-// (sweep.h).
+// laminate explore NET: the best schedules under a cost model. For a list of jobs, all of its
+// explorations (sweep.h).
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ bool is_job_list(const std::string& spec) {
     return std::filesystem::path(spec).extension() == ".json";
 }
 
-/// Options on the command line, those of groups included.
+/// Names of the options on the command line, including those of groups.
 std::vector<std::string> given_options(const CLI::App& app) {
     std::vector<std::string> given;
     for (const CLI::Option* option : app.get_options())
@@ -32,7 +32,7 @@ std::vector<std::string> given_options(const CLI::App& app) {
     return given;
 }
 
-/// A list says of each job how it is explored.
+/// Explores a list of jobs, which brings its own options.
 Exit explore_list(const CLI::App& verb, const ModelRequest& request, const CommonOptions& common,
                   const Output& output) {
     const std::set<std::string> shared{"NET",    "--output",  "--json", "--threads",

@@ -1,5 +1,4 @@
-// laminate info NET: what a network is, layer by layer, and the memory that running it layer by
-// layer takes.
+// laminate info NET: a network layer by layer, and the memory that running it layer by layer takes.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "answers/network_argument.h"
+#include "base/indexed.h"
 #include "base/units.h"
 #include "cli/compiled.h"
 #include "cli/execution.h"
@@ -26,30 +26,30 @@ int64_t parameters(const Layer& layer) {
            elements_of(layer.activation.slope);
 }
 
-/// Bytes of activations that exist while each layer runs, one layer after the other, each tensor
-/// freed after its last reader; the network's inputs and outputs included.
-std::vector<Bytes> live_bytes(const Network& network) {
-    // One pass over the layers: asking the network for each tensor's readers would look at all of
-    // them each time.
-    const size_t layers = network.layers.size();
-    std::vector<size_t> last(network.tensors.size(), 0);
-    for (size_t at = 0; at < layers; ++at) {
-        last[static_cast<size_t>(network.layers[at].output)] = at;
-        for (const TensorId id : network.layers[at].inputs) last[static_cast<size_t>(id)] = at;
+/// Bytes of activations that exist while each layer runs, one layer after the other, including the
+/// network's inputs and outputs. Each tensor is freed after its last reader.
+IndexVector<Bytes, LayerId> live_bytes(const Network& network) {
+    // One pass over the layers: asking the network for the readers of each tensor takes quadratic
+    // time.
+    const auto layers = static_cast<LayerId>(network.layers.size());
+    IndexVector<LayerId, TensorId> last_reader(network.tensors.size());
+    for (LayerId at = 0; at < layers; ++at) {
+        last_reader[network.layer(at).output] = at;
+        for (const TensorId id : network.layer(at).inputs) last_reader[id] = at;
     }
-    for (const TensorId id : network.outputs) last[static_cast<size_t>(id)] = layers - 1;
+    for (const TensorId id : network.outputs) last_reader[id] = layers - 1;
 
-    std::vector<std::vector<TensorId>> freed_after(layers);
-    for (size_t id = 0; id < last.size(); ++id)
-        freed_after[last[id]].push_back(static_cast<TensorId>(id));
+    IndexVector<std::vector<TensorId>, LayerId> freed_after(network.layers.size());
+    for (TensorId id = 0; id < std::ssize(network.tensors); ++id)
+        freed_after[last_reader[id]].push_back(id);
     const auto bytes_of = [&](TensorId id) {
         return to_bytes(Elements(element_count(network.tensor(id).dims))).value();
     };
-    std::vector<Bytes> live(layers);
+    IndexVector<Bytes, LayerId> live(network.layers.size());
     int64_t held = 0;
     for (const TensorId id : network.inputs) held = checked_add(held, bytes_of(id));
-    for (size_t at = 0; at < layers; ++at) {
-        held = checked_add(held, bytes_of(network.layers[at].output));
+    for (LayerId at = 0; at < layers; ++at) {
+        held = checked_add(held, bytes_of(network.layer(at).output));
         live[at] = Bytes(held);
         for (const TensorId id : freed_after[at]) held -= bytes_of(id);
     }
@@ -82,8 +82,40 @@ nlohmann::ordered_json tensors_json(const Network& network, const std::vector<Te
     return list;
 }
 
-Exit info(const Network& network, const Output& output) {
-    const std::vector<Bytes> live = live_bytes(network);
+/// What is said of one layer.
+struct LayerFacts {
+    const Layer* layer;
+    const Tensor* output;
+    Macs macs;
+    Elements parameters;
+    Bytes output_bytes;
+    Bytes live;
+};
+
+struct NetworkFacts {
+    std::vector<LayerFacts> layers;
+    Macs macs;
+    Elements parameters;
+    Bytes peak;  ///< of activations, layer by layer
+};
+
+NetworkFacts facts_of(const Network& network) {
+    const IndexVector<Bytes, LayerId> live = live_bytes(network);
+    NetworkFacts facts;
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        const Layer& layer = network.layer(id);
+        const Tensor& output = network.tensor(layer.output);
+        const LayerFacts& one = facts.layers.emplace_back(
+            LayerFacts{&layer, &output, Macs(layer_macs(network, id)), Elements(parameters(layer)),
+                       to_bytes(Elements(element_count(output.dims))), live[id]});
+        facts.macs += one.macs;
+        facts.parameters += one.parameters;
+        facts.peak = std::max(facts.peak, one.live);
+    }
+    return facts;
+}
+
+std::string layers_table(const NetworkFacts& facts) {
     Table table({{"layer"},
                  {"kind"},
                  {"window"},
@@ -93,67 +125,70 @@ Exit info(const Network& network, const Output& output) {
                  {"parameters", Align::right},
                  {"output bytes", Align::right},
                  {"live bytes", Align::right}});
-    auto layers = nlohmann::ordered_json::array();
-    Macs macs;
-    Elements parameter_sum;
-    Bytes peak;
-    for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
-        const Layer& layer = network.layer(id);
-        const std::vector<int64_t>& dims = network.tensor(layer.output).dims;
-        const Macs layer_work(layer_macs(network, id));
-        const Bytes bytes = to_bytes(Elements(element_count(dims)));
-        const Bytes alive = live[static_cast<size_t>(id)];
-        const bool activated = layer.activation.kind != ActivationKind::none;
-        table.add({layer.name, operation_text(layer), window_text(layer),
-                   activated ? activation_text(layer.activation) : "", dims_text(dims),
-                   grouped(layer_work.value()), grouped(parameters(layer)), grouped(bytes.value()),
-                   grouped(alive.value())});
-        layers.push_back({{"name", layer.name},
-                          {"onnx_name", layer.onnx_name},
-                          {"kind", operation_text(layer)},
-                          {"activation", activation_text(layer.activation)},
-                          {"inputs", tensors_json(network, layer.inputs)},
-                          {"output", tensors_json(network, {layer.output})[0]},
-                          {"macs", layer_work.value()},
-                          {"parameters_elements", parameters(layer)},
-                          {"output_bytes", bytes.value()},
-                          {"live_bytes", alive.value()}});
-        macs += layer_work;
-        parameter_sum += Elements(parameters(layer));
-        peak = std::max(peak, alive);
+    for (const LayerFacts& one : facts.layers) {
+        const Activation& activation = one.layer->activation;
+        table.add({one.layer->name, operation_text(*one.layer), window_text(*one.layer),
+                   activation.kind == ActivationKind::none ? "" : activation_text(activation),
+                   dims_text(one.output->dims), grouped(one.macs.value()),
+                   grouped(one.parameters.value()), grouped(one.output_bytes.value()),
+                   grouped(one.live.value())});
     }
     table.add_rule();
-    table.add({fmt::format("{} layers", network.layers.size()), "", "", "", "",
-               grouped(macs.value()), grouped(parameter_sum.value()), "",
-               "peak " + grouped(peak.value())});
+    table.add({fmt::format("{} layers", facts.layers.size()), "", "", "", "",
+               grouped(facts.macs.value()), grouped(facts.parameters.value()), "",
+               "peak " + grouped(facts.peak.value())});
+    return table.text();
+}
 
+void print(const Network& network, const NetworkFacts& facts, const Output& output) {
     std::vector<std::string> ends;
-    for (const TensorId id : network.inputs) {
+    for (const TensorId id : network.inputs)
         ends.push_back("input " + tensor_text(network.tensor(id)));
-    }
-    for (const TensorId id : network.outputs) {
+    for (const TensorId id : network.outputs)
         ends.push_back("output " + tensor_text(network.tensor(id)));
-    }
     output.print(fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network),
-                             fmt::join(ends, "\n"), table.text()));
+                             fmt::join(ends, "\n"), layers_table(facts)));
     output.print(fmt::format("layer by layer the activations take {} at their peak; parameters {}",
-                             bytes_text(peak.value()),
-                             bytes_text(to_bytes(parameter_sum).value())));
+                             bytes_text(facts.peak.value()),
+                             bytes_text(to_bytes(facts.parameters).value())));
     if (!network.folded.empty())
         output.print(fmt::format("fused away on import:\n  {}", fmt::join(network.folded, "\n  ")));
+}
 
-    output.json({{"schema", "laminate.info"},
-                 {"version", 1},
-                 {"network", network.name},
-                 {"network_hash", network_hash(network)},
-                 {"structure_hash", structure_hash(network)},
-                 {"inputs", tensors_json(network, network.inputs)},
-                 {"outputs", tensors_json(network, network.outputs)},
-                 {"layers", layers},
-                 {"macs", macs.value()},
-                 {"parameters_elements", parameter_sum.value()},
-                 {"layer_by_layer_peak_bytes", peak.value()},
-                 {"folded", network.folded}});
+nlohmann::ordered_json json_of(const Network& network, const LayerFacts& one) {
+    return {{"name", one.layer->name},
+            {"onnx_name", one.layer->onnx_name},
+            {"kind", operation_text(*one.layer)},
+            {"activation", activation_text(one.layer->activation)},
+            {"inputs", tensors_json(network, one.layer->inputs)},
+            {"output", tensor_json(*one.output)},
+            {"macs", one.macs.value()},
+            {"parameters_elements", one.parameters.value()},
+            {"output_bytes", one.output_bytes.value()},
+            {"live_bytes", one.live.value()}};
+}
+
+nlohmann::ordered_json json_of(const Network& network, const NetworkFacts& facts) {
+    auto layers = nlohmann::ordered_json::array();
+    for (const LayerFacts& one : facts.layers) layers.push_back(json_of(network, one));
+    return {{"schema", "laminate.info"},
+            {"version", 1},
+            {"network", network.name},
+            {"network_hash", network_hash(network)},
+            {"structure_hash", structure_hash(network)},
+            {"inputs", tensors_json(network, network.inputs)},
+            {"outputs", tensors_json(network, network.outputs)},
+            {"layers", layers},
+            {"macs", facts.macs.value()},
+            {"parameters_elements", facts.parameters.value()},
+            {"layer_by_layer_peak_bytes", facts.peak.value()},
+            {"folded", network.folded}};
+}
+
+Exit info(const Network& network, const Output& output) {
+    const NetworkFacts facts = facts_of(network);
+    print(network, facts, output);
+    output.json(json_of(network, facts));
     return Exit::ok;
 }
 

@@ -1,22 +1,22 @@
-// Launchers of parallel programs (mpirun, mpiexec, srun) start one command several times and say by
-// the environment which of them a process is. Nothing of MPI itself is needed: what processes
-// share, they share through a directory (sweep.h).
+// Launchers of parallel programs (mpirun, mpiexec, srun) start a command several times and tell
+// each process its number in the environment. MPI itself is not needed: processes share their work
+// through a directory (sweep.h).
 #pragma once
 
 namespace laminate::cli {
 
-/// Rank among the processes of the launch: Open MPI, MPICH and Intel MPI, Slurm. 0 without a
+/// Rank among the processes of the launch (Open MPI, MPICH, Intel MPI, Slurm); 0 without a
 /// launcher.
 [[nodiscard]] int launcher_rank();
 
-/// Of the processes that run the same command, the one that does what can be done only once. One
-/// launch may have several commands (Open MPI: `mpirun A : B`); each has its first.
+/// Whether this process is the first of its command, which does what must be done only once. A
+/// launch may have several commands (Open MPI: `mpirun A : B`), each with its first process.
 [[nodiscard]] bool is_first_of_command();
 
 /// Processes of the launch on this machine, at least 1.
 [[nodiscard]] int launcher_local_processes();
 
-/// For a process that starts others: they are nobody's rank.
+/// Removes the launcher's variables, so that programs started by this process do not take its rank.
 void forget_launcher();
 
 }  // namespace laminate::cli

@@ -1,4 +1,4 @@
-// laminate machine list, show NAME, check FILE, measure.
+// laminate machine list, machine show NAME, machine check FILE, machine measure.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/parse_json.h"
 #include "cli/machine_speed.h"
 #include "cli/verbs.h"
 #include "scheduler/counts/energy.h"
@@ -30,7 +31,7 @@ std::string operands_text(const Memory& memory) {
     return fmt::format("{}", fmt::join(operands, " "));
 }
 
-/// Bits where they are no whole bytes.
+/// In bits unless they are whole bytes.
 std::string capacity_text(int64_t bits) {
     return bits % 8 == 0 ? bytes_text(bits / 8) : fmt::format("{} bit", bits);
 }
@@ -57,6 +58,12 @@ Exit list(const Output& output) {
                  {"machines", entries},
                  {"energy_tables", energy_table_names()}});
     return Exit::ok;
+}
+
+std::vector<std::string> port_names(const Memory& memory) {
+    std::vector<std::string> names;
+    for (const MemoryPort& port : memory.ports) names.push_back(port.name);
+    return names;
 }
 
 nlohmann::ordered_json access_json(const WordAccess& access) {
@@ -99,17 +106,7 @@ Exit show_energy_table(const EnergyTable& table, const Output& output) {
     return Exit::ok;
 }
 
-Exit show(const std::string& name_or_file, const Output& output) {
-    const std::vector<std::string> tables = energy_table_names();
-    if (std::ranges::find(tables, name_or_file) != tables.end())
-        return show_energy_table(open_energy_table(name_or_file), output);
-    const Machine machine = open_machine(name_or_file);
-    output.print(fmt::format(
-        "{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum "
-        "{}, "
-        "output {}\nsource: {}\n",
-        machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
-        machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
+std::string memories_table(const Machine& machine) {
     Table table({{"memory"},
                  {"serves"},
                  {"capacity", Align::right},
@@ -118,59 +115,83 @@ Exit show(const std::string& name_or_file, const Output& output) {
                  {"smallest access", Align::right},
                  {"pJ per word r/w", Align::right},
                  {"ports"}});
-    auto memories = nlohmann::ordered_json::array();
     for (const Memory& memory : machine.memories) {
-        std::vector<std::string> ports;
-        for (const MemoryPort& port : memory.ports) ports.push_back(port.name);
         table.add({memory.name, operands_text(memory), capacity_text(memory.capacity_bits),
                    grouped(machine.copies(memory)),
                    fmt::format("{} / {}", memory.read.word_bits, memory.write.word_bits),
                    fmt::format("{} / {}", memory.read.smallest_access_bits,
                                memory.write.smallest_access_bits),
                    fmt::format("{} / {}", memory.read.word_pj, memory.write.word_pj),
-                   fmt::format("{}", fmt::join(ports, " "))});
-        auto operands = nlohmann::ordered_json::array();
-        for (const Operand operand : memory.operands) operands.push_back(to_string(operand));
-        memories.push_back({{"name", memory.name},
-                            {"operands", operands},
-                            {"capacity_bits", memory.capacity_bits},
-                            {"banks", memory.banks},
-                            {"copies", machine.copies(memory)},
-                            {"read", access_json(memory.read)},
-                            {"write", access_json(memory.write)},
-                            {"ports", ports},
-                            {"source", memory.source.empty() ? machine.source : memory.source}});
+                   fmt::format("{}", fmt::join(port_names(memory), " "))});
     }
-    output.print(table.text());
-    for (const Memory& memory : machine.memories) {
-        if (!memory.source.empty()) output.print(fmt::format("{}: {}", memory.name, memory.source));
-    }
+    return table.text();
+}
+
+nlohmann::ordered_json memory_json(const Machine& machine, const Memory& memory) {
+    auto operands = nlohmann::ordered_json::array();
+    for (const Operand operand : memory.operands) operands.push_back(to_string(operand));
+    return {{"name", memory.name},
+            {"operands", operands},
+            {"capacity_bits", memory.capacity_bits},
+            {"banks", memory.banks},
+            {"copies", machine.copies(memory)},
+            {"read", access_json(memory.read)},
+            {"write", access_json(memory.write)},
+            {"ports", port_names(memory)},
+            {"source", memory.source.empty() ? machine.source : memory.source}};
+}
+
+nlohmann::ordered_json machine_json(const Machine& machine) {
+    auto memories = nlohmann::ordered_json::array();
+    for (const Memory& memory : machine.memories) memories.push_back(memory_json(machine, memory));
     auto constants = nlohmann::ordered_json::array();
     for (const MachineConstant& constant : machine.constants) {
-        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value,
-                                 constant.is_fitted ? " (fitted)" : "", constant.source));
         constants.push_back({{"name", constant.name},
                              {"value", constant.value},
                              {"fitted", constant.is_fitted},
                              {"source", constant.source}});
     }
-    output.json({{"schema", "laminate.machine_shown"},
-                 {"version", 1},
-                 {"name", machine.name},
-                 {"about", machine.about},
-                 {"source", machine.source},
-                 {"macs_per_cycle", machine.mac_count()},
-                 {"mac_pj", machine.mac_pj},
-                 {"on_chip_bits", machine.on_chip_bits()},
-                 {"memories", memories},
-                 {"constants", constants}});
+    return {{"schema", "laminate.machine_shown"},
+            {"version", 1},
+            {"name", machine.name},
+            {"about", machine.about},
+            {"source", machine.source},
+            {"macs_per_cycle", machine.mac_count()},
+            {"mac_pj", machine.mac_pj},
+            {"on_chip_bits", machine.on_chip_bits()},
+            {"memories", memories},
+            {"constants", constants}};
+}
+
+Exit show_machine(const Machine& machine, const Output& output) {
+    output.print(fmt::format(
+        "{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum "
+        "{}, output {}\nsource: {}\n",
+        machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
+        machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
+    output.print(memories_table(machine));
+    for (const Memory& memory : machine.memories) {
+        if (!memory.source.empty()) output.print(fmt::format("{}: {}", memory.name, memory.source));
+    }
+    for (const MachineConstant& constant : machine.constants) {
+        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value,
+                                 constant.is_fitted ? " (fitted)" : "", constant.source));
+    }
+    output.json(machine_json(machine));
     return Exit::ok;
 }
 
-/// Both kinds of files of machines/; what is wrong is thrown.
+Exit show(const std::string& name_or_file, const Output& output) {
+    const std::vector<std::string> tables = energy_table_names();
+    if (std::ranges::find(tables, name_or_file) != tables.end())
+        return show_energy_table(open_energy_table(name_or_file), output);
+    return show_machine(open_machine(name_or_file), output);
+}
+
+/// Checks a file of either kind in machines/. Throws InputError for a wrong one.
 Exit check(const std::string& file, const Output& output) {
     const std::string text = read_file(file);
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const auto json = parsed_json<nlohmann::json>(text);
     const bool energy_table =
         json.is_object() && json.value("schema", nlohmann::json()) == "laminate.energy_table";
     const std::string name =
@@ -185,7 +206,7 @@ Exit check(const std::string& file, const Output& output) {
     return Exit::ok;
 }
 
-/// This machine's constants, as measured: what a schedule's counts are worth in time.
+/// Measures this machine: its peak, and the sizes and bandwidths of its memories.
 Exit measure(const CommonOptions& common, const Output& output) {
     const int threads = common.thread_count();
     const double first = peak_gflops(threads);
@@ -239,15 +260,14 @@ void add_machine(Program& program) {
 
     auto file = std::make_shared<std::string>();
     CLI::App* check_verb = program.add_verb(
-        "check", "Whether a file is a machine or an energy table; names the key that is wrong", "",
-        machine);
+        "check", "Check a machine or energy table file; name the key that is wrong", "", machine);
     check_verb->add_option("FILE", *file, "machines/README.md")->required();
     program.on(check_verb, [file](const Output& output) { return check(*file, output); });
 
     CLI::App* measure_verb = program.add_verb(
         "measure",
-        "This machine: peak of its multipliers, sizes and read bandwidths of its memories", "",
-        machine);
+        "Measure this machine: peak of its multipliers, sizes and read bandwidths of its memories",
+        "", machine);
     program.on(measure_verb,
                [&program](const Output& output) { return measure(program.common(), output); });
 }

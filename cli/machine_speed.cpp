@@ -25,10 +25,10 @@ namespace laminate::cli {
 
 namespace {
 
-/// Opaque to the compiler: what is read from one is not known, what is written to it is wanted.
+/// Volatile, so that the compiler neither knows the operands nor drops the results.
 volatile float factor = 0.999F;
 volatile float addend = 0.001F;
-thread_local volatile float result = 0;  // of each thread its own: they measure at the same time
+thread_local volatile float result = 0;  // per thread, because threads measure at the same time
 
 /// One loop per register width: `count` independent sums, enough to cover the latency of a
 /// multiply-add on two ports.
@@ -116,8 +116,8 @@ double best_of_one_thread(Loop loop) {
     return best;
 }
 
-/// What one thread reads; at least a few passes, and pieces short enough to fall between time
-/// slices of a busy machine.
+/// GB/s that one thread reads: the best of several pieces, each short enough to fit into a time
+/// slice of a busy machine.
 double best_read_of_one_thread(ReadLoop loop, int64_t bytes) {
     constexpr int64_t step = 128;
     const int64_t count = std::max<int64_t>(step, bytes / 4 / step * step);
@@ -135,7 +135,7 @@ double best_read_of_one_thread(ReadLoop loop, int64_t bytes) {
     return best;
 }
 
-/// Adds up what each of `threads` threads finds out.
+/// The sum of `measure` over `threads` threads at once.
 double sum_over_threads(int threads, const std::function<double()>& measure) {
     std::vector<double> found(static_cast<size_t>(threads));
     try {

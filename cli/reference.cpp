@@ -1,14 +1,16 @@
-// laminate reference (hidden): the documents that are made of the command line itself.
+// laminate reference (hidden): writes the documents that are made from the command line itself.
 #include "cli/reference.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <utility>
 
+#include "answers/output.h"
 #include "answers/program.h"
 #include "answers/version.h"
 
@@ -25,7 +27,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
     return parts;
 }
 
-/// CLI11's words for a check.
+/// Words for a check of CLI11.
 std::string range_text(const std::string& check) {
     if (check == "POSITIVE") return "positive";
     if (check == "NONNEGATIVE") return "0 or more";
@@ -114,7 +116,7 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
     return text;
 }
 
-/// A flag has none, and the name of a positional says enough.
+/// A flag has no value, and the name of a positional says enough.
 bool shows_value(const OptionReference& option) {
     return !option.value.empty() && option.names.front().front() == '-';
 }
@@ -138,7 +140,7 @@ std::string usage_text(const VerbReference& verb) {
     return text;
 }
 
-/// What is legal and what holds without the option; "" when nothing is to be said.
+/// Legal values and the default; empty when there is nothing to say.
 std::string values_text(const OptionReference& option) {
     std::vector<std::string> facts;
     if (!option.choices.empty()) facts.push_back("one of " + joined(option.choices, ", "));
@@ -149,14 +151,14 @@ std::string values_text(const OptionReference& option) {
     return joined(facts, "; ");
 }
 
-/// Options that every verb has.
+/// Whether every verb has the option.
 bool is_common(const OptionReference& option) {
     const std::string& name = option.names.back();
     return name == "--help" || name == "--json" || name == "--threads" || name == "--seed" ||
            name == "--verbose" || name == "--quiet";
 }
 
-/// The verb's own options of a section.
+/// The options of a section without the common ones.
 std::vector<OptionReference> own_options(const OptionSection& section) {
     std::vector<OptionReference> options;
     std::copy_if(section.options.begin(), section.options.end(), std::back_inserter(options),
@@ -164,7 +166,7 @@ std::vector<OptionReference> own_options(const OptionSection& section) {
     return options;
 }
 
-/// The common options, said once.
+/// The options that every verb has.
 std::vector<OptionReference> common_options(const ProgramReference& program) {
     std::vector<OptionReference> options;
     if (program.verbs.empty() || program.verbs.front().sections.empty()) return options;
@@ -182,10 +184,39 @@ std::string markdown_escaped(const std::string& text) {
     return escaped;
 }
 
+/// Whether Markdown would take this word for the beginning of a list or heading at the start of a
+/// line.
+bool begins_block(const std::string& word) {
+    return word == "-" || word == "+" || word == "*" || word.front() == '#' ||
+           (std::isdigit(static_cast<unsigned char>(word.front())) != 0 && word.back() == '.');
+}
+
+/// A paragraph in lines of at most 100 columns; the second and later ones begin with `indent`.
+std::string wrapped(const std::string& text, const std::string& indent = "") {
+    constexpr size_t columns = 100;
+    std::string lines;
+    size_t width = 0;
+    for (const std::string& word : split(text, ' ')) {
+        if (word.empty()) continue;
+        if (lines.empty()) {
+            width = display_width(word);
+        } else if (width + 1 + display_width(word) > columns && !begins_block(word)) {
+            lines += "\n" + indent;
+            width = indent.size() + display_width(word);
+        } else {
+            lines += " ";
+            width += 1 + display_width(word);
+        }
+        lines += word;
+    }
+    return lines + "\n";
+}
+
 std::string markdown_item(const OptionReference& option) {
     const std::string values = values_text(option);
-    return "- `" + names_text(option) + "`: " + markdown_escaped(option.about) +
-           (values.empty() ? "" : " (" + markdown_escaped(values) + ")") + "\n";
+    return wrapped("- `" + names_text(option) + "`: " + markdown_escaped(option.about) +
+                       (values.empty() ? "" : " (" + markdown_escaped(values) + ")"),
+                   "  ");
 }
 
 /// Backslashes, hyphens and a leading dot or quote mean something to roff.
@@ -215,17 +246,19 @@ std::string roff_item(const OptionReference& option) {
 
 std::string markdown_text(const ProgramReference& program) {
     std::string text =
-        "# The command line\n\nMade by the program itself (`make docs`); a test compares. " +
-        program.about + ".\n\n";
+        "# The command line\n\n" +
+        wrapped("The program writes this page itself (`make docs`), and a test compares. " +
+                program.about + ".") +
+        "\n";
     for (const std::string& line : split(program.notes, '\n'))
-        text += markdown_escaped(line) + "\n\n";
+        text += wrapped(markdown_escaped(line)) + "\n";
     text += "Options of every verb:\n\n";
     for (const OptionReference& option : common_options(program)) text += markdown_item(option);
     std::string last_notes;
     for (const VerbReference& verb : program.verbs) {
         if (verb.has_verbs) continue;
-        text += "\n## " + verb.name + "\n\n" + markdown_escaped(verb.about) + ".\n\n    " +
-                usage_text(verb) + "\n";
+        text += "\n## " + verb.name + "\n\n" + wrapped(markdown_escaped(verb.about) + ".") +
+                "\n    " + usage_text(verb) + "\n";
         std::string before = "\n";
         for (const OptionReference& positional : verb.positionals)
             text += std::exchange(before, "") + markdown_item(positional);
@@ -235,12 +268,14 @@ std::string markdown_text(const ProgramReference& program) {
             if (section.title.empty())
                 text += std::exchange(before, "");
             else
-                text +=
-                    "\nWith `" + section.title + "` (" + markdown_escaped(section.about) + "):\n\n";
+                text += "\n" +
+                        wrapped("With `" + section.title + "` (" + markdown_escaped(section.about) +
+                                "):") +
+                        "\n";
             for (const OptionReference& option : options) text += markdown_item(option);
         }
-        // Verbs below one verb share its notes: said with the first. The comment is for tests/docs:
-        // the examples' files are nobody's.
+        // Verbs below one verb share its notes, which stand with the first. The comment tells
+        // tests/docs not to run the examples, whose files do not exist.
         if (verb.notes.empty() || std::exchange(last_notes, verb.notes) == verb.notes) continue;
         text += "\n";
         for (const std::string& line : split(verb.notes, '\n'))
@@ -305,7 +340,7 @@ std::string quoted(const std::string& text) {
     return safe + "'";
 }
 
-/// In _arguments, brackets and colons end a part.
+/// Escaped for _arguments, where brackets and colons end a part.
 std::string zsh_escaped(const std::string& text) {
     std::string safe;
     for (const char c : text) {
@@ -350,9 +385,8 @@ std::string bash_completion(const ProgramReference& program) {
         }
     }
     text +=
-        "    esac\n    if [[ $word != -* ]]; then\n        compopt -o default\n        return\n    "
-        "fi\n    case $verb "
-        "in\n";
+        "    esac\n    if [[ $word != -* ]]; then\n        compopt -o default\n        return\n"
+        "    fi\n    case $verb in\n";
     for (const VerbReference& verb : program.verbs) {
         std::vector<std::string> names;
         for (const OptionReference& option : all_options(verb))
@@ -374,9 +408,8 @@ std::string zsh_completion(const ProgramReference& program) {
         text += "    " + verb.name +
                 ")\n        if ((CURRENT == 3)); then\n            compadd -- " +
                 joined(next_words(program, verb.name + " "), " ") +
-                "\n            return\n        fi\n        verb+=\" $words[3]\"\n        shift "
-                "words\n        "
-                "((CURRENT--))\n        ;;\n";
+                "\n            return\n        fi\n        verb+=\" $words[3]\"\n"
+                "        shift words\n        ((CURRENT--))\n        ;;\n";
     }
     text += "    esac\n    shift words\n    ((CURRENT--))\n    case $verb in\n";
     for (const VerbReference& verb : program.verbs) {

@@ -1,6 +1,6 @@
 // The command line as data, read from the tree of verbs and options that parses it, and the
-// documents made of it: docs/cli.md, the manual page, completion for bash and zsh. What is written
-// here cannot differ from what the program takes.
+// documents made from it: docs/cli.md, the manual page, completion for bash and zsh. The documents
+// therefore agree with what the program accepts.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -12,15 +12,15 @@ namespace laminate::cli {
 struct OptionReference {
     std::vector<std::string> names;    ///< "-o", "--output"; the one name of a positional
     std::string value;                 ///< "DIR", "INT"; empty for a flag
-    std::vector<std::string> choices;  ///< all values that are legal, when they are few
-    std::string range;                 ///< "positive", "0 to 1024"; empty: none
+    std::vector<std::string> choices;  ///< all legal values, if they are few
+    std::string range;                 ///< "positive", "0 to 1024"; empty for no check
     std::string default_value;
     bool is_required = false;
     bool is_repeated = false;
     std::string about;
 };
 
-/// Options under a heading, "" for the first.
+/// Options under a heading, which is empty for the first section.
 struct OptionSection {
     std::string title;
     std::string about;
@@ -30,26 +30,26 @@ struct OptionSection {
 struct VerbReference {
     std::string name;  ///< "explore", "zoo export"
     std::string about;
-    std::string notes;  ///< what --help ends with: examples
+    std::string notes;  ///< the end of --help: examples
     std::vector<OptionReference> positionals;
     std::vector<OptionSection> sections;
-    bool has_verbs = false;  ///< followed by a verb of its own: "zoo"
+    bool has_verbs = false;  ///< takes a verb of its own: "zoo"
 };
 
 struct ProgramReference {
     std::string about;
     std::string notes;
-    std::vector<VerbReference> verbs;  ///< in the order of --help; hidden ones left out
+    std::vector<VerbReference> verbs;  ///< in the order of --help, without hidden ones
 };
 
 class Program;
-/// The verb that writes them, for all of the program's tree.
+/// Adds the verb that writes the documents of the whole program.
 void add_reference(Program& program);
 
 [[nodiscard]] ProgramReference reference_of(const CLI::App& app);
 
 [[nodiscard]] std::string markdown_text(const ProgramReference& program);
-/// `version`: of the program, for the page's foot.
+/// `version` stands at the page's foot.
 [[nodiscard]] std::string manual_page(const ProgramReference& program, const std::string& version);
 [[nodiscard]] std::string bash_completion(const ProgramReference& program);
 [[nodiscard]] std::string zsh_completion(const ProgramReference& program);

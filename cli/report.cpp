@@ -1,4 +1,4 @@
-// laminate report DIR: the page of a front that `explore` left.
+// laminate report DIR: writes the page of a front anew.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -68,12 +68,11 @@ void add_report(Program& program) {
                                       "  laminate report front/ --net model.onnx");
     auto options = std::make_shared<ReportOptions>();
     verb->add_option("DIR", options->directory,
-                     "Directory that `laminate explore` wrote; its page is replaced")
+                     "Directory written by `laminate explore`; its page is replaced")
         ->required();
     verb->add_option("--measured", options->measured,
-                     "Answer of `validate` or `bench` (--json) to show beside what was predicted; "
-                     "those in DIR are "
-                     "shown unasked")
+                     "Answer of `validate` or `bench` (--json) to show beside the predictions; "
+                     "answers in DIR are shown without this option")
         ->type_name("FILE");
     options->network.declare_option(verb);
     program.on(verb, [options](const Output& output) { return run_report(*options, output); });

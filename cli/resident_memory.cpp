@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -31,8 +32,8 @@ std::optional<int64_t> status_bytes(const std::string& field) {
     return bytes_in("/proc/self/status", field);
 }
 
-/// What the control group's limit leaves beside memory that cannot be written back; none without a
-/// limit ("max").
+/// What the control group's limit leaves beside memory that cannot be written back; nullopt without
+/// a limit ("max").
 std::optional<int64_t> left_in_control_group() {
     int64_t limit = 0;
     if (!(std::ifstream("/sys/fs/cgroup/memory.max") >> limit)) return std::nullopt;
@@ -45,13 +46,23 @@ std::optional<int64_t> left_in_control_group() {
     return limit;
 }
 
+/// What a limit of address space leaves; nullopt without a limit.
+std::optional<int64_t> left_in_address_space() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+    const int64_t used = status_bytes("VmSize").value_or(0);
+    return std::max<int64_t>(0, static_cast<int64_t>(limit.rlim_cur) - used);
+}
+
 }  // namespace
 
 std::optional<int64_t> available_memory_bytes() {
-    const std::optional<int64_t> system = bytes_in("/proc/meminfo", "MemAvailable");
-    const std::optional<int64_t> group = left_in_control_group();
-    if (!system || !group) return system ? system : group;
-    return std::min(*system, *group);
+    std::optional<int64_t> least;
+    for (const auto& bytes : {bytes_in("/proc/meminfo", "MemAvailable"), left_in_control_group(),
+                              left_in_address_space()}) {
+        if (bytes) least = std::min(least.value_or(*bytes), *bytes);
+    }
+    return least;
 }
 
 void require_available_memory(const std::string& what, int64_t bytes) {

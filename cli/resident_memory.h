@@ -1,4 +1,4 @@
-// The memory of this process as Linux accounts for it.
+// Memory of this process and of the machine, as Linux accounts for it.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,21 @@
 
 namespace laminate::cli {
 
-/// What this process may still take without any other being pushed out: the system's estimate
-/// (MemAvailable), or what its control group leaves where that is less. None where /proc does not
-/// say.
+/// Bytes that this process may still take without pushing out others: the least of the system's
+/// estimate (MemAvailable) and what its control group and its limit of address space leave. Nullopt
+/// when the system tells none of them.
 [[nodiscard]] std::optional<int64_t> available_memory_bytes();
 
-/// Throws InfeasibleError "WHAT BYTES, of ..." when fewer than so many bytes are available; `what`
-/// ends in its verb: "checking the code takes".
+/// Throws InfeasibleError "WHAT BYTES, of ..." when fewer bytes are available. `what` ends in a
+/// verb: "checking the code takes".
 void require_available_memory(const std::string& what, int64_t bytes);
 
-/// Watches how far the resident set grows from the moment of construction on. Memory that the
-/// allocator keeps for later is given back to the system first, so that using it again counts.
+/// Measures how far the resident set grows after construction. The constructor first returns memory
+/// that the allocator keeps to the system, so that using it again counts.
 class PeakWatch {
 public:
     PeakWatch();
-    /// Bytes above the start at the highest point so far; none where /proc does not let the peak be
-    /// reset.
+    /// Bytes above the start at the highest point so far; nullopt when /proc cannot reset the peak.
     [[nodiscard]] std::optional<int64_t> growth_bytes() const;
 
 private:

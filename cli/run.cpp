@@ -29,8 +29,7 @@ std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
     return files;
 }
 
-/// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a
-/// difference.
+/// One line about how the result differs from the expected one, or an empty text. A NaN differs.
 std::string difference(const std::vector<float>& found, const Tensor& tensor,
                        const Constant& expected, const std::string& file,
                        const RunOptions& options) {
@@ -42,12 +41,12 @@ std::string difference(const std::vector<float>& found, const Tensor& tensor,
     double worst_excess = 0;
     for (size_t n = 0; n < found.size(); ++n) {
         if (found[n] == expected.values[n])
-            continue;  // infinities too, whose difference is no number
+            continue;  // also equal infinities, whose difference is a NaN
         const double error = std::abs(static_cast<double>(found[n]) - expected.values[n]);
         const double excess =
             error -
             (options.atol + options.rtol * std::abs(static_cast<double>(expected.values[n])));
-        if (excess <= 0) continue;
+        if (excess <= 0) continue;  // false for a NaN
         if (wrong == 0 || excess > worst_excess) {
             worst = n;
             worst_excess = excess;
@@ -62,7 +61,7 @@ std::string difference(const std::vector<float>& found, const Tensor& tensor,
         options.atol);
 }
 
-/// Luma of the first output and of a bicubic resize of the input against a picture.
+/// PSNR against a picture: of the first output's luma, and of a bicubic resize of the input.
 struct Quality {
     double network_db = 0;
     double bicubic_db = 0;
@@ -84,7 +83,8 @@ Quality quality(const RunOptions& options, const TensorFile& input, const Tensor
             psnr_db(bicubic, original, options.border)};
 }
 
-/// Predicted and measured counts of the schedule; adds them to the answer. False when they differ.
+/// Prints predicted and measured counts of the schedule and adds them to the answer. Returns
+/// whether they are equal.
 bool report_counts(const Network& network, const Schedule& schedule, const Output& output,
                    nlohmann::ordered_json& answer) {
     Witness model{"model", {}}, measured{"measured", {}};
@@ -104,7 +104,7 @@ bool report_counts(const Network& network, const Schedule& schedule, const Outpu
     return differences.empty();
 }
 
-/// Sizes that the network leaves open are those of the first input file.
+/// The network, with its open sizes set to those of the first input file.
 Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>& files) {
     const InputSizes given = argument.input_sizes();
     if (files.empty()) return open_network(argument.spec, given);
@@ -113,13 +113,17 @@ Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>&
     try {
         return open_network(argument.spec, sizes);
     } catch (const InputError&) {
-        // A network of fixed sizes refuses others; whether the file fits is said when its elements
-        // are wanted.
+        std::error_code error;
+        const bool is_pipe = std::filesystem::exists(argument.spec, error) &&
+                             !std::filesystem::is_regular_file(argument.spec, error);
+        if (is_pipe) throw;  // it can be read once
+        // A network of fixed sizes refuses others. Whether the file fits shows later, when its
+        // elements are read.
         std::optional<Network> fixed;
         try {
             fixed = open_network(argument.spec, given);
         } catch (const InputError&) {
-            // neither way: the first reason is the better one
+            // Neither way works: report the first reason.
         }
         if (!fixed) throw;
         return std::move(*fixed);
@@ -130,8 +134,7 @@ void check_directory_options(const RunOptions& options) {
     if (options.schedule.is_given() || options.counts) {
         throw UsageError(
             "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer "
-            "and --counts want "
-            "the network");
+            "and --counts want the network");
     }
 }
 
@@ -143,14 +146,14 @@ void check_expected_files(const RunOptions& options) {
     }
 }
 
-/// Opens the compiled directory, or compiles the network for the schedule that was asked for.
+/// Opens the compiled directory, or compiles the network for the requested schedule.
 std::unique_ptr<Execution> execution_for(const RunOptions& options, const CommonOptions& common,
                                          const std::vector<TensorFile>& input_files,
                                          const Output& output) {
     if (is_compiled_directory(options.network))
         return std::make_unique<Execution>(options.network.spec, common);
     Network network = open_for(options.network, input_files);
-    // Refuse bad output names before the compiler works for nothing.
+    // Refuse bad output names before compiling.
     for (const NamedFile& file : named_files(options.outputs)) {
         if (network.outputs.size() == 1)
             check_output_file(file.file, network.tensor(network.outputs[0]));
@@ -161,7 +164,7 @@ std::unique_ptr<Execution> execution_for(const RunOptions& options, const Common
                                        options.schedule.kernels(), common, output);
 }
 
-/// The elements of each input, and the picture that one of them came from, if any.
+/// The elements of each input, and the first picture that one of them came from.
 struct InputArrays {
     std::vector<std::vector<float>> elements;
     const TensorFile* picture = nullptr;
@@ -318,7 +321,7 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
         fmt::format("{}: {:.2f} ms, first run", session.manifest().network, result.milliseconds));
     nlohmann::ordered_json answer = run_json(*execution, session, use, result.milliseconds);
 
-    // Everything that may refuse its input comes before the first file is written.
+    // Everything that may throw InputError comes before the first file is written.
     const std::vector<std::string> differences =
         differences_from(expected_files, outputs, result.elements, options);
     std::optional<Quality> psnr;
@@ -358,19 +361,18 @@ void add_run(Program& program) {
     auto options = std::make_shared<RunOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb);
-    verb->add_option("--input", options->inputs,
-                     "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture, with --stream "
-                     "also .pfm; a .y4m "
-                     "video or - for one from "
-                     "stdin; a folder of pictures; random without one")
+    verb->add_option(
+            "--input", options->inputs,
+            "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture, with --stream "
+            "also .pfm; a .y4m video, or - for one from stdin; a folder of pictures. Without "
+            "it, random values")
         ->type_name("[NAME=]FILE");
     verb->add_option("--output", options->outputs,
                      "Output, by extension: .npy, .pb, .png, .jpg, .pgm, .ppm, with --stream .pfm; "
-                     ".y4m or - for a "
-                     "video; a folder for a folder")
+                     ".y4m or - for a video; a folder for a folder")
         ->type_name("[NAME=]FILE");
     verb->add_option("--expected", options->expected,
-                     "What the output must be: .npy or .pb; exit 1 when it is not")
+                     "Expected output, .npy or .pb; exit 1 when the output differs")
         ->type_name("[NAME=]FILE");
     verb->add_option("--rtol", options->rtol,
                      "Allowed difference, relative to the expected element")
@@ -387,11 +389,12 @@ void add_run(Program& program) {
         ->capture_default_str();
     verb->add_flag(
         "--counts", options->counts,
-        "Accesses, MACs and buffers of the schedule: model and generated code side by side");
-    verb->add_flag("--stream", options->stream,
-                   "A picture in windows, from file to file (PNM, .pfm, .npy) in constant memory: "
-                   "--memory in all, "
-                   "64MiB without; the default for PNM and .pfm files of more than 2^27 samples");
+        "Print accesses, MACs and buffers of the schedule, model and generated code side by side");
+    verb->add_flag(
+        "--stream", options->stream,
+        "Run a picture in windows, from file to file (PNM, .pfm, .npy), in constant "
+        "memory: --memory in all, else 64MiB. The default for PNM and .pfm files of more "
+        "than 2^27 samples");
     program.on(verb, [options, &program](const Output& output) {
         return run(*options, program.common(), output);
     });

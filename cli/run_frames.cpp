@@ -1,5 +1,5 @@
 // laminate run NET on many pictures: the frames of a Y4M video, from file or stdin to file or
-// stdout, and the pictures of a folder.
+// stdout, or the pictures of a folder.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,11 +11,10 @@
 #include <optional>
 #include <set>
 
-#include "answers/cost_models.h"
+#include "answers/interrupt.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
-#include "cli/interrupt.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"
 #include "runtime/media/colour.h"
@@ -36,8 +35,7 @@ public:
             if (options.schedule.is_given())
                 throw UsageError(
                     "a compiled directory carries its own schedule; --schedule, --memory and "
-                    "--layer-by-layer want the "
-                    "network");
+                    "--layer-by-layer want the network");
             execution_ = std::make_unique<Execution>(options.network.spec, common);
         } else {
             InputSizes sizes = options.network.input_sizes();
@@ -71,7 +69,7 @@ public:
         execution_->session().run({picture.data()}, {values_.data()});
         return values_;
     }
-    /// From elements in [0, 1] to such. Valid until the next call.
+    /// Takes and returns elements in [0, 1]. Valid until the next call.
     const std::vector<float>& run_unit(std::vector<float> picture) {
         from_unit(input_, picture.data(), std::ssize(picture));
         run(picture);
@@ -85,15 +83,7 @@ private:
     std::vector<float> values_;
 };
 
-/// Elements of a plane of samples, and back.
-std::vector<float> elements_of(const std::vector<uint8_t>& samples, int64_t height, int64_t width) {
-    return to_planar({height, width, 1, samples});
-}
-std::vector<uint8_t> samples_of(const std::vector<float>& elements, int64_t height, int64_t width) {
-    return from_planar(elements.data(), 1, height, width).samples;
-}
-
-/// One of the two files of a command with one --input and one --output.
+/// The one file of --input or of --output.
 std::string only_file(const char* option, const std::vector<std::string>& files) {
     if (files.size() != 1)
         throw UsageError(fmt::format("{}: found {} files, expected one for a video or folder",
@@ -103,8 +93,7 @@ std::string only_file(const char* option, const std::vector<std::string>& files)
 
 bool is_y4m(const std::string& file) { return lower_extension(file) == ".y4m"; }
 
-/// Calls `write` with the stream to write to: stdout, or a file that takes its place when all was
-/// written.
+/// Calls `write` with stdout, or with a new file that takes its place when everything is written.
 void write_stream(const std::string& file, const std::function<void(std::ostream&)>& write) {
     if (file == standard_stream) return write(std::cout);
     write_file_atomically(file, [&](const std::filesystem::path& aside) {
@@ -116,7 +105,7 @@ void write_stream(const std::string& file, const std::function<void(std::ostream
     });
 }
 
-/// Left by an exception, so that what was written aside is removed on the way.
+/// Thrown at an interrupt, so that files written aside are removed on the way.
 struct Interrupted {};
 
 /// Where a video comes from and goes to.
@@ -147,8 +136,8 @@ struct FramesDone {
     double seconds = 0;
 };
 
-/// Runs each frame's luma through the network, resizes its chroma, and writes it. `done` counts the
-/// frames, also when an exception ends the video.
+/// Runs each frame's luma through the network, resizes its chroma and alpha, and writes it. `done`
+/// counts the frames, also when an exception ends the video.
 void convert_frames(Y4mReader& reader, Y4mWriter& writer, const Y4mHeader& to,
                     PictureNetwork& network, const Output& output, FramesDone& done) {
     const Y4mHeader& from = reader.header();
@@ -156,20 +145,24 @@ void convert_frames(Y4mReader& reader, Y4mWriter& writer, const Y4mHeader& to,
     OccasionalNotes notes(output);
     Y4mFrame small, large;
     const auto start = std::chrono::steady_clock::now();
-    const auto chroma = [&](const std::vector<uint8_t>& samples) {
-        if (samples.empty()) return samples;
-        const Plane plane{from.chroma_height(), from.chroma_width(),
-                          elements_of(samples, from.chroma_height(), from.chroma_width())};
-        return samples_of(resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values,
-                          to.chroma_height(), to.chroma_width());
+    const int bits = from.sampling.bits;
+    const auto resized = [&](const std::vector<uint8_t>& plane, int64_t height, int64_t width,
+                             int64_t to_height, int64_t to_width) {
+        if (plane.empty()) return plane;
+        const Plane elements{height, width, elements_of_plane(plane, bits)};
+        return plane_of_elements(resize_bicubic(elements, to_height, to_width).values, bits);
+    };
+    const auto chroma = [&](const std::vector<uint8_t>& plane) {
+        return resized(plane, from.chroma_height(), from.chroma_width(), to.chroma_height(),
+                       to.chroma_width());
     };
     while (reader.read(small)) {
         if (interrupt.stop()->load()) break;
         large.parameters = small.parameters;
-        large.y = samples_of(network.run_unit(elements_of(small.y, from.height, from.width)),
-                             to.height, to.width);
+        large.y = plane_of_elements(network.run_unit(elements_of_plane(small.y, bits)), bits);
         large.cb = chroma(small.cb);
         large.cr = chroma(small.cr);
+        large.alpha = resized(small.alpha, from.height, from.width, to.height, to.width);
         writer.write(large);
         ++done.frames;
         done.seconds =
@@ -179,8 +172,64 @@ void convert_frames(Y4mReader& reader, Y4mWriter& writer, const Y4mHeader& to,
                                static_cast<double>(done.frames) / done.seconds);
         });
     }
-    // Checked after the last frame too: interrupting the writer of a pipe ends the video early.
+    // Checked after the last frame too: an interrupt also ends the writer of a pipe, and so the
+    // video.
     if (interrupt.stop()->load()) throw Interrupted{};
+}
+
+/// The picture files of a folder, sorted by name.
+std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.is_regular_file() && is_picture_file(entry.path())) files.push_back(entry.path());
+    }
+    if (files.empty())
+        throw InputError(
+            folder.string() +
+            ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+struct PicturesDone {
+    size_t pictures = 0;
+    double seconds = 0;  ///< in the network
+};
+
+/// Runs each picture through the network and writes it into `directory`, until `stop` is true.
+PicturesDone convert_pictures(const std::vector<std::filesystem::path>& files,
+                              const std::filesystem::path& directory, const RunOptions& options,
+                              const CommonOptions& common, const Output& output,
+                              const std::atomic<bool>& stop) {
+    // Pictures of one size share their code. One size after the other, so that only one code exists
+    // at a time.
+    std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;
+    for (const std::filesystem::path& file : files) {
+        const Picture picture = load_picture(file);
+        by_size[{picture.height, picture.width}].push_back(file);
+    }
+    OccasionalNotes notes(output);
+    PicturesDone done;
+    for (const auto& [size, of_size] : by_size) {
+        if (stop) break;
+        PictureNetwork network(options, size.first, size.second, common, output);
+        for (const std::filesystem::path& file : of_size) {
+            if (stop) break;
+            const TensorFile picture = load_tensor_file(file.string());
+            const std::vector<float> elements = elements_for(picture, network.input());
+            const auto start = std::chrono::steady_clock::now();
+            const std::vector<float>& values = network.run(elements);
+            done.seconds +=
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            save_tensor_file((directory / file.filename()).string(), network.output(), values,
+                             &*picture.picture);
+            ++done.pictures;
+            notes.note([&] {
+                return fmt::format("laminate: {} of {} pictures", done.pictures, files.size());
+            });
+        }
+    }
+    return done;
 }
 
 }  // namespace
@@ -203,7 +252,7 @@ bool is_folder(const RunOptions& options) {
 
 Exit run_video(const RunOptions& options, const CommonOptions& common, const Output& output) {
     const VideoFiles files = video_files(options, common);
-    // Stdout may be the video.
+    // Stdout may carry the video.
     const auto tell = [&](const std::string& line) {
         files.writes_stdout() ? output.note(line) : output.print(line);
     };
@@ -254,62 +303,27 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
     if (options.stream) throw UsageError("--stream: for one picture, not with a folder");
     const std::filesystem::path input = only_file("--input", options.inputs),
                                 result = only_file("--output", options.outputs);
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(input)) {
-        if (entry.is_regular_file() && is_picture_file(entry.path())) files.push_back(entry.path());
-    }
-    if (files.empty())
-        throw InputError(
-            input.string() +
-            ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
-    std::sort(files.begin(), files.end());
+    const std::vector<std::filesystem::path> files = pictures_in(input);
 
-    bool interrupted = false;
-    double seconds = 0;
+    PicturesDone done;
     {
-        InterruptHandler interrupt;
+        const InterruptHandler interrupt;
         NewDirectory directory(
             result, [](const std::filesystem::path&) { return std::nullopt; }, "this command");
-        OccasionalNotes notes(output);
-        // Pictures of a size share their code. Sizes in turn, so that only one is compiled at a
-        // time.
-        std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;
-        for (const std::filesystem::path& file : files) {
-            const Picture picture = load_picture(file);
-            by_size[{picture.height, picture.width}].push_back(file);
-        }
-        size_t done = 0;
-        for (const auto& [size, of_size] : by_size) {
-            if (interrupt.stop()->load()) break;
-            PictureNetwork network(options, size.first, size.second, common, output);
-            for (const std::filesystem::path& file : of_size) {
-                if (interrupt.stop()->load()) break;
-                const TensorFile picture = load_tensor_file(file.string());
-                const std::vector<float> elements = elements_for(picture, network.input());
-                const auto start = std::chrono::steady_clock::now();
-                const std::vector<float>& values = network.run(elements);
-                seconds +=
-                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-                save_tensor_file((directory.aside() / file.filename()).string(), network.output(),
-                                 values, &*picture.picture);
-                ++done;
-                notes.note(
-                    [&] { return fmt::format("laminate: {} of {} pictures", done, files.size()); });
-            }
-        }
-        interrupted = done < files.size();
-        if (!interrupted) directory.publish();
+        done =
+            convert_pictures(files, directory.aside(), options, common, output, *interrupt.stop());
+        if (done.pictures == files.size()) directory.publish();
     }
-    if (interrupted) {
+    if (done.pictures < files.size()) {
         output.note("laminate: interrupted; " + result.string() + " was not written");
         end_interrupted();
     }
     output.print(fmt::format("{} pictures in {}: {:.2f} s in the network", files.size(),
-                             result.string(), seconds));
+                             result.string(), done.seconds));
     output.json({{"schema", "laminate.run"},
                  {"version", 1},
                  {"pictures", files.size()},
-                 {"network_seconds", seconds}});
+                 {"network_seconds", done.seconds}});
     return Exit::ok;
 }
 

@@ -1,14 +1,13 @@
-// laminate run NET --stream: a picture of any size in windows, from file to file in constant
+// laminate run NET --stream: runs a picture of any size in windows, from file to file, in constant
 // memory.
 #include <fmt/core.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "answers/cost_models.h"
+#include "answers/interrupt.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "cli/interrupt.h"
 #include "cli/resident_memory.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"
@@ -24,10 +23,10 @@ namespace laminate::cli {
 namespace {
 
 constexpr int64_t default_memory = 64 << 20;
-/// Of a picture that is run as a whole.
+/// The most samples of a picture that is run whole.
 constexpr int64_t most_samples = int64_t{1} << 27;
 
-/// The network for a picture of this size; refuses one whose size is fixed.
+/// The network for a picture of this size. Throws InputError for a network of a fixed size.
 Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t width) {
     InputSizes sizes = argument.input_sizes();
     sizes.height = height;
@@ -38,15 +37,14 @@ Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t
         if (dims.size() == 4 && (dims[2] != height || dims[3] != width)) {
             throw InputError(
                 fmt::format("{}: input {} is {}, expected rows and columns that are left open, as "
-                            "windows have others "
-                            "than the picture",
+                            "windows have others than the picture",
                             argument.spec, network.tensor(id).name, dims_text(dims)));
         }
     }
     return network;
 }
 
-/// How elements of the file become those of the network and back.
+/// Converts elements of the file to those of the network and back.
 class StreamedPicture {
 public:
     StreamedPicture(const RasterReader& reader, const std::string& input_file,
@@ -94,7 +92,7 @@ public:
             }
         };
     }
-    /// Colour is that of the input, resized to height x width.
+    /// The output takes its chroma from the input, resized to height x width.
     [[nodiscard]] WriteBox write(RasterWriter& writer, int64_t height, int64_t width) const {
         return [this, &writer, height, width](const PictureBox& box, const float* values,
                                               const BoxStrides& strides) {
@@ -120,7 +118,7 @@ public:
     }
 
 private:
-    /// Of elements as they are, where others hold samples.
+    /// Whether the file holds elements unchanged; other files hold samples.
     static bool is_array(const std::string& file) { return lower_extension(file) == ".npy"; }
 
     const RasterReader& reader_;
@@ -155,8 +153,7 @@ public:
           common_(common),
           output_(output) {}
 
-    /// The fastest window within the budget, by minimal filtering if a window that it leaves no
-    /// seams in fits.
+    /// The fastest window within the budget, with minimal filtering if a window without seams fits.
     [[nodiscard]] CompiledWindow compile() {
         if (!options_.schedule.no_winograd &&
             (has_winograd_layers(sample_) || has_column_tiles(sample_))) {
@@ -173,8 +170,8 @@ public:
     }
 
 private:
-    /// The model knows no padding of lines and no transformed patches: what turns out larger is
-    /// chosen again with less.
+    /// The model ignores padded lines and transformed patches. A window that turns out larger than
+    /// the budget is chosen again with a smaller one.
     std::optional<CompiledWindow> attempt(bool filtered) {
         const Reach reach = reach_of(sample_, {.winograd = filtered});
         const std::vector<int64_t>& dims = sample_.tensor(sample_.inputs[0]).dims;
@@ -193,7 +190,7 @@ private:
             .memory = Bytes(budget_),
             .threads = common_.thread_count(),
             .second_level_cache = options_.schedule.second_level_cache,
-            // Narrower ones, filtered along rows and columns, would leave seams of roundings.
+            // Narrower windows, filtered along rows and columns, would leave seams of rounding.
             .whole_rows = filtered && has_winograd_layers(sample_)};
         for (int round = 0; round < 4; ++round) {
             const std::optional<WindowChoice> choice = choose_window(demand);
@@ -215,7 +212,7 @@ private:
             least_ = least_ == 0 ? used : std::min(least_, used);
             output_.detail(fmt::format("laminate: window of {} x {} takes {}", choice->width,
                                        choice->height, bytes_text(used)));
-            // A little less than in proportion.
+            // A little less than proportional.
             demand.memory = Bytes(
                 static_cast<int64_t>(0.94 * static_cast<double>(demand.memory.value()) *
                                      static_cast<double>(budget_) / static_cast<double>(used)));
@@ -237,7 +234,8 @@ struct StreamFiles {
     std::string input, output;
 };
 
-/// Refuses what a stream cannot do, and says why there is a stream to those who did not ask for it.
+/// Throws UsageError for what a stream cannot do. The message tells users who did not ask for a
+/// stream why there is one.
 StreamFiles stream_files(const RunOptions& options) {
     const std::string streaming =
         options.stream ? "--stream"
@@ -325,16 +323,16 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
                                ? default_memory
                                : parse_bytes("--memory", options.schedule.memory);
 
-    // The reach is the same for every size, so a small one tells.
+    // The reach is the same for every size, so a small network suffices.
     constexpr int64_t sample_extent = 256;
     const Network sample = network_of_size(options.network, std::min(shape.height, sample_extent),
                                            std::min(shape.width, sample_extent));
-    (void)reach_of(sample);  // what cannot run in windows is refused first
+    (void)reach_of(sample);  // refuses networks that cannot run in windows
     const StreamedPicture picture(reader, files.input, files.output, sample);
 
     auto [execution, choice, reach] =
         WindowCompiler(options, shape, sample, budget, common, output).compile();
-    // What the run takes is measured from before it takes anything.
+    // Measure memory from before the run takes any.
     execution->close_session();
     const PeakWatch watch;
     execution->open_session(common);

@@ -8,6 +8,7 @@
 #include "answers/network_argument.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 #include "cli/verbs.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
@@ -27,7 +28,7 @@ Network network_of_schedule_file(const std::string& path) {
     const auto refuse = [&](const std::string& found) {
         return InputError(path + ": " + found + "; give the network with --net");
     };
-    const nlohmann::json file = nlohmann::json::parse(read_file(path), nullptr, false);
+    const auto file = parsed_json<nlohmann::json>(read_file(path));
     if (!file.is_object() || !file.contains("network") || !file["network"].is_string()) {
         throw refuse("names no network");
     }

@@ -20,15 +20,15 @@
 #include <set>
 #include <thread>
 
-#include "answers/cost_models.h"
 #include "answers/front_file.h"
+#include "answers/interrupt.h"
 #include "answers/json_text.h"
 #include "answers/program.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json_object.h"
 #include "base/hash.h"
-#include "cli/interrupt.h"
+#include "base/new_directory.h"
+#include "base/parse_json.h"
 #include "cli/launcher.h"
 
 namespace laminate::cli {
@@ -48,7 +48,7 @@ JobClaims::~JobClaims() { ::close(file_); }
 
 namespace {
 
-/// One byte per job, far beyond the end of the file: a lock needs no bytes.
+/// A lock on one byte per job. The byte lies far beyond the end of the file, which locks may.
 struct flock lock_of(const SweepJob& job, short kind) {
     XxHash64 hash;
     hash.add(job.id);
@@ -91,7 +91,7 @@ std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     const fs::path file = outcome_file(directory, job);
     std::error_code error;
     if (!fs::exists(file, error)) return std::nullopt;
-    Json outcome = Json::parse(read_file(file), nullptr, false);
+    Json outcome = parsed_json<Json>(read_file(file));
     const auto is = [&](const char* key, const Json& value) {
         return outcome.value(key, Json()) == value;
     };
@@ -102,13 +102,13 @@ std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     return outcome;
 }
 
-/// Whether a job with this exit code is done for good. What failed is tried again by the next
-/// sweep: a file may have been missing, a disk full.
+/// Whether a job with this exit code is done for good. The next sweep tries failed jobs again: a
+/// file may have been missing, a disk full.
 bool is_final(int code) {
     return code == static_cast<int>(Exit::ok) || code == static_cast<int>(Exit::infeasible);
 }
 
-/// The last line that explore said, without its head.
+/// The last line of explore's log, without "laminate: error: ".
 std::string last_line(const fs::path& log) {
     std::ifstream in(log);
     std::string last;
@@ -121,7 +121,7 @@ std::string last_line(const fs::path& log) {
 
 class Sweep {
 public:
-    /// `interrupted`: set from outside; the sweep then ends its jobs.
+    /// When `interrupted` becomes true the sweep ends its jobs.
     Sweep(std::vector<SweepJob> jobs, fs::path directory, int processes, int threads,
           const std::atomic<bool>& interrupted, const Output& output)
         : jobs_(std::move(jobs)),
@@ -139,17 +139,12 @@ public:
         }
     }
 
-    ~Sweep() {
-        for (const auto& [pid, job] : running_) {
-            ::kill(pid, SIGKILL);
-            ::waitpid(pid, nullptr, 0);
-        }
-    }
+    ~Sweep() { end_jobs(); }
     Sweep(const Sweep&) = delete;
     Sweep& operator=(const Sweep&) = delete;
 
-    /// Until every job has an outcome; `waits`: also for jobs that other processes have. False when
-    /// interrupted.
+    /// Runs until every job has an outcome, with `waits` also those that other processes have
+    /// claimed. Returns false when interrupted.
     bool run(bool waits) {
         while (!interrupted_) {
             size_t elsewhere = 0;
@@ -177,15 +172,24 @@ public:
             else
                 finish_one(elsewhere > 0);
         }
-        // Not the interrupt, at which a job would hand over half of its schedules as an answer.
-        for (const auto& [pid, job] : running_) ::kill(pid, SIGTERM);
-        while (!running_.empty()) finish_one(false);
+        end_jobs();
         return false;
     }
 
     [[nodiscard]] const std::map<std::string, Json>& outcomes() const { return outcomes_; }
 
 private:
+    /// Kills the jobs: at any other signal they would hand over what they have found so far as an
+    /// answer.
+    void end_jobs() {
+        for (const auto& [pid, job] : running_) ::kill(pid, SIGKILL);
+        for (const auto& [pid, job] : running_) {
+            ::waitpid(pid, nullptr, 0);
+            NewDirectory::remove_abandoned(fs::absolute(directory_ / job->id));
+        }
+        running_.clear();
+    }
+
     [[nodiscard]] bool is_running(const SweepJob& job) const {
         return std::any_of(running_.begin(), running_.end(),
                            [&](const auto& entry) { return entry.second->id == job.id; });
@@ -195,7 +199,7 @@ private:
         std::optional<Json> outcome = outcome_of(directory_, job);
         if (!outcome) return false;
         if (!is_final(outcome->at("exit_code").get<int>())) {
-            // A failure that another process met while this sweep runs is not tried again by each.
+            // A failure of another process during this sweep is not tried again.
             std::error_code error;
             const auto before = written_before_.find(job.id);
             if (before != written_before_.end() &&
@@ -227,11 +231,13 @@ private:
         if (child == 0) {
             // A job must not outlive the sweep: its claim would be gone.
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            // A terminal interrupts all of its processes; a job's end is the sweep's to decide.
-            sigset_t interrupt;
-            sigemptyset(&interrupt);
-            sigaddset(&interrupt, SIGINT);
-            ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
+            // A terminal interrupts all of its processes, and a batch system ends them all. The
+            // sweep decides when its jobs end.
+            sigset_t ends;
+            sigemptyset(&ends);
+            sigaddset(&ends, SIGINT);
+            sigaddset(&ends, SIGTERM);
+            ::sigprocmask(SIG_BLOCK, &ends, nullptr);
             forget_launcher();
             const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
             if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 ||
@@ -243,15 +249,12 @@ private:
         running_.emplace(child, &job);
     }
 
-    /// Waits for a job to end, or for an interrupt, and notes the outcome; `looks_elsewhere`: not
-    /// for longer than a nap.
+    /// Waits for a job to end and notes its outcome. Returns earlier at an interrupt and, with
+    /// `looks_elsewhere`, after a nap.
     void finish_one(bool looks_elsewhere) {
-        const bool was_interrupted = interrupted_;
         int status = 0;
         pid_t pid = 0;
-        // Short naps, and no wait that an interrupt does not end.
-        while ((pid = ::waitpid(-1, &status, was_interrupted ? 0 : WNOHANG)) == 0 &&
-               !interrupted_) {
+        while ((pid = ::waitpid(-1, &status, WNOHANG)) == 0 && !interrupted_) {
             std::this_thread::sleep_for(std::chrono::milliseconds(looks_elsewhere ? 100 : 10));
             if (looks_elsewhere) return;
         }
@@ -266,8 +269,6 @@ private:
 
     void note_outcome(const SweepJob& job, int status) {
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        // Only what the job itself decides: what an interrupt or a crash left is done again.
-        if (interrupted_ && code < 0) return;
         if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::usage) &&
             code != static_cast<int>(Exit::bad_input) &&
             code != static_cast<int>(Exit::infeasible)) {
@@ -312,8 +313,8 @@ std::string csv_quoted(const std::string& text) {
     return quoted + "\"";
 }
 
-/// One entry per job in the order of the list, one line of CSV per schedule. What a clock says is
-/// in neither: every run gives the same bytes.
+/// One entry per job in the order of the list, and one line of CSV per schedule. Neither contains
+/// times, so every run gives the same bytes.
 struct Merged {
     Json answer;
     std::string csv =
@@ -321,6 +322,43 @@ struct Merged {
     std::string table;
     size_t failed = 0;
 };
+
+/// The number of the point with the fewest accesses.
+size_t fewest_accesses(const Json& points) {
+    size_t least = 0;
+    for (size_t n = 1; n < points.size(); ++n) {
+        if (points[n].at("accesses_elements") < points[least].at("accesses_elements")) least = n;
+    }
+    return least;
+}
+
+/// Adds the schedules of a job's front to its entry and the CSV. Returns the last four cells of its
+/// row.
+std::vector<std::string> add_front(const SweepJob& job, const Json& front, Json& entry,
+                                   std::string& csv) {
+    entry["structure_hash"] = front.at("structure_hash");
+    entry["complete"] = front.at("complete");
+    const Json& points = front.at("points");
+    for (size_t n = 0; n < points.size(); ++n) {
+        const Json& point = points[n];
+        csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network),
+                           csv_quoted(job.machine), job.memory, point_name(front, n),
+                           point.at("accesses_elements").get<int64_t>(),
+                           point.at("live_bytes").get<int64_t>(), point.at("macs").get<int64_t>(),
+                           point.at("groups").get<int64_t>());
+    }
+    entry["schedules"] = points.size();
+    if (points.empty()) return {"0", "", "", ""};
+    const size_t least = fewest_accesses(points);
+    Json point = points[least];
+    point["schedule"] = point_name(front, least);
+    std::vector<std::string> cells{
+        std::to_string(points.size()), grouped(point.at("accesses_elements").get<int64_t>()),
+        fmt::format("{:.2f}", point.at("achieved_over_bound").get<double>()),
+        bytes_text(point.at("live_bytes").get<int64_t>())};
+    entry["least_accesses"] = std::move(point);
+    return cells;
+}
 
 Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes,
              const fs::path& directory, const std::string& name) {
@@ -339,41 +377,18 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
         const int code = outcome.at("exit_code").get<int>();
         Json entry{{"id", job.id},         {"network", job.network},     {"machine", job.machine},
                    {"memory", job.memory}, {"arguments", job.arguments}, {"exit_code", code}};
-        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory,
-                                       "",     "",          "",          ""};
-        if (code != 0) {
-            entry["message"] = outcome.at("message");
-            cells[4] = code == static_cast<int>(Exit::infeasible) ? "none fits" : "failed";
-            merged.failed += code != static_cast<int>(Exit::infeasible);
-        }
+        std::vector<std::string> found(4);
         const fs::path front_file = directory / job.id / "front.json";
-        if (code == 0 && fs::exists(front_file)) {
-            const Json front = read_front(front_file.string());
-            entry["structure_hash"] = front.at("structure_hash");
-            entry["complete"] = front.at("complete");
-            size_t least = 0;
-            for (size_t n = 0; n < front.at("points").size(); ++n) {
-                const Json& point = front["points"][n];
-                if (point.at("accesses_elements") < front["points"][least].at("accesses_elements"))
-                    least = n;
-                merged.csv +=
-                    fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network),
-                                csv_quoted(job.machine), job.memory, point_name(front, n),
-                                point.at("accesses_elements").get<int64_t>(),
-                                point.at("live_bytes").get<int64_t>(),
-                                point.at("macs").get<int64_t>(), point.at("groups").get<int64_t>());
-            }
-            entry["schedules"] = front.at("points").size();
-            cells[4] = std::to_string(front.at("points").size());
-            if (!front["points"].empty()) {
-                Json point = front["points"][least];
-                point["schedule"] = point_name(front, least);
-                cells[5] = grouped(point.at("accesses_elements").get<int64_t>());
-                cells[6] = fmt::format("{:.2f}", point.at("achieved_over_bound").get<double>());
-                cells[7] = bytes_text(point.at("live_bytes").get<int64_t>());
-                entry["least_accesses"] = std::move(point);
-            }
+        if (code != static_cast<int>(Exit::ok)) {
+            const bool fits_not = code == static_cast<int>(Exit::infeasible);
+            entry["message"] = outcome.at("message");
+            found[0] = fits_not ? "none fits" : "failed";
+            merged.failed += fits_not ? 0 : 1;
+        } else if (fs::exists(front_file)) {
+            found = add_front(job, read_front(front_file.string()), entry, merged.csv);
         }
+        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory};
+        cells.insert(cells.end(), found.begin(), found.end());
         table.add(cells);
         entries.push_back(std::move(entry));
     }
@@ -391,7 +406,8 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     std::error_code error;
     fs::create_directories(options.directory, error);
     if (error) throw InputError(options.directory + ": cannot be written: " + error.message());
-    // Processes that start together find it empty, or with the claims of the first.
+    // Of processes that start together, the others find the directory empty or with the claims of
+    // the first.
     const fs::path directory = options.directory;
     const auto has_outcome = [&](const SweepJob& job) {
         return fs::exists(outcome_file(directory, job), error);
@@ -400,8 +416,7 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
         std::none_of(jobs.begin(), jobs.end(), has_outcome)) {
         throw InputError(options.directory +
                          ": is not empty and was not made by laminate sweep; expected a new "
-                         "directory, or a sweep that "
-                         "goes on");
+                         "directory, or a sweep that goes on");
     }
 
     const int cores = std::max(1, common.thread_count() / launcher_local_processes());
@@ -442,15 +457,15 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
 
 void add_sweep(Program& program) {
     CLI::App* verb = program.add_verb("sweep",
-                                      "explore over networks, machines and budgets; goes on after "
-                                      "a kill, by several processes at once",
+                                      "Explore over networks, machines and budgets, by several "
+                                      "processes at once; goes on after a kill",
                                       "  laminate sweep jobs.json -o sweep/\n"
                                       "  laminate sweep jobs.json -o sweep/ --processes 1\n"
                                       "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
     auto options = std::make_shared<SweepRequest>();
     verb->add_option("JOBS", options->jobs, "List of jobs, JSON (docs/sweep.md)")->required();
     verb->add_option("-o,--output", options->directory,
-                     "Directory; what is there already is not done again")
+                     "Directory; jobs that are done in it are not done again")
         ->required()
         ->type_name("DIR");
     verb->add_option("--processes", options->processes, "Jobs at a time (default: one per core)")

@@ -1,14 +1,14 @@
-// Many explorations as one list of jobs (`laminate sweep JOBS.json -o DIR`): which jobs a list
-// holds, and who runs which.
+// Many explorations as one list of jobs (`laminate sweep JOBS.json -o DIR`): runs the jobs of a
+// list, shared among processes.
 //
-// A job is one `laminate explore` in a process of its own, and leaves in DIR the directory ID that
-// explore made and ID.json, its outcome, which is written last: a job with an outcome is done, all
-// others are still to do, and so are those that failed. ID is a hash of the job's arguments, so a
-// list may grow, and directories may be merged by copying one into the other.
+// A job is one `laminate explore` in a process of its own. It leaves two things in DIR: the
+// directory ID that explore made, and its outcome ID.json, which is written last. A job with an
+// outcome is done; all others are still to do, and so are failed ones. ID is a hash of the job's
+// arguments, so a list may grow, and two directories are merged by copying one into the other.
 //
 // Any number of processes may work on one DIR at a time, on this machine or on others that see the
-// same files: started by hand, or by mpirun. A process claims a job by a lock on a byte of
-// DIR/claims that ends with the process; so nothing is to be cleared up after a kill.
+// same files, started by hand or by mpirun. A process claims a job by a lock on a byte of
+// DIR/claims. The lock ends with the process, so nothing has to be cleared up after a kill.
 #pragma once
 
 #include <filesystem>
@@ -26,20 +26,20 @@ struct SweepRequest {
     std::string directory;
     int processes = 0;  ///< jobs at a time; 0: one per core
 };
-/// Does what is left to do and merges; started several times by a launcher, all do jobs and the
-/// first one merges and prints.
+/// Runs the jobs that are left and merges the outcomes. Of several processes of a launcher, all run
+/// jobs, and the first one merges and prints.
 Exit run_sweep(const SweepRequest& request, const CommonOptions& common, const Output& output);
 
-/// Claims of jobs among processes; each claim ends with release(), and with the process.
+/// Claims of jobs among processes. A claim ends with release() or with the process.
 class JobClaims {
 public:
-    /// `file` is made when it is not there. Throws InputError when it cannot be written.
+    /// Creates `file` if needed. Throws InputError when it cannot be written.
     explicit JobClaims(const std::filesystem::path& file);
     ~JobClaims();
     JobClaims(const JobClaims&) = delete;
     JobClaims& operator=(const JobClaims&) = delete;
 
-    /// False when another process has it.
+    /// False when another process has the job.
     [[nodiscard]] bool claim(const SweepJob& job);
     void release(const SweepJob& job);
 

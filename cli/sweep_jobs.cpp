@@ -6,14 +6,14 @@
 #include <set>
 #include <utility>
 
-#include "base/json_object.h"
 #include "base/hash.h"
+#include "base/json_object.h"
 
 namespace laminate::cli {
 
 namespace {
 
-/// What a person recognises: the network's name without zoo:, folders and sizes.
+/// A recognisable name: the network's without zoo:, folders and sizes.
 std::string short_name(const std::string& network) {
     std::string name = network.substr(0, network.find('?'));
     if (name.rfind("zoo:", 0) == 0) name = name.substr(4);
@@ -30,7 +30,7 @@ std::string job_id(const SweepJob& job) {
     return short_name(job.network) + "-" + hash.text();
 }
 
-/// The texts of a key, or one empty text when it is not there.
+/// The texts of a key, or one empty text when the key is missing.
 std::vector<std::string> texts_or_none(JsonObject& sweep, const std::string& key) {
     return sweep.has(key) ? sweep.texts(key) : std::vector<std::string>{""};
 }

@@ -1,4 +1,4 @@
-// The list of jobs that `laminate sweep` works through: JSON to jobs.
+// Reads the list of jobs of `laminate sweep`.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct SweepJob {
 /// Reads a list:
 ///   {"schema": "laminate.jobs", "version": 1, "name": "...", "sweeps": [
 ///     {"networks": ["zoo:l2net", ...], "machines": ["FILE|NAME", ...], "memory": ["64KiB", ...],
-///     "arguments": ["--max-depth=4", ...]}]}
-/// Each sweep stands for all networks x machines x budgets; machines, memory and arguments may be
+///      "arguments": ["--max-depth=4", ...]}]}
+/// Each sweep stands for all networks x machines x budgets. machines, memory and arguments may be
 /// left out. A job that occurs twice is done once. Throws InputError "WHERE: ..." for anything
 /// else.
 [[nodiscard]] std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& where);

@@ -23,7 +23,8 @@ Range range_of(ElementType type) {
     return type == ElementType::uint8 ? Range{0, 255} : Range{-128, 127};
 }
 
-/// Values in [0, 1] are what most networks take; one of bytes would answer with nonsense.
+/// Throws InputError for elements that are no integers of the tensor's type: most networks take
+/// values in [0, 1], with which one of bytes computes nonsense.
 void check_integers(const TensorFile& file, const Tensor& tensor) {
     if (tensor.type == ElementType::float32) return;
     const Range range = range_of(tensor.type);
@@ -48,8 +49,8 @@ NamedFile parse_named_file(const std::string& text) {
     const size_t equals = text.find('=');
     std::error_code error;
     if (equals == std::string::npos || std::filesystem::exists(text, error)) return {"", text};
-    // Exporters give tensors names like "gpu_0/data_0"; a file's name may have a "=" too. Its
-    // folder exists.
+    // Exporters name tensors like "gpu_0/data_0", and a file's name may contain "=" too. If what
+    // precedes is an existing folder, the text is a file.
     const size_t slash = text.rfind('/', equals);
     if (slash != std::string::npos &&
         std::filesystem::is_directory(text.substr(0, slash + 1), error))
@@ -91,7 +92,10 @@ TensorFile load_tensor_file(const std::string& file) {
     const std::string extension = lower_extension(file);
     if (extension == ".npy") return {file, load_npy(file), std::nullopt};
     if (extension == ".pb") return {file, load_tensor_proto(file), std::nullopt};
-    return {file, {}, load_picture(file)};
+    // A pipe has a name without extension and can be read once.
+    const std::string bytes = read_file(file);
+    if (is_npy(bytes)) return {file, parse_npy(bytes, file), std::nullopt};
+    return {file, {}, decode_picture(bytes, file)};
 }
 
 void add_sizes(const TensorFile& file, InputSizes& sizes) {

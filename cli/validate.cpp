@@ -40,15 +40,15 @@ struct ValidateOptions {
     int64_t execute_macs = 100'000'000;
 };
 
-/// What is validated. `points`: of a front, the numbers of the schedules taken; empty otherwise.
+/// The schedules to validate.
 struct Candidates {
     std::vector<Schedule> schedules;
-    std::vector<size_t> points;
+    std::vector<size_t> points;  ///< of a front: the numbers of these schedules; else empty
     size_t front_size = 0;
 };
 
-/// The schedules of a front.json, or of the front.json in a directory; `most` of them evenly, 0 for
-/// all.
+/// The schedules of a front.json, or of the front.json in a directory: `most` of them, evenly
+/// spread, or all for 0.
 Candidates load_front(const Network& network, const std::string& path, int64_t most) {
     const std::string file = front_file(path);
     const nlohmann::ordered_json front = read_front(file);
@@ -64,15 +64,15 @@ Candidates load_front(const Network& network, const std::string& path, int64_t m
     return candidates;
 }
 
-/// Enough groups for threads, few enough that a difference shows soon.
+/// Enough to keep all threads busy, few enough that a difference shows soon.
 constexpr size_t schedules_at_once = 32;
 
-/// What the witnesses say of one group.
+/// The counts of one group by each witness.
 struct GroupVerdict {
     GroupCounts model;
-    std::optional<GroupCounts> walker;  ///< none: too large to step through
+    std::optional<GroupCounts> walker;  ///< none when the group is too large to step through
     GroupCounts measured;
-    bool is_executed = false;  ///< computed as well, and its result compared
+    bool is_executed = false;  ///< whether its result was computed and compared as well
     std::string difference;    ///< empty: equal
 };
 
@@ -85,15 +85,15 @@ void join(std::string& all, const std::string& text) {
     if (!text.empty()) all += (all.empty() ? "" : "; ") + text;
 }
 
-/// Judges groups, each one once: the schedules of a front share most of theirs.
+/// Judges each distinct group once: the schedules of a front share most of their groups.
 class Judge {
 public:
     Judge(const Network& network, const ValidateOptions& options, int threads, const Output& output)
         : network_(network), options_(options), threads_(threads), notes_(output) {}
 
-    /// Judges what is new in schedules together: where each is one or two groups, threads would
-    /// have nothing to share. Schedule n has the data of seed + n; a group has those of the first
-    /// schedule it is in. `what` begins the lines of progress.
+    /// Judges the new groups of all these schedules together, because one schedule alone may not
+    /// have enough groups for the threads. A group takes the data of seed + n for the first
+    /// schedule n that it is in. `what` begins the lines of progress.
     void judge_new(std::span<const Schedule> schedules, uint64_t seed, const std::string& what) {
         struct Fresh {
             const GroupSchedule* group;
@@ -118,7 +118,7 @@ public:
         });
     }
 
-    /// Of a schedule whose groups are all judged.
+    /// The verdict on a schedule whose groups are all judged.
     [[nodiscard]] Verdict compare(const Schedule& schedule) const {
         Witness model{"model", {}}, walker{"walker", {}}, measured{"measured", {}};
         Verdict verdict;
@@ -136,7 +136,7 @@ public:
         return verdict;
     }
 
-    /// Distinct groups seen, and those of them whose code computed its result.
+    /// The number of distinct groups, and of those whose code computed its result.
     [[nodiscard]] size_t groups() const { return groups_.size(); }
     [[nodiscard]] size_t executed() const {
         return static_cast<size_t>(std::count_if(
@@ -169,12 +169,26 @@ private:
     OccasionalNotes notes_;
 };
 
-Exit validate(const Network& network, const Candidates& candidates, const ValidateOptions& options,
-              const Output& output, const CommonOptions& common) {
-    const std::vector<Schedule>& schedules = candidates.schedules;
-    auto entries = nlohmann::ordered_json::array();
-    size_t equal = 0;
-    size_t walked = 0;
+struct Totals {
+    size_t schedules = 0, equal = 0, walked = 0;
+    size_t groups = 0, executed_groups = 0;
+};
+
+nlohmann::ordered_json json_of(const Schedule& schedule, const Verdict& verdict) {
+    nlohmann::ordered_json entry{{"schedule", to_text(schedule)}};
+    for (const Witness& witness : verdict.witnesses)
+        entry[witness.name] = counts_json(witness.groups);
+    entry["equal"] = verdict.difference.empty();
+    if (!verdict.difference.empty()) entry["difference"] = verdict.difference;
+    return entry;
+}
+
+/// Judges every schedule, prints those that differ (or the only one) and adds each to `entries`
+/// when JSON is wanted.
+Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
+                 const ValidateOptions& options, const CommonOptions& common, const Output& output,
+                 nlohmann::ordered_json& entries) {
+    Totals totals{.schedules = schedules.size()};
     Judge judge(network, options, common.thread_count(), output);
     for (size_t n = 0; n < schedules.size(); ++n) {
         if (n % schedules_at_once == 0) {
@@ -182,45 +196,52 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
                 std::span(schedules).subspan(n, std::min(schedules_at_once, schedules.size() - n));
             judge.judge_new(some, common.seed + n,
                             fmt::format("schedules {} to {} of {}, {} equal", n + 1,
-                                        n + some.size(), schedules.size(), equal));
+                                        n + some.size(), schedules.size(), totals.equal));
         }
         const Verdict verdict = judge.compare(schedules[n]);
-        const bool same = verdict.difference.empty();
-        equal += same ? 1 : 0;
-        walked += verdict.witnesses.size() == 3 ? 1 : 0;
-        if (output.wants_json()) {
-            nlohmann::ordered_json entry{{"schedule", to_text(schedules[n])}};
-            for (const Witness& witness : verdict.witnesses)
-                entry[witness.name] = counts_json(witness.groups);
-            entry["equal"] = same;
-            if (!same) entry["difference"] = verdict.difference;
-            entries.push_back(std::move(entry));
-        }
-        if (!same || schedules.size() == 1) {
+        const bool is_equal = verdict.difference.empty();
+        totals.equal += is_equal ? 1 : 0;
+        totals.walked += verdict.witnesses.size() == 3 ? 1 : 0;
+        if (output.wants_json()) entries.push_back(json_of(schedules[n], verdict));
+        if (!is_equal || schedules.size() == 1) {
             output.print(
                 fmt::format("{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses)));
         }
-        if (!same) output.print("difference: " + verdict.difference);
+        if (!is_equal) output.print("difference: " + verdict.difference);
     }
-    output.print(fmt::format("{}: {} of {} schedules equal; model = {}generated code on {}",
-                             network.name, equal, schedules.size(),
-                             walked == schedules.size() ? "walker = " : "", schedules.size()));
-    if (walked < schedules.size()) {
+    totals.groups = judge.groups();
+    totals.executed_groups = judge.executed();
+    return totals;
+}
+
+void print(const Network& network, const Totals& totals, const ValidateOptions& options,
+           const Output& output) {
+    output.print(fmt::format(
+        "{}: {} of {} schedules equal; model = {}generated code on {}", network.name, totals.equal,
+        totals.schedules, totals.walked == totals.schedules ? "walker = " : "", totals.schedules));
+    if (totals.walked < totals.schedules) {
         output.print(
             fmt::format("the walker stepped through {} of them; the others have more than "
                         "--walker-macs {} MACs in a group",
-                        walked, options.walker_macs));
+                        totals.walked, options.walker_macs));
     }
-    if (judge.executed() < judge.groups()) {
+    if (totals.executed_groups < totals.groups) {
         output.print(
             fmt::format("{} of {} different groups executed and their results compared; the others "
-                        "have more than "
-                        "--execute-macs {} MACs and were counted",
-                        judge.executed(), judge.groups(), options.execute_macs));
+                        "have more than --execute-macs {} MACs and were counted",
+                        totals.executed_groups, totals.groups, options.execute_macs));
     } else {
         output.print(fmt::format("all {} different groups executed and their results compared",
-                                 judge.groups()));
+                                 totals.groups));
     }
+}
+
+Exit validate(const Network& network, const Candidates& candidates, const ValidateOptions& options,
+              const Output& output, const CommonOptions& common) {
+    auto entries = nlohmann::ordered_json::array();
+    const Totals totals =
+        judge_all(network, candidates.schedules, options, common, output, entries);
+    print(network, totals, options, output);
     if (candidates.points.size() < candidates.front_size) {
         output.print(fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "),
                                  candidates.front_size));
@@ -230,14 +251,31 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
                  {"network", network.name},
                  {"structure_hash", structure_hash(network)},
                  {"made_by", made_by()},
-                 {"total", schedules.size()},
-                 {"equal", equal},
-                 {"walked", walked},
-                 {"groups", judge.groups()},
-                 {"executed_groups", judge.executed()},
+                 {"total", totals.schedules},
+                 {"equal", totals.equal},
+                 {"walked", totals.walked},
+                 {"groups", totals.groups},
+                 {"executed_groups", totals.executed_groups},
                  {"points", candidates.points},
                  {"schedules", entries}});
-    return equal == schedules.size() ? Exit::ok : Exit::comparison_failed;
+    return totals.equal == totals.schedules ? Exit::ok : Exit::comparison_failed;
+}
+
+Candidates candidates_of(const Network& network, const ValidateOptions& options, uint64_t seed) {
+    if (!options.front.empty()) return load_front(network, options.front, options.points);
+    Candidates candidates;
+    if (!options.schedule.empty()) {
+        candidates.schedules.push_back(read_schedule(network, options.schedule));
+    } else if (options.random > 0) {
+        // Schedule n of a seed is the same whatever --random says.
+        for (int64_t n = 0; n < options.random; ++n) {
+            candidates.schedules.push_back(
+                random_schedule(network, seed * 1'000'003 + static_cast<uint64_t>(n)));
+        }
+    } else {
+        throw UsageError("validate: expected --schedule F, --front DIR or --random N");
+    }
+    return candidates;
 }
 
 }  // namespace
@@ -253,43 +291,32 @@ void add_validate(Program& program) {
     options->network.declare(verb);
     auto* one = verb->add_option("--schedule", options->schedule, schedule_help);
     auto* front = verb->add_option("--front", options->front,
-                                   "Every schedule of a front that `explore` wrote");
+                                   "Every schedule of a front written by `explore`");
     auto* random =
-        verb->add_option("--random", options->random, "This many random legal schedules of --seed")
+        verb->add_option("--random", options->random, "This many random legal schedules, by --seed")
             ->check(positive());
     verb->add_option("--points", options->points,
-                     "Of --front, this many schedules evenly, the first and the last among them")
+                     "Validate only this many schedules of --front, evenly spread, including the "
+                     "first and the last")
         ->needs(front)
         ->check(positive());
     one->excludes(front)->excludes(random);
     front->excludes(random);
     verb->add_option("--walker-macs", options->walker_macs,
-                     "Groups with more MACs are not stepped through by the walker")
+                     "The walker does not step through groups with more MACs")
         ->check(not_negative())
         ->capture_default_str();
-    verb->add_option("--execute-macs", options->execute_macs,
-                     "Groups with more MACs are counted with their loops but without their "
-                     "arithmetic, so results are "
-                     "not compared")
+    verb->add_option(
+            "--execute-macs", options->execute_macs,
+            "Groups with more MACs are counted by their loops alone, without arithmetic, so "
+            "their results are not compared")
         ->check(not_negative())
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
-        Candidates candidates;
-        if (!options->schedule.empty()) {
-            candidates.schedules.push_back(read_schedule(network, options->schedule));
-        } else if (!options->front.empty()) {
-            candidates = load_front(network, options->front, options->points);
-        } else if (options->random > 0) {
-            // Schedule n of a seed is the same whatever --random says.
-            for (int64_t n = 0; n < options->random; ++n) {
-                candidates.schedules.push_back(random_schedule(
-                    network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
-            }
-        } else {
-            throw UsageError("validate: expected --schedule F, --front DIR or --random N");
-        }
-        return validate(network, candidates, *options, output, program.common());
+        const CommonOptions& common = program.common();
+        return validate(network, candidates_of(network, *options, common.seed), *options, output,
+                        common);
     });
 }
 

@@ -1,5 +1,5 @@
-// The verbs of `laminate`, one file each, and the models that `cost` and `explore` offer besides
-// those of papers/verbs.h.
+// The verbs of `laminate`, one file each, and the models of `cost` and `explore` besides those of
+// papers/verbs.h.
 #pragma once
 
 #include "answers/cost_models.h"

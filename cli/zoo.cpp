@@ -1,4 +1,4 @@
-// laminate zoo list, laminate zoo export NAME -o F.onnx.
+// laminate zoo list, zoo export NAME -o F.onnx.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -33,7 +33,7 @@ Exit list(const Output& output) {
 
 Exit export_network(const std::string& name, InputSizes sizes, const std::string& path,
                     uint64_t seed, const Output& output) {
-    // "zoo:NAME?seed=7" and "random:7" carry their own seed; a bare name takes --seed.
+    // "zoo:NAME?seed=7" and "random:7" carry their own seed; a bare name takes that of --seed.
     std::string spec = name.starts_with("zoo:") ? name : "zoo:" + name;
     if (spec.find("seed=") == std::string::npos && !spec.starts_with("zoo:random:")) {
         spec += fmt::format("{}seed={}", spec.find('?') == std::string::npos ? '?' : '&', seed);
@@ -73,8 +73,8 @@ void add_zoo(Program& program) {
                          "  laminate zoo export random:7 -o random7.onnx",
                          zoo);
     verb->add_option("NAME", options->name,
-                     "As in `laminate zoo list`, options allowed: fsrcnn?height=540&width=960; or "
-                     "random:SEED")
+                     "Name as in `laminate zoo list`, with options if wanted "
+                     "(fsrcnn?height=540&width=960), or random:SEED")
         ->required();
     verb->add_option("-o,--output", options->path, "File to write")
         ->required()

@@ -1,4 +1,4 @@
-# What more than one room or test uses, found once; a room finds what only it needs.
+# Packages that more than one room or test uses. A room finds what only it needs.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(nlohmann_json REQUIRED)

@@ -1,7 +1,8 @@
-# Presets `release` and `ci` compile eight sources of a target at once (CMAKE_UNITY_BUILD). Their
-# headers are parsed once, and the whole tree builds in half of the CPU time. The sources below are
-# compiled alone. Most name something in their anonymous namespace as a neighbour does; c_api.cpp
-# goes into two libraries that are linked together, and allocations.cpp replaces operator new.
+# The presets `release` and `ci` compile eight sources of a target at once (CMAKE_UNITY_BUILD):
+# their headers are parsed once, and the whole tree builds in half the CPU time. The sources below
+# are compiled alone. Most of them name something in their anonymous namespace as a neighbour does.
+# c_api.cpp goes into two libraries that are linked together, and allocations.cpp replaces operator
+# new.
 set(laminate_compiled_alone
     generators/kernels/winograd_map.cpp
     nets/network/network.cpp

@@ -1,9 +1,9 @@
-// Doubles a picture with a compiled network, without Halide: the C API runs the network on luma,
-// runtime/media reads and writes the picture, chroma is resized by bicubic interpolation.
+// Doubles a picture with a compiled network, without Halide. The C API runs the network on luma,
+// runtime/media reads and writes the picture, and chroma is resized by bicubic interpolation.
 //
-//   upscale fsrcnn_compiled/ small.png large.png      opens a directory of `laminate compile`
-//   upscale small.png large.png                       the network is linked in: built with
-//   -DLINKED_NETWORK=SYMBOL
+//   upscale fsrcnn_compiled/ small.png large.png   opens a directory of `laminate compile`
+//   upscale small.png large.png                    with the network linked in
+//                                                  (built with -DLINKED_NETWORK=SYMBOL)
 #include <cstdio>
 #include <exception>
 #include <memory>

@@ -134,11 +134,19 @@ public:
             if (mode_ == CountMode::count_only) return update;
             return ir::sequence({update, s});
         }
-        if (s.as<Store>()) return s;  // control data, which both modes keep
-        if (const auto* let = s.as<LetStmt>())
-            return LetStmt::make(let->name, let->value, counted(let->body));
+        if (s.as<Store>()) return s;  // control data, kept in either mode
+        if (const auto* let = s.as<LetStmt>()) {
+            Increments read;
+            count_loads(let->value, const_true(), read);
+            return ir::sequence(
+                {updates(read), LetStmt::make(let->name, let->value, counted(let->body))});
+        }
         if (const auto* block = s.as<Block>())
             return ir::sequence({counted(block->first), counted(block->rest)});
+        if (const auto* produce = s.as<ProducerConsumer>()) {
+            return ProducerConsumer::make(produce->name, produce->is_producer,
+                                          counted(produce->body));
+        }
         if (const auto* loop = s.as<For>()) {
             return For::make(loop->name, loop->min, loop->extent, loop->for_type,
                              loop->partition_policy, loop->device_api, counted(loop->body));
@@ -173,6 +181,7 @@ private:
                 if (is_too_large(n)) return std::nullopt;
                 n = simplify(n);
             }
+            count_loads(let->value, const_true(), *counts);
             return counts;
         }
         if (const auto* block = s.as<Block>()) {
@@ -210,7 +219,8 @@ private:
                 return std::nullopt;
             return constant_counts(allocation->body);
         }
-        if (s.as<Evaluate>()) return Increments{};
+        if (const auto* produce = s.as<ProducerConsumer>()) return constant_counts(produce->body);
+        if (s.as<Evaluate>() || s.as<AssertStmt>() || s.as<Free>()) return Increments{};
         return std::nullopt;
     }
 

@@ -31,6 +31,8 @@ GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group,
     return counts_of(code, group, counters);
 }
 
+}  // namespace
+
 std::string first_difference(const std::vector<float>& found, const std::vector<float>& expected) {
     const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
     const float allowed = 1e-4F * std::max(*high - *low, std::abs(*high));
@@ -43,8 +45,6 @@ std::string first_difference(const std::vector<float>& found, const std::vector<
     }
     return "";
 }
-
-}  // namespace
 
 GroupCounts measure(const Network& network, const GroupSchedule& group) {
     const GroupCode code = instrumented_code(network, group);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "nets/network/network.h"
 #include "scheduler/counts/counts.h"
@@ -27,5 +28,9 @@ struct CheckedMeasurement {
 /// within 1e-4 of the output's range. Meant for groups of up to about 10^8 MACs.
 [[nodiscard]] CheckedMeasurement measure_and_check(const Network& network,
                                                    const GroupSchedule& group, uint64_t seed);
+
+/// Empty, or the first element that differs by more than 1e-4 of the range of `expected`.
+[[nodiscard]] std::string first_difference(const std::vector<float>& found,
+                                           const std::vector<float>& expected);
 
 }  // namespace laminate

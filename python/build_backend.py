@@ -1,8 +1,10 @@
-"""Build backend of `pip install .` (PEP 517 and 660): puts python/laminate and an installed tree of Laminate into a wheel.
+"""Build backend of `pip install .` (PEP 517 and 660): makes a wheel of python/laminate and an installed
+tree of Laminate.
 
-    pip install .                                                      builds the program first, as `make` does
-    pip install . --config-settings install-tree=/opt/laminate         takes a tree that `make install PREFIX=/opt/laminate` made
-    pip install -e .                                                   uses build/bin/laminate of the checkout
+    pip install .       builds the program first, as `make` does
+    pip install -e .    uses build/bin/laminate of the checkout
+    pip install . --config-settings install-tree=/opt/laminate
+                        takes a tree that `make install PREFIX=/opt/laminate` made
 
 Standard library only.
 """
@@ -26,17 +28,30 @@ def _project():
 
 
 def _version():
-    return re.search(r"project\(Laminate VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    return re.search(
+        r"project\(Laminate VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()
+    ).group(1)
 
 
 def _metadata():
     project = _project()
-    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {_version()}", f"Summary: {project['description']}",
-             f"Requires-Python: {project['requires-python']}", "License: Apache-2.0"]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {project['name']}",
+        f"Version: {_version()}",
+        f"Summary: {project['description']}",
+        f"Requires-Python: {project['requires-python']}",
+        "License: Apache-2.0",
+    ]
     lines += [f"Requires-Dist: {name}" for name in project["dependencies"]]
     for extra, names in project["optional-dependencies"].items():
-        lines += [f"Provides-Extra: {extra}", *[f'Requires-Dist: {name}; extra == "{extra}"' for name in names]]
-    return "\n".join([*lines, "Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()])
+        lines += [
+            f"Provides-Extra: {extra}",
+            *[f'Requires-Dist: {name}; extra == "{extra}"' for name in names],
+        ]
+    return "\n".join(
+        [*lines, "Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()]
+    )
 
 
 def _info():
@@ -48,10 +63,13 @@ def _platform_tag():
 
 
 def _about(tag):
-    """A .dist-info but for its RECORD, by file."""
+    """The files of a .dist-info without its RECORD, by name."""
     scripts = "".join(f"{name} = {target}\n" for name, target in _project()["scripts"].items())
-    return {"METADATA": _metadata(), "entry_points.txt": "[console_scripts]\n" + scripts,
-            "WHEEL": f"Wheel-Version: 1.0\nGenerator: laminate\nRoot-Is-Purelib: false\nTag: {tag}\n"}
+    return {
+        "METADATA": _metadata(),
+        "entry_points.txt": "[console_scripts]\n" + scripts,
+        "WHEEL": f"Wheel-Version: 1.0\nGenerator: laminate\nRoot-Is-Purelib: false\nTag: {tag}\n",
+    }
 
 
 class _Wheel:
@@ -60,7 +78,9 @@ class _Wheel:
     def __init__(self, directory, tag):
         self._tag = tag
         self.name = f"{_project()['name']}-{_version()}-{tag}.whl"
-        self._zip = zipfile.ZipFile(pathlib.Path(directory) / self.name, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        self._zip = zipfile.ZipFile(
+            pathlib.Path(directory) / self.name, "w", zipfile.ZIP_DEFLATED, compresslevel=1
+        )
         self._record = []
 
     def _note(self, name, data):
@@ -87,12 +107,12 @@ class _Wheel:
 
 
 def _install(prefix):
-    """Builds what is missing and lays it out under `prefix`."""
+    """Builds what is missing and installs it under `prefix`."""
     subprocess.run(["make", "-C", str(ROOT), "install", f"PREFIX={prefix}"], check=True)
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    """So that pip need not build the program to read its dependencies."""
+    """Lets pip read the dependencies without building the program."""
     directory = pathlib.Path(metadata_directory) / _info()
     directory.mkdir(parents=True)
     for name, text in _about(_platform_tag()).items():
@@ -108,7 +128,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             _install(tree)
         tree = pathlib.Path(tree)
         if not (tree / "bin" / "laminate").is_file():
-            raise SystemExit(f"install-tree {tree}: has no bin/laminate, expected a tree of `make install`")
+            raise SystemExit(
+                f"install-tree {tree}: has no bin/laminate, expected a tree of `make install`"
+            )
         wheel = _Wheel(wheel_directory, _platform_tag())
         for file in sorted((ROOT / "python" / "laminate").glob("*.py")):
             wheel.add_file(f"laminate/{file.name}", file)
@@ -127,9 +149,11 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """What git tracks."""
+    """Packs the files that git tracks."""
     name = f"{_project()['name']}-{_version()}"
-    files = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True).stdout.split("\0")
+    files = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True
+    ).stdout.split("\0")
     with tempfile.TemporaryDirectory() as directory:
         top = pathlib.Path(directory) / name
         for file in filter(None, files):

@@ -38,7 +38,7 @@ ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes) {
 int64_t arena_lower_bound(const std::vector<Lifetime>& lifetimes) {
     int64_t largest = 0;
     for (const Lifetime& at : lifetimes) {
-        // The sum changes upwards only where a block begins.
+        // The sum grows only where a block begins.
         int64_t sum = 0;
         for (const Lifetime& life : lifetimes) {
             if (life.first_step <= at.first_step && at.first_step <= life.last_step)

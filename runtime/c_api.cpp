@@ -18,12 +18,12 @@ struct laminate_session {
 
 namespace {
 
-/// A fixed array, because noting an error must not fail.
+/// A fixed array, because recording an error must not fail.
 thread_local char last_error[1024] = "";
 
 void note(const char* message) { std::snprintf(last_error, sizeof last_error, "%s", message); }
 
-/// The result of `action`, or `failed` with the exception's text noted.
+/// The result of `action`; on an exception, records its text and returns `failed`.
 template <class Result, class Action>
 Result guarded(Result failed, const Action& action) noexcept {
     try {

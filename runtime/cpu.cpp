@@ -17,8 +17,8 @@ struct Feature {
 };
 
 #if defined(__x86_64__) || defined(__i386__)
-/// Clang 14's builtin does not know it. Its registers are those of AVX, so the operating system has
-/// to save them too.
+/// Clang 14's builtin does not know f16c. It uses the registers of AVX, which the operating system
+/// has to save.
 bool has_f16c() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 &&
@@ -26,7 +26,7 @@ bool has_f16c() {
 }
 #endif
 
-/// The builtin takes literals only, hence a line per feature.
+/// One line per feature, because the builtin takes literals only.
 const std::vector<Feature>& features() {
     static const std::vector<Feature> table = [] {
         std::vector<Feature> found;

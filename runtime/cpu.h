@@ -1,4 +1,4 @@
-// Which instructions this machine has, by the names that a manifest uses (those of the compiler:
+// Instruction sets of this machine, by the names that a manifest uses (those of the compiler:
 // "avx2", "fma", "avx512f").
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace laminate {
 
-/// Features that can be asked for on this architecture; empty where none needs asking.
+/// Features that exist on this architecture; empty where every machine has the same.
 [[nodiscard]] const std::vector<std::string>& known_cpu_features();
-/// False also for a name that is not known.
+/// False for an unknown name, too.
 [[nodiscard]] bool cpu_has(const std::string& feature);
 /// The known features that this machine has.
 [[nodiscard]] std::vector<std::string> host_cpu_features();

@@ -1,4 +1,5 @@
-/* C API of the runtime: run a compiled network. Link liblaminate_runtime.a; no Halide, no protobuf.
+/* C API of the runtime: runs a compiled network. Link liblaminate_runtime.a, or load
+ * liblaminate.so; neither needs Halide or protobuf.
  *
  *   laminate_session* session = laminate_open("fsrcnn", 0);
  *   if (!session) { fprintf(stderr, "%s\n", laminate_last_error()); return 1; }
@@ -8,8 +9,8 @@
  *   laminate_close(session);
  *
  * Arrays are 32-bit floats, dense, row major, N C H W (N F after Flatten and Gemm), allocated by
- * the caller. All memory is allocated by laminate_open(); laminate_run() allocates nothing. A
- * session runs one call at a time. No exception leaves these functions. */
+ * the caller. laminate_open() allocates all memory; laminate_run() allocates nothing. A session
+ * runs one call at a time: open one session per thread. No exception leaves these functions. */
 #ifndef LAMINATE_LAMINATE_H
 #define LAMINATE_LAMINATE_H
 
@@ -24,17 +25,18 @@ extern "C" {
 typedef struct laminate_session laminate_session;
 
 /* Opens a directory made by `laminate compile` (loads its shared library), or a network that is
- * linked into the program (the struct must outlive the session). `threads`: at most so many, up to
- * 1024, 0 for OpenMP's choice. Returns null on failure; laminate_last_error() says why. */
+ * linked into the program (the struct must outlive the session). `threads` is the most to use, up
+ * to 1024; 0 leaves the choice to OpenMP. Returns null on failure; laminate_last_error() says why.
+ */
 laminate_session* laminate_open(const char* directory, int32_t threads);
 laminate_session* laminate_open_linked(const laminate_compiled_network* network, int32_t threads);
-/* Null is allowed. */
+/* Null is allowed. Not while a run of this session goes on. */
 void laminate_close(laminate_session* session);
 
 /* Inputs and outputs in the network's order. An index out of range, or a null session, gives null,
  * or -1 for a count or rank. Names and dims live as long as the session. A type is "float32", or
- * "uint8" or "int8" where the network was exported with bytes there: the arrays are of floats all
- * the same, and hold 0 to 255, or -128 to 127. */
+ * "uint8" or "int8" where the network was exported with bytes there. Arrays of bytes are passed as
+ * floats too, with values from 0 to 255 or from -128 to 127. */
 int32_t laminate_input_count(const laminate_session* session);
 const char* laminate_input_name(const laminate_session* session, int32_t index);
 int32_t laminate_input_rank(const laminate_session* session, int32_t index);
@@ -46,14 +48,14 @@ int32_t laminate_output_rank(const laminate_session* session, int32_t index);
 const int64_t* laminate_output_dims(const laminate_session* session, int32_t index);
 const char* laminate_output_type(const laminate_session* session, int32_t index);
 
-/* All memory that runs use beyond inputs, outputs and constants; -1 for a null session. */
+/* Bytes that runs use besides inputs, outputs and constants; -1 for a null session. */
 int64_t laminate_arena_bytes(const laminate_session* session);
 
 /* Runs the network: inputs[k] and outputs[k] hold all elements of input k and output k. Returns 0,
- * or -1 on failure. */
+ * or -1 on failure, also while another thread runs the same session. */
 int32_t laminate_run(laminate_session* session, const float* const* inputs, float* const* outputs);
 
-/* Why the latest call of this thread that failed did so; "" when none has. Valid until the thread's
+/* The reason of this thread's latest failure; "" when no call has failed. Valid until the thread's
  * next failure. */
 const char* laminate_last_error(void);
 

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/indexed.h"
+#include "base/parse_json.h"
 
 namespace laminate {
 namespace {
@@ -38,7 +40,7 @@ constexpr std::array element_types{ElementType::float32, ElementType::uint8, Ele
 
 // ---- reading
 
-/// A JSON value that knows its place in the document, for messages.
+/// A JSON value with its path in the document, for messages.
 class Node {
 public:
     Node(const Json& json, std::string where) : json_(&json), where_(std::move(where)) {}
@@ -84,8 +86,8 @@ public:
     [[nodiscard]] int32_t integer32(int32_t low) const {
         return static_cast<int32_t>(integer(low, std::numeric_limits<int32_t>::max()));
     }
-    /// A number, or "infinity" or "-infinity", which JSON numbers cannot say (an open end of a
-    /// clip).
+    /// A number, or "infinity" or "-infinity", the open ends of a clip, for which JSON has no
+    /// number.
     [[nodiscard]] float real() const {
         if (*json_ == positive_infinity) return std::numeric_limits<float>::infinity();
         if (*json_ == negative_infinity) return -std::numeric_limits<float>::infinity();
@@ -402,44 +404,46 @@ const std::string& name_of(const Step& step) {
     return std::get<LayerStep>(step).layer.name;
 }
 
-void check(const Manifest& manifest, const std::string& where) {
-    const auto fail = [&](const std::string& message) { throw InputError(where + ": " + message); };
-    if (!is_identifier(manifest.library)) {
-        fail("library is \"" + manifest.library + "\", expected a name of letters, digits and _");
-    }
-    for (const Tensor& tensor : manifest.tensors) {
-        if (tensor.dims.empty())
-            fail("tensor " + tensor.name + " has no dimensions, expected at least the batch");
-        try {
-            (void)element_count(tensor.dims);
-        } catch (const InputError& error) {
-            fail("tensor " + tensor.name + ": " + error.what());
-        }
-    }
-    std::vector<bool> written(manifest.tensors.size(), false);
-    const auto name = [&](TensorId id) {
-        return "tensor " + manifest.tensors[static_cast<size_t>(id)].name;
-    };
-    const auto in_range = [&](TensorId id, const std::string& user) {
-        if (id < 0 || id >= std::ssize(manifest.tensors)) {
-            fail(user + " names tensor " + std::to_string(id) + " of " +
-                 std::to_string(manifest.tensors.size()));
-        }
-    };
-    const auto write = [&](TensorId id, const std::string& user) {
-        in_range(id, user);
-        if (written[static_cast<size_t>(id)])
-            fail(user + " writes " + name(id) + ", which is already written");
-        written[static_cast<size_t>(id)] = true;
-    };
-    const auto read = [&](TensorId id, const std::string& user) {
-        in_range(id, user);
-        if (!written[static_cast<size_t>(id)])
-            fail(user + " reads " + name(id) + ", which is not yet written");
-    };
+std::vector<Tensor> Manifest::tensors_of(const std::vector<TensorId>& ids) const {
+    std::vector<Tensor> found;
+    for (const TensorId id : ids) found.push_back(tensor(id));
+    return found;
+}
 
-    for (TensorId id : manifest.inputs) write(id, "inputs");
-    for (const Step& step : manifest.steps) {
+namespace {
+
+/// Checks of one manifest; every message begins with `where`.
+class Checker {
+public:
+    Checker(const Manifest& manifest, const std::string& where)
+        : manifest_(manifest), where_(where), written_(manifest.tensors.size()) {}
+
+    void check_tensors() const {
+        for (const Tensor& tensor : manifest_.tensors) {
+            if (tensor.dims.empty())
+                fail("tensor " + tensor.name + " has no dimensions, expected at least the batch");
+            try {
+                (void)element_count(tensor.dims);
+            } catch (const InputError& error) {
+                fail("tensor " + tensor.name + ": " + error.what());
+            }
+        }
+    }
+
+    /// Every tensor is written once, before it is read.
+    void check_order() {
+        for (const TensorId id : manifest_.inputs) write(id, "inputs");
+        for (const Step& step : manifest_.steps) check_step(step);
+        if (manifest_.outputs.empty()) fail("has no outputs");
+        for (const TensorId id : manifest_.outputs) read(id, "outputs");
+    }
+
+    [[noreturn]] void fail(const std::string& message) const {
+        throw InputError(where_ + ": " + message);
+    }
+
+private:
+    void check_step(const Step& step) {
         const std::string user = "step " + name_of(step);
         const std::vector<TensorId> inputs = inputs_of(step), outputs = outputs_of(step);
         const auto* layer = std::get_if<LayerStep>(&step);
@@ -447,31 +451,66 @@ void check(const Manifest& manifest, const std::string& where) {
                                  layer->layer.general.kind == GeneralKind::constant;
         if (inputs.empty() && !is_constant) fail(user + " has no inputs");
         if (outputs.empty()) fail(user + " has no outputs");
-        for (TensorId id : inputs) read(id, user);
-        for (TensorId id : outputs) write(id, user);
-        const auto* group = std::get_if<GroupStep>(&step);
-        if (!group) continue;
-        if (group->group < 0 || group->strips < 1 || group->constants_offset_elements < 0 ||
-            group->constants_count_elements < 0) {
+        for (const TensorId id : inputs) read(id, user);
+        for (const TensorId id : outputs) write(id, user);
+        if (const auto* group = std::get_if<GroupStep>(&step)) check_group(*group, user);
+    }
+
+    void check_group(const GroupStep& group, const std::string& user) const {
+        if (group.group < 0 || group.strips < 1 || group.constants_offset_elements < 0 ||
+            group.constants_count_elements < 0) {
             fail(user + " has a negative number, or no strips");
         }
-        if (group->scratch_bytes < 0 || group->scratch_bytes > most_scratch_bytes) {
-            fail(user + " needs " + std::to_string(group->scratch_bytes) +
+        if (group.scratch_bytes < 0 || group.scratch_bytes > most_scratch_bytes) {
+            fail(user + " needs " + std::to_string(group.scratch_bytes) +
                  " bytes of scratch, expected at most " + std::to_string(most_scratch_bytes));
         }
-        const int64_t batch = manifest.tensors[static_cast<size_t>(inputs[0])].dims[0];
-        for (const auto& ids : {inputs, outputs}) {
-            for (TensorId id : ids) {
-                const Tensor& tensor = manifest.tensors[static_cast<size_t>(id)];
-                if (tensor.dims[0] != batch) {
-                    fail(user + ": " + name(id) + " is " + dims_text(tensor.dims) +
+        const int64_t batch = manifest_.tensor(group.inputs[0]).dims[0];
+        for (const auto& ids : {group.inputs, group.outputs}) {
+            for (const TensorId id : ids) {
+                const std::vector<int64_t>& dims = manifest_.tensor(id).dims;
+                if (dims[0] != batch) {
+                    fail(user + ": " + name(id) + " is " + dims_text(dims) +
                          ", expected a batch of " + std::to_string(batch));
                 }
             }
         }
     }
-    if (manifest.outputs.empty()) fail("has no outputs");
-    for (TensorId id : manifest.outputs) read(id, "outputs");
+
+    void write(TensorId id, const std::string& user) {
+        check_id(id, user);
+        if (written_[id]) fail(user + " writes " + name(id) + ", which is already written");
+        written_[id] = true;
+    }
+    void read(TensorId id, const std::string& user) const {
+        check_id(id, user);
+        if (!written_[id]) fail(user + " reads " + name(id) + ", which is not yet written");
+    }
+    void check_id(TensorId id, const std::string& user) const {
+        if (id < 0 || id >= std::ssize(manifest_.tensors)) {
+            fail(user + " names tensor " + std::to_string(id) + " of " +
+                 std::to_string(manifest_.tensors.size()));
+        }
+    }
+    [[nodiscard]] std::string name(TensorId id) const {
+        return "tensor " + manifest_.tensor(id).name;
+    }
+
+    const Manifest& manifest_;
+    const std::string& where_;
+    IndexVector<bool, TensorId> written_;
+};
+
+}  // namespace
+
+void check(const Manifest& manifest, const std::string& where) {
+    Checker checker(manifest, where);
+    if (!is_identifier(manifest.library)) {
+        checker.fail("library is \"" + manifest.library +
+                     "\", expected a name of letters, digits and _");
+    }
+    checker.check_tensors();
+    checker.check_order();
 }
 
 std::string to_json(const Manifest& manifest) {
@@ -505,6 +544,7 @@ std::string to_json(const Manifest& manifest) {
 
 Manifest parse_manifest(const std::string& text, const std::string& where) {
     Json document;
+    if (nests_too_deep(text)) throw InputError(where + ": " + too_deep_text);
     try {
         document = Json::parse(text);
     } catch (const Json::exception& error) {

@@ -1,20 +1,23 @@
 // The manifest of a compiled network: its tensors, and the steps that run it, in order. `laminate
-// compile` writes it as manifest.json and embeds the same text in the library; the runtime needs
+// compile` writes it as manifest.json and embeds the same text in the library. The runtime needs
 // nothing else to run the network.
 //
-// JSON: {"schema": "laminate.manifest", "version": 1, "network", "network_hash", "library",
-// "target", "halide_version",
-//  "cpu_features": [names], "tensors": [{"name", "dims", "type"}], "inputs": [ids], "outputs":
-//  [ids], "steps": [
-//   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs":
-//   [ids],
-//    "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
-//   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
-//    "inputs": [ids], "output": id}], "replaced_groups": [names]}
+//   {"schema": "laminate.manifest", "version": 1,
+//    "network", "network_hash", "library", "target", "halide_version", "cpu_features": [names],
+//    "tensors": [{"name", "dims", "type"}], "inputs": [ids], "outputs": [ids],
+//    "steps": [
+//      {"kind": "group", "group", "name", "layers": [names], "schedule",
+//       "inputs": [ids], "outputs": [ids],
+//       "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
+//      {"kind": "layer",
+//       "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
+//       "inputs": [ids], "output": id}],
+//    "replaced_groups": [names]}
+//
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
-// Attributes of a layer that have their default value are left out, and so is "replaced_groups"
-// where there are none. manifest.json has one member more than the embedded text, by which damage
-// to the library is found before it is loaded: "library_file": {"bytes", "xxh64"}.
+// Attributes of a layer that have their default value are left out, and so is an empty
+// "replaced_groups". manifest.json has one member that the embedded text lacks, "library_file":
+// {"bytes", "xxh64"}, by which damage to the library is found before it is loaded.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +53,8 @@ struct GroupStep {
     friend bool operator==(const GroupStep&, const GroupStep&) = default;
 };
 
-/// A layer that the reference operators run (nets/operators/reference_operators.h). `layer` holds
-/// inputs and output, and its constants are null: they are the ranges beside it.
+/// A layer that the reference operators run (nets/operators/reference_operators.h). The constants
+/// of `layer` are null; the ranges say where they are.
 struct LayerStep {
     Layer layer;
     std::optional<ConstantRange> weights;
@@ -61,53 +64,58 @@ struct LayerStep {
 
 using Step = std::variant<GroupStep, LayerStep>;
 
-/// By which a file is known again.
+/// Recognises a file by its contents.
 struct FileIdentity {
     int64_t bytes = 0;
     std::string xxh64;  ///< base/hash.h, 16 digits
     friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
-/// Reads the file; throws InputError when it cannot.
+/// Throws InputError when the file cannot be read.
 [[nodiscard]] FileIdentity identity_of(const std::filesystem::path& file);
 
 struct Manifest {
     std::string network;
     std::string network_hash;  ///< nets/network/network.h
-    std::string
-        library;         ///< identifier; the files are lib<library>.so, lib<library>.a, <library>.h
-    std::string target;  ///< Halide's text of it
+    /// An identifier; the files are lib<library>.so, lib<library>.a and <library>.h.
+    std::string library;
+    std::string target;  ///< as Halide writes it
     std::string halide_version;
     std::vector<std::string> cpu_features;  ///< that the code uses, by the names of runtime/cpu.h
     std::vector<Tensor> tensors;
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<Step> steps;
-    /// Names of groups that were to be run, but whose code failed its check: their layers run
-    /// instead, each on its own, compiled or by the reference operators. In the order of the names.
+    /// Names, sorted, of groups whose code failed its check. Their layers run one by one instead,
+    /// compiled or by the reference operators.
     std::vector<std::string> replaced_groups;
-    std::optional<FileIdentity>
-        library_file;  ///< of lib<library>.so; not in the text that the library itself holds
+    /// Of lib<library>.so; not in the text that the library itself holds.
+    std::optional<FileIdentity> library_file;
+
+    [[nodiscard]] const Tensor& tensor(TensorId id) const {
+        return tensors.at(static_cast<size_t>(id));
+    }
+    [[nodiscard]] std::vector<Tensor> tensors_of(const std::vector<TensorId>& ids) const;
 };
 
-/// The step for a layer; appends the layer's constants to `constants`, each array on a 64-byte
+/// The step for a layer. Appends the layer's constants to `constants`, each array on a 64-byte
 /// boundary of the block.
 [[nodiscard]] LayerStep layer_step(const Layer& layer, std::vector<float>& constants);
-/// The other way: the layer with its constants copied out of the block. Throws InputError when a
-/// range lies outside it.
+/// The inverse: the layer with its constants copied from the block. Throws InputError when a range
+/// lies outside it.
 [[nodiscard]] Layer restored_layer(const LayerStep& step, const float* constants,
                                    int64_t constant_count);
 
 [[nodiscard]] std::vector<TensorId> inputs_of(const Step& step);
 [[nodiscard]] std::vector<TensorId> outputs_of(const Step& step);
-/// The group's name, or the layer's.
+/// Name of the group or layer.
 [[nodiscard]] const std::string& name_of(const Step& step);
 
 /// Throws InputError "WHERE: ..." unless every tensor is written once, before it is read; ids, dims
-/// and sizes are in range; and a group's tensors have the same batch.
+/// and sizes are in range; and all tensors of a group have the same batch.
 void check(const Manifest& manifest, const std::string& where);
 
 [[nodiscard]] std::string to_json(const Manifest& manifest);
-/// Reads and checks; throws InputError "WHERE: ...". parse_manifest(to_json(m)) describes m.
+/// Reads and checks. Throws InputError "WHERE: ...". The inverse of to_json().
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& where);
 
 /// "libNAME.so"

@@ -1,12 +1,12 @@
-// Parts of a piece of work, handed out to threads: each begins with a range of its own, parts next
-// to each other, and goes on with what others have left. Ranges of one thread lie alike from one
-// piece of work to the next, so that a thread finds most of what it reads in the cache of its own
-// core, where it wrote it; and a thread that another program takes the core from keeps nobody
-// waiting for more than a part.
+// Hands out the parts of a piece of work to threads. Each thread begins with a range of
+// neighbouring parts of its own and then takes what others have left. A thread's ranges lie alike
+// from one piece of work to the next, so it finds most of what it reads in the cache of its own
+// core, where it wrote it. A thread that loses its core to another program delays the others by one
+// part at most.
 //
-// Threads that go through a row of queues together, finish() after finish(), need no barrier
-// between them: a piece of work is over when its parts are done, not when every thread has come.
-// One that got no core meanwhile finds what was done without it, and catches up.
+// Threads that pass through a row of queues, finish() after finish(), need no barrier between them:
+// a piece of work is over when its parts are done, not when every thread has come. A thread that
+// got no core meanwhile finds the work done and catches up.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ namespace laminate {
 
 class PartQueue {
 public:
-    /// Allocates; nothing else does.
+    /// The only member that allocates.
     explicit PartQueue(int threads)
         : shares_(static_cast<size_t>(threads)), done_(std::make_unique<Done>()) {}
 
-    /// Parts [0, parts) are to be done. While nobody is in work() or finish().
+    /// Sets the parts to do, [0, parts). Call it while no thread is in work() or finish().
     void fill(int64_t parts) {
         const auto threads = static_cast<int64_t>(shares_.size());
         for (int64_t t = 0; t < threads; ++t) {
@@ -37,8 +37,8 @@ public:
         parts_ = parts;
     }
 
-    /// Calls what(part) for parts that no other call gets, until none is left. `thread`: 0 to
-    /// threads - 1; any number of them may come, one also does all.
+    /// Calls what(part) for parts that no other thread has taken, until none is left. `thread` is 0
+    /// to threads - 1. Any number of threads may come; one alone does everything.
     template <class What>
     void work(int thread, const What& what) {
         for (size_t n = 0; n < shares_.size(); ++n) {
@@ -51,9 +51,9 @@ public:
         }
     }
 
-    /// The same, and returns when all parts are done, those of the others too; what they wrote can
-    /// be read then. Every thread that takes parts must take them by finish(). Meanwhile help() is
-    /// called, which says whether it did something.
+    /// The same, but returns only when all parts are done, including those of other threads, whose
+    /// writes are then visible. Every thread that takes parts must take them by finish(). While
+    /// waiting it calls help(), which says whether it did something.
     template <class What, class Help>
     void finish(int thread, const What& what, const Help& help) {
         int64_t mine = 0;
@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    /// On a cache line of its own.
+    /// On its own cache line.
     struct alignas(64) Share {
         std::atomic<int64_t> next{0};
         int64_t end = 0;

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/indexed.h"
 #include "base/shared_loop.h"
 #include "base/units.h"
 #include "nets/operators/reference_operators.h"
@@ -34,8 +35,8 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
-/// Before the library is loaded: a file that was cut short ends the program when its missing pages
-/// are touched.
+/// Called before the library is loaded: touching the missing pages of a file that was cut short
+/// would end the program.
 void check_library(const std::filesystem::path& file, const Manifest& manifest) {
     if (!manifest.library_file) return;
     const FileIdentity found = identity_of(file);
@@ -51,26 +52,36 @@ void check_library(const std::filesystem::path& file, const Manifest& manifest) 
     }
 }
 
-/// Whether `text`, a manifest.json, and the one that the library holds are of one compilation.
+/// Whether `text`, a manifest.json, and the text that the library holds come from one compilation.
 bool is_same_compilation(const std::string& text, Manifest manifest, const char* embedded) {
     if (text == embedded) return true;
     manifest.library_file.reset();
     return to_json(manifest) == embedded;
 }
 
+/// Loading a library may already execute instructions of its target, so this comes first.
+void check_cpu(const Manifest& manifest, const std::string& where) {
+    for (const std::string& feature : manifest.cpu_features) {
+        if (!cpu_has(feature)) {
+            throw InputError(where + ": was compiled for " + manifest.target +
+                             ", this machine has no " + feature);
+        }
+    }
+}
+
 /// A step with everything resolved that does not change from run to run.
 struct ReadyStep {
-    // Group: pointers of one image are made of `places` and `image_elements`.
+    // A group. `places` and `..._image_elements` give the pointers of one image.
     laminate_group_function function = nullptr;
     const GroupStep* group = nullptr;
     const float* constants = nullptr;
     int64_t images = 1;
     std::vector<int64_t> input_image_elements, output_image_elements;
-    // Layer.
+    // A layer without code of its own.
     Layer layer;
     std::vector<std::vector<int64_t>> input_dims;
     std::vector<int64_t> output_dims;
-    std::vector<const float*> input_arrays;  ///< filled by each run
+    std::vector<const float*> input_arrays;  ///< set by each run
 };
 
 }  // namespace
@@ -78,15 +89,16 @@ struct ReadyStep {
 struct Session::Implementation {
     Library library;  // first, so that it is closed last
     Manifest manifest;
-    std::vector<Place> places;
-    std::vector<ReadyStep> steps;  ///< that have something to do
-    /// Outputs that share their storage with an input or with another output: copied when all is
-    /// done.
+    IndexVector<Place, TensorId> places;
+    std::vector<ReadyStep> steps;  ///< without those that have nothing to do
+    /// Outputs that share their storage with an input or with another output. They are copied after
+    /// the last step.
     std::vector<size_t> copied_outputs;
     ArenaUse use;
     std::vector<PartQueue> queues;  ///< by step
-    SharedLoop loop;                ///< of the layer that is being run
-    bool is_divided = false;        ///< whether there is enough to do for several threads
+    SharedLoop loop;                ///< of the layer that is running
+    bool is_divided = false;        ///< whether there is enough work for several threads
+    std::atomic<bool> is_running{false};
     std::unique_ptr<std::byte, FreeArray> arena;
     /// One row of group pointers per thread, padded to whole cache lines so that threads do not
     /// share one.
@@ -98,13 +110,15 @@ struct Session::Implementation {
                  const std::string& where);
     void add_step(const Step& step, const laminate_compiled_network& network,
                   const std::string& where);
+    void place();
+    void allocate(const SessionOptions& options);
     [[nodiscard]] float* locate(TensorId id, const float* const* inputs,
                                 float* const* outputs) const;
     void run(const float* const* inputs, float* const* outputs);
     void run_alone(const float* const* inputs, float* const* outputs);
     void run_in_team(int threads, const float* const* inputs, float* const* outputs);
     void run_layer(ReadyStep& step, const float* const* inputs, float* const* outputs, int threads);
-    /// Strips [begin, end) of one image; what the code returns.
+    /// Runs strips [begin, end) of one image and returns the code's result.
     int run_strips(const ReadyStep& step, int64_t image, int32_t begin, int32_t end, int thread,
                    const float* const* inputs, float* const* outputs);
 };
@@ -114,9 +128,7 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
     const auto fail = [&](const std::string& message) {
         throw InputError(where + ": step " + name_of(step) + ": " + message);
     };
-    const auto dims_of = [&](TensorId id) {
-        return manifest.tensors[static_cast<size_t>(id)].dims;
-    };
+    const auto dims_of = [&](TensorId id) { return manifest.tensor(id).dims; };
     const auto constant_count = static_cast<int64_t>(network.constant_count);
     ReadyStep ready;
     if (const auto* group = std::get_if<GroupStep>(&step)) {
@@ -161,18 +173,17 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
 
 namespace {
 
-/// About: for every output element a few, and as many as it has weights.
+/// An estimate: for every output element a few operations and one per weight.
 double operations_of(const ReadyStep& step, const Manifest& manifest) {
-    constexpr double an_element = 4;
+    constexpr double operations_per_element = 4;
     const auto elements_of = [](const std::vector<int64_t>& dims) {
         return static_cast<double>(element_count(dims));
     };
-    if (!step.group) return an_element * elements_of(step.output_dims);
-    const std::vector<int64_t>& dims =
-        manifest.tensors[static_cast<size_t>(step.group->outputs[0])].dims;
+    if (!step.group) return operations_per_element * elements_of(step.output_dims);
+    const std::vector<int64_t>& dims = manifest.tensor(step.group->outputs[0]).dims;
     const double weights = static_cast<double>(step.group->constants_count_elements) /
                            static_cast<double>(dims.size() > 1 ? dims[1] : 1);
-    return elements_of(dims) * (an_element + weights);
+    return elements_of(dims) * (operations_per_element + weights);
 }
 
 }  // namespace
@@ -189,14 +200,14 @@ void Session::Implementation::prepare(const laminate_compiled_network& network,
     }
     if (!network.manifest) throw InputError(where + ": has no manifest");
     manifest = parse_manifest(network.manifest, where + ": manifest");
-    for (const std::string& feature : manifest.cpu_features) {
-        if (!cpu_has(feature)) {
-            throw InputError(where + ": was compiled for " + manifest.target +
-                             ", this machine has no " + feature);
-        }
-    }
+    check_cpu(manifest, where);
     for (const Step& step : manifest.steps) add_step(step, network, where);
+    place();
+    allocate(options);
+}
 
+/// Gives every tensor its place and drops the steps that have nothing to do.
+void Session::Implementation::place() {
     TensorPlaces placement = place_tensors(manifest);
     places = std::move(placement.places);
     std::vector<ReadyStep> with_work;
@@ -205,11 +216,15 @@ void Session::Implementation::prepare(const laminate_compiled_network& network,
     }
     steps = std::move(with_work);
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
-        const Place place = places[static_cast<size_t>(manifest.outputs[k])];
+        const Place place = places[manifest.outputs[k]];
         if (place.in != Place::In::output || place.at != static_cast<int64_t>(k))
             copied_outputs.push_back(k);
     }
+    use.tensors_bytes = placement.arena_bytes;
+}
 
+/// Decides the number of threads and allocates what runs use.
+void Session::Implementation::allocate(const SessionOptions& options) {
     use.threads =
         options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
     double operations = 0;
@@ -218,7 +233,6 @@ void Session::Implementation::prepare(const laminate_compiled_network& network,
         operations += operations_of(step, manifest);
     }
     is_divided = operations >= options.least_operations;
-    use.tensors_bytes = placement.arena_bytes;
     size_t most = 0;
     for (const ReadyStep& step : steps) {
         if (!step.group) continue;
@@ -241,11 +255,11 @@ void Session::Implementation::prepare(const laminate_compiled_network& network,
 
 float* Session::Implementation::locate(TensorId id, const float* const* inputs,
                                        float* const* outputs) const {
-    const Place place = places[static_cast<size_t>(id)];
+    const Place place = places[id];
     switch (place.in) {
         case Place::In::arena:
             return reinterpret_cast<float*>(arena.get() + place.at);
-        // Nothing writes there: check() refuses a step that writes an input.
+        // The cast is safe: check() refuses a step that writes an input.
         case Place::In::input:
             return const_cast<float*>(inputs[place.at]) + place.offset_bytes / bytes_per_element;
         case Place::In::output:
@@ -291,7 +305,7 @@ void Session::Implementation::run_alone(const float* const* inputs, float* const
             run_layer(step, inputs, outputs, 1);
             continue;
         }
-        // An image whole: a range of strips costs no more than their sum, and may cost less.
+        // All strips of an image in one call, which costs no more than a call per strip.
         for (int64_t image = 0; image < step.images; ++image) {
             const int code = run_strips(step, image, 0, step.group->strips, 0, inputs, outputs);
             if (code != 0) throw_failed(step, code);
@@ -303,8 +317,8 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
                                           float* const* outputs) {
     for (size_t s = 0; s < steps.size(); ++s)
         queues[s].fill(steps[s].group ? steps[s].images * steps[s].group->strips : 1);
-    // The first failure: its step, and what the code returned, or what a layer threw. Nothing is
-    // run after it.
+    // The first failure: its step, and the code's result or the exception of a layer. No part runs
+    // after it.
     std::atomic<size_t> failed{steps.size()};
     std::atomic<int> failure{0};
     std::exception_ptr thrown;
@@ -325,9 +339,9 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
             return threw;
         }
     };
-    // Always the same number of threads: OpenMP would end those that a smaller team leaves over,
-    // and start them again. One team for all steps: its barriers wait for every thread, and on a
-    // busy machine each takes as long as the system lets a thread wait for a core.
+    // Always the same number of threads: OpenMP would end those that a smaller team does not need
+    // and start them again later. One team for all steps: a barrier of OpenMP waits for every
+    // thread, and on a busy machine a thread may wait long for a core.
 #pragma omp parallel num_threads(threads)
     {
         const int thread = omp_get_thread_num();
@@ -347,19 +361,39 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
     if (failure != 0) throw_failed(steps[failed], failure);
 }
 
+namespace {
+
+/// Marks a session as running while it lives.
+class Running {
+public:
+    /// Throws RunError when another run has marked the session.
+    explicit Running(std::atomic<bool>& flag) : flag_(flag) {
+        if (flag_.exchange(true, std::memory_order_acquire)) {
+            throw RunError(
+                "session: is busy with another run; expected one run at a time, "
+                "or a session per thread");
+        }
+    }
+    ~Running() { flag_.store(false, std::memory_order_release); }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+private:
+    std::atomic<bool>& flag_;
+};
+
+}  // namespace
+
 void Session::Implementation::run(const float* const* inputs, float* const* outputs) {
     for (size_t k = 0; k < manifest.inputs.size(); ++k) {
         if (!inputs[k])
-            throw InputError("input " +
-                             manifest.tensors[static_cast<size_t>(manifest.inputs[k])].name +
-                             ": no array");
+            throw InputError("input " + manifest.tensor(manifest.inputs[k]).name + ": no array");
     }
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
         if (!outputs[k])
-            throw InputError("output " +
-                             manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name +
-                             ": no array");
+            throw InputError("output " + manifest.tensor(manifest.outputs[k]).name + ": no array");
     }
+    const Running running(is_running);
     const int threads = omp_in_parallel() ? 1 : team_size(use.threads);
     if (threads > 1 && is_divided) {
         run_in_team(threads, inputs, outputs);
@@ -368,9 +402,8 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
     }
     for (const size_t k : copied_outputs) {
         const TensorId id = manifest.outputs[k];
-        const auto bytes = static_cast<size_t>(
-            element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element);
-        std::memcpy(outputs[k], locate(id, inputs, outputs), bytes);
+        const int64_t bytes = element_count(manifest.tensor(id).dims) * bytes_per_element;
+        std::memcpy(outputs[k], locate(id, inputs, outputs), static_cast<size_t>(bytes));
     }
 }
 
@@ -394,16 +427,10 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error))
         throw InputError(file.string() + ": no such file");
-    // Before its code runs: loading may already execute instructions of the target.
-    for (const std::string& feature : manifest.cpu_features) {
-        if (!cpu_has(feature)) {
-            throw InputError(file.string() + ": was compiled for " + manifest.target +
-                             ", this machine has no " + feature);
-        }
-    }
+    check_cpu(manifest, file.string());
     check_library(file, manifest);
     auto implementation = std::make_unique<Implementation>();
-    // An absolute path: dlopen() would look for a bare name in the system's directories.
+    // An absolute path: dlopen() looks for a bare name in the system's directories.
     implementation->library.reset(
         dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL));
     if (!implementation->library) {
@@ -428,19 +455,9 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
 
 const Manifest& Session::manifest() const { return implementation_->manifest; }
 
-std::vector<Tensor> Session::inputs() const {
-    std::vector<Tensor> tensors;
-    for (TensorId id : manifest().inputs)
-        tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
-    return tensors;
-}
+std::vector<Tensor> Session::inputs() const { return manifest().tensors_of(manifest().inputs); }
 
-std::vector<Tensor> Session::outputs() const {
-    std::vector<Tensor> tensors;
-    for (TensorId id : manifest().outputs)
-        tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
-    return tensors;
-}
+std::vector<Tensor> Session::outputs() const { return manifest().tensors_of(manifest().outputs); }
 
 ArenaUse Session::arena() const { return implementation_->use; }
 

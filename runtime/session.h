@@ -1,19 +1,20 @@
-// Runs a compiled network: opened from its C struct (linked in, or made by the JIT) or from a
-// directory of `laminate compile`.
+// Runs a compiled network, opened from its C struct (linked in, or made by the JIT) or from a
+// directory that `laminate compile` wrote.
 //
 //   Session session = Session::open("fsrcnn/");
 //   std::vector<float> out(element_count(session.outputs()[0].dims));
 //   session.run({in.data()}, {out.data()});
 //
-// All memory is allocated when a session opens, in one arena whose size is known: tensors between
-// steps (placed by liveness) and one scratch area per thread. run() allocates nothing. The caller's
-// arrays are the network's inputs and outputs; nothing is copied. Constants stay where they are;
-// only those of layers that the reference operators run are copied when the session opens.
+// A session allocates all of its memory when it opens, in one arena: tensors between steps, placed
+// by liveness, and one scratch area per thread. run() allocates nothing. Inputs and outputs are the
+// caller's arrays and are never copied. Constants stay in the library; opening copies only those of
+// layers that the reference operators run.
 //
-// Threads: OpenMP. Strips of a group, of all images of the batch, go to threads as they come free,
-// and the next group begins when they are done, whether every thread has come or not; the result
-// does not depend on their number. A session runs one call at a time; several sessions may run at
-// once, also from inside a parallel region of the caller's, where each run then has one thread.
+// Threads are OpenMP's. The strips of a group, of all images of the batch, go to threads as they
+// come free. The next step begins when all strips are done, whether every thread has come or not.
+// The result does not depend on the number of threads. A session runs one call at a time and
+// refuses a second one. Several sessions may run at once, also from inside a parallel region of the
+// caller, where each run has one thread.
 #pragma once
 
 #include <cstdint>
@@ -29,25 +30,26 @@
 
 namespace laminate {
 
-/// More are a mistake: OpenMP ends the program when the system starts no further thread.
+/// A session takes no more threads than this: OpenMP ends the program when the system refuses one.
 inline constexpr int most_threads = 1024;
 
 struct SessionOptions {
-    /// At most so many, up to most_threads; 0 for OpenMP's own choice (OMP_NUM_THREADS, else every
-    /// core). Each has its own scratch.
+    /// The most threads to use, up to most_threads; 0 for OpenMP's own choice (OMP_NUM_THREADS,
+    /// else one per core). Each thread has its own scratch.
     int threads = 0;
-    /// A network of fewer operations, estimated, runs on one thread: about as many as two do while
-    /// one wakes the other.
+    /// A network with fewer (estimated) operations runs on one thread: waking a second one takes
+    /// about as long as this many operations.
     double least_operations = 2e5;
 };
 
-/// A compiled group returned a code other than 0; the outputs are not to be used.
+/// A compiled group returned a code other than 0, or the session was busy with another run. The
+/// outputs are not to be used.
 class RunError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// The system gave no room for a session's arena.
+/// The system has no memory for a session's arena.
 class ArenaError : public std::bad_alloc {
 public:
     explicit ArenaError(int64_t bytes)
@@ -58,9 +60,9 @@ private:
     std::string message_;
 };
 
-/// What the arena holds. total = tensors + threads * scratch_per_thread.
+/// Sizes of the arena: total = tensors + threads * scratch_per_thread.
 struct ArenaUse {
-    int64_t tensors_bytes = 0;             ///< between steps
+    int64_t tensors_bytes = 0;             ///< tensors between steps
     int64_t scratch_per_thread_bytes = 0;  ///< the largest scratch of a group
     int threads = 1;
     int64_t total_bytes = 0;
@@ -68,14 +70,14 @@ struct ArenaUse {
 
 class Session {
 public:
-    /// Throws InputError when the number of threads is out of range, the struct is of another
-    /// version, its manifest is wrong, or this machine lacks an instruction that the code uses;
-    /// ArenaError when memory does not suffice. `network` and all it points to must outlive the
-    /// session.
+    /// Throws InputError when the number of threads is out of range, the struct has another
+    /// version, its manifest is wrong, or this machine lacks an instruction that the code uses.
+    /// Throws ArenaError when there is not enough memory. `network` and all it points to must
+    /// outlive the session.
     [[nodiscard]] static Session open(const laminate_compiled_network* network,
                                       const SessionOptions& options = {});
-    /// Opens lib<library>.so of a compiled directory. Throws InputError as above, and when a file
-    /// is missing or of another make.
+    /// Opens lib<library>.so of a compiled directory. Throws as above, and InputError when a file
+    /// is missing, damaged or from another compilation.
     [[nodiscard]] static Session open(const std::filesystem::path& directory,
                                       const SessionOptions& options = {});
 
@@ -91,7 +93,7 @@ public:
 
     /// inputs[k] and outputs[k] hold all elements of inputs()[k] and outputs()[k], batch included;
     /// no two may overlap unless both are inputs. Throws InputError for a wrong number of arrays or
-    /// a null one, RunError when a group fails.
+    /// a null one. Throws RunError when a group fails, or while another thread runs this session.
     void run(const std::vector<const float*>& inputs, const std::vector<float*>& outputs);
     /// The same on plain arrays with as many elements as there are inputs and outputs.
     void run(const float* const* inputs, float* const* outputs);

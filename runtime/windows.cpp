@@ -11,7 +11,7 @@ namespace laminate {
 
 namespace {
 
-/// Calls `work` for bands of whole rows that make up `box`, several at once.
+/// Calls `work` for the bands of whole rows that make up `box`, several at once.
 template <class Work>
 void in_bands(const PictureBox& box, int threads, const Work& work) {
     constexpr int64_t rows_per_band = 32;

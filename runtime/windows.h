@@ -1,11 +1,11 @@
-// A picture of any size through a compiled network of a fixed one: the picture is cut into
-// overlapping windows of one shape, each is run, and of each output the part is kept that the
-// window's own borders cannot have touched. A window at the picture's border lies against it, so
-// that zero padding is where it is in the untiled run. Windows start at whole input steps
-// (nets/network/reach.h), so strides, upscaling and patches fall alike: the parts join without a
-// seam, bit for bit what the same kernels compute for the picture as a whole.
+// Runs a picture of any size through a compiled network of a fixed size. The picture is cut into
+// overlapping windows of one shape. Of each window's output, the part is kept that the window's own
+// borders cannot have touched. A window at the picture's border lies against it, so that zero
+// padding falls where it does in the untiled run. Windows start at whole input steps
+// (nets/network/reach.h), so strides, upscaling and patches fall alike, and the parts join without
+// a seam: bit for bit what the same kernels compute for the whole picture.
 //
-// Memory: one window of input and of output beside the session's arena, whatever the picture's
+// Memory: one window of input and one of output beside the session's arena, whatever the picture's
 // size.
 #pragma once
 
@@ -26,8 +26,8 @@ struct BoxStrides {
     int64_t row = 0;
 };
 
-/// Fills `values` with a box of the input, and takes a box of the output. Several threads call at
-/// once, for different boxes.
+/// ReadBox fills `values` with a box of the input; WriteBox takes a box of the output. Several
+/// threads call them at once, for different boxes.
 using ReadBox =
     std::function<void(const PictureBox& box, float* values, const BoxStrides& strides)>;
 using WriteBox =
@@ -42,12 +42,12 @@ public:
     [[nodiscard]] int64_t output_height() const { return output_height_; }
     [[nodiscard]] int64_t output_width() const { return output_width_; }
     [[nodiscard]] int64_t count() const { return std::ssize(rows_) * std::ssize(columns_); }
-    /// Of the window's input and output.
+    /// Bytes of the window's input and output.
     [[nodiscard]] int64_t buffer_bytes() const;
 
-    /// Runs all windows, row by row from the top; boxes to write cover the output once. `done` is
-    /// told after each window how many are done. False when `stop` became true before the end. What
-    /// `read` and `write` throw comes through.
+    /// Runs all windows, row by row from the top. The boxes written cover the output once. Calls
+    /// `done` after each window with the number done. Returns false when `stop` became true before
+    /// the end. Exceptions of `read` and `write` pass through.
     bool run(const ReadBox& read, const WriteBox& write,
              const std::function<void(int64_t)>& done = {},
              const std::atomic<bool>* stop = nullptr);
@@ -55,7 +55,7 @@ public:
 private:
     Session& session_;
     std::vector<AxisPart> rows_, columns_;
-    std::vector<int64_t> input_dims_, output_dims_;  ///< of a window
+    std::vector<int64_t> input_dims_, output_dims_;  ///< of one window
     int64_t output_height_ = 0, output_width_ = 0;
     std::vector<float> input_, output_;
 };

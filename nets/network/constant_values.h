@@ -1,6 +1,6 @@
-// The numbers of a constant. They may be made when they are first read: most questions to a network
-// (shapes, costs, schedules) never read a weight, and the seeded ones of a large network take
-// seconds to make.
+// The numbers of a constant, made on first read if need be. Most questions about a network (shapes,
+// costs, schedules) never read a weight, and making the seeded weights of a large network takes
+// seconds.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ public:
         : count_(values.size()), made_(std::make_shared<Made>(std::move(values))) {}
     ConstantValues(std::initializer_list<float> values)
         : ConstantValues(std::vector<float>(values)) {}
-    /// `make` returns `count` numbers; it is called once at most, when one of them is read.
+    /// `make` returns `count` numbers. It is called at most once, when a number is first read.
     ConstantValues(size_t count, std::function<std::vector<float>()> make)
         : count_(count), made_(std::make_shared<Made>(std::move(make))) {}
 

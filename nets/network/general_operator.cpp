@@ -33,13 +33,17 @@ void check_values(const ConstantPtr& constant, const char* what) {
     }
 }
 
-enum class FunctionFamily { none, unary, binary, reduce, normalise };
+enum class FunctionFamily { none, unary, binary, reduce, normalise, order, sample };
 
 FunctionFamily family_of(GeneralFunction function) {
     if (function == GeneralFunction::none) return FunctionFamily::none;
     if (function < GeneralFunction::add) return FunctionFamily::unary;
     if (function < GeneralFunction::sum) return FunctionFamily::binary;
-    return function < GeneralFunction::softmax ? FunctionFamily::reduce : FunctionFamily::normalise;
+    if (function < GeneralFunction::softmax) return FunctionFamily::reduce;
+    // New functions stand at the end of the list, since hashes hold the numbers of the others.
+    if (function < GeneralFunction::remainder) return FunctionFamily::normalise;
+    if (function == GeneralFunction::remainder) return FunctionFamily::binary;
+    return function < GeneralFunction::nearest ? FunctionFamily::order : FunctionFamily::sample;
 }
 
 FunctionFamily family_of(GeneralKind kind) {
@@ -52,6 +56,10 @@ FunctionFamily family_of(GeneralKind kind) {
             return FunctionFamily::reduce;
         case GeneralKind::normalise:
             return FunctionFamily::normalise;
+        case GeneralKind::order:
+            return FunctionFamily::order;
+        case GeneralKind::sample:
+            return FunctionFamily::sample;
         default:
             return FunctionFamily::none;
     }
@@ -126,6 +134,34 @@ void check_axes(const GeneralOperator& op, const Dims& in) {
     }
 }
 
+Dims ordered_dims(const GeneralOperator& op, const Dims& in) {
+    check_axes(op, in);
+    Dims out = in;
+    if (op.axes.size() == 1 && op.dims.size() == in.size()) {
+        const auto axis = static_cast<size_t>(op.axes[0]);
+        out[axis] = op.dims[axis];
+        if (out == op.dims && out[axis] >= 1 && out[axis] <= in[axis]) return out;
+    }
+    fail("orders " + dims_text(in) + " into " + dims_text(op.dims));
+}
+
+Dims sampled_dims(const GeneralOperator& op, const Dims& in, const Dims& grid) {
+    if (in.size() < 3 || in.size() > 5 || grid.size() != in.size() || grid[0] != in[0] ||
+        grid.back() != std::ssize(in) - 2) {
+        fail(
+            "samples " + dims_text(in) + " at a grid of " + dims_text(grid) +
+            ", expected N, C and one to three axes, and a grid of N, the extents of the output and "
+            "one coordinate for each axis");
+    }
+    const bool has_padding = op.alpha == 0 || op.alpha == 1 || op.alpha == 2;
+    if (!has_padding || (op.beta != 0 && op.beta != 1))
+        fail("has padding " + std::to_string(op.alpha) + " and alignment " +
+             std::to_string(op.beta));
+    Dims out{in[0], in[1]};
+    out.insert(out.end(), grid.begin() + 1, grid.end() - 1);
+    return out;
+}
+
 Dims matmul_dims(const Dims& a, const Dims& b) {
     const Dims left = a.size() == 1 ? Dims{1, a[0]} : a;
     const Dims right = b.size() == 1 ? Dims{b[0], 1} : b;
@@ -162,12 +198,13 @@ void check_window(const GeneralOperator& op, const Dims& in) {
 int64_t sliding_extent(const GeneralOperator& op, size_t axis, int64_t in) {
     const int64_t span = (op.kernel[axis] - 1) * op.dilation[axis] + 1;
     const int64_t padded = in + op.pad_begin[axis] + op.pad_end[axis];
-    if (span > padded) {
+    // With ceil_mode, a window counts that misses less than a stride of the padded input.
+    if (span - padded >= (op.ceil_mode ? op.stride[axis] : 1)) {
         fail("window spans " + std::to_string(span) + " along spatial axis " +
              std::to_string(axis) + ", the padded input only " + std::to_string(padded));
     }
     if (!op.ceil_mode) return (padded - span) / op.stride[axis] + 1;
-    const int64_t out = ceil_div(padded - span, op.stride[axis]) + 1;
+    const int64_t out = ceil_div(std::max<int64_t>(0, padded - span), op.stride[axis]) + 1;
     return (out - 1) * op.stride[axis] >= in + op.pad_begin[axis] ? out - 1 : out;
 }
 
@@ -232,7 +269,8 @@ const char* to_string(GeneralKind kind) {
         "constant",  "reshape",      "view",        "resample",
         "unary",     "binary",       "select",      "reduce",
         "normalise", "matmul",       "convolution", "transposed_convolution",
-        "max_pool",  "average_pool", "power_pool",  "local_response"};
+        "max_pool",  "average_pool", "power_pool",  "local_response",
+        "order",     "sample"};
     return names.at(static_cast<size_t>(kind));
 }
 
@@ -293,7 +331,15 @@ const char* to_string(GeneralFunction function) {
                                                                            "log_softmax",
                                                                            "hardmax",
                                                                            "standardise",
-                                                                           "root_mean_square"};
+                                                                           "root_mean_square",
+                                                                           "remainder",
+                                                                           "largest_values",
+                                                                           "largest_places",
+                                                                           "smallest_values",
+                                                                           "smallest_places",
+                                                                           "nearest",
+                                                                           "linear",
+                                                                           "cubic"};
     return names.at(static_cast<size_t>(function));
 }
 
@@ -329,7 +375,7 @@ std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a, const std::ve
         if (x != y && x != 1 && y != 1)
             fail("operands are " + dims_text(a) + " and " + dims_text(b) +
                  ", expected shapes that broadcast");
-        out[rank - 1 - d] = std::max(x, y);
+        out[rank - 1 - d] = x == 1 ? y : x;
     }
     return out;
 }
@@ -356,7 +402,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
             fail("input is " + dims_text(dims) + ", expected 1 to 8 dimensions");
     }
     const bool takes_several = op.kind == GeneralKind::constant || op.kind == GeneralKind::binary ||
-                               op.kind == GeneralKind::select || op.kind == GeneralKind::matmul;
+                               op.kind == GeneralKind::select || op.kind == GeneralKind::matmul ||
+                               op.kind == GeneralKind::sample;
     if (!takes_several) expect_inputs(in, 1);
     switch (op.kind) {
         case GeneralKind::constant:
@@ -402,6 +449,11 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
         case GeneralKind::average_pool:
         case GeneralKind::power_pool:
             return pooled_dims(op, in[0]);
+        case GeneralKind::order:
+            return ordered_dims(op, in[0]);
+        case GeneralKind::sample:
+            expect_inputs(in, 2);
+            return sampled_dims(op, in[0], in[1]);
         case GeneralKind::local_response:
             if (in[0].size() < 2)
                 fail("input is " + dims_text(in[0]) + ", expected N, C and what follows");

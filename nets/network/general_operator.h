@@ -1,10 +1,10 @@
 // Operators that no schedule covers, on tensors of any rank: what a layer of LayerKind::general
-// computes. The reference operators run them (nets/operators/general_operators.h), each on its own
-// and on whole tensors; nothing is fused into them or out of them.
+// computes. The reference operators (nets/operators/general_operators.h) run each of them alone, on
+// whole tensors. Nothing is fused into or out of them.
 //
-// A few kinds cover most of ONNX: a slice, a transpose and a broadcast are all views, padding,
-// resizing and gathering are all resamplings. Which fields a kind reads stands beside it; the
-// others keep their defaults. All tensors are dense, row major.
+// A few kinds cover most of ONNX: slices, transposes and broadcasts are views; padding, resizing
+// and gathering are resamplings. The fields that a kind reads are listed beside it; the others keep
+// their defaults. All tensors are dense and row major.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,15 @@ enum class GeneralKind {
     power_pool,              ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
     local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size`
                      ///< = kernel[0] neighbour channels)^beta
+    order,  ///< inputs {x}: function over the one axis in `axes`; `dims`; constant_first (of
+            ///< equals, the one with the last coordinate comes first); alpha (1: NaN comes first,
+            ///< 0: NaN is the largest value)
+    sample,  ///< inputs {x [N,C,...], grid [N,...,axes]}: function (interpolation) at the grid's
+             ///< points, which are given as x, y, z in -1 .. 1; alpha (GridPadding), beta (1: -1
+             ///< and 1 are the centres of the border elements, 0: their outer edges)
 };
 
-/// What a unary, binary, reduce or normalise operator does with its elements; ONNX's definitions.
+/// What a unary, binary, reduce, normalise, order or sample operator computes, as ONNX defines it.
 enum class GeneralFunction {
     none,
     // unary
@@ -99,16 +105,29 @@ enum class GeneralFunction {
     hardmax,
     standardise,       ///< (x - mean) / sqrt(variance + alpha)
     root_mean_square,  ///< x / sqrt(mean of squares + alpha)
+    // binary
+    remainder,  ///< of the division of a by b, with the sign of a
+    // order: the first along the axis of the values sorted, or where they stood
+    largest_values,
+    largest_places,
+    smallest_values,
+    smallest_places,
+    // sample
+    nearest,
+    linear,
+    cubic,  ///< Keys' kernel with a = -0.75
 };
+
+/// What `sample` reads outside its input.
+enum class GridPadding { zeros, border, reflection };
 [[nodiscard]] const char* to_string(GeneralKind kind);
 [[nodiscard]] const char* to_string(GeneralFunction function);
-/// What a layer can apply to its finished sums, and generated code computes in vectors
-/// (generators/ir/activations.h): a unary function that is continuous, so that last digits stay
-/// last digits, and finite where its argument is; alpha and beta finite.
+/// Whether a layer can apply the function to its finished sums, so that generated code computes it
+/// in vectors (generators/ir/activations.h). The function must be unary, continuous (rounding
+/// errors stay small), and finite for finite arguments; alpha and beta must be finite.
 [[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
-inline constexpr int general_kind_count = static_cast<int>(GeneralKind::local_response) + 1;
-inline constexpr int general_function_count =
-    static_cast<int>(GeneralFunction::root_mean_square) + 1;
+inline constexpr int general_kind_count = static_cast<int>(GeneralKind::sample) + 1;
+inline constexpr int general_function_count = static_cast<int>(GeneralFunction::cubic) + 1;
 
 struct GeneralOperator {
     GeneralKind kind = GeneralKind::reshape;
@@ -119,10 +138,10 @@ struct GeneralOperator {
     /// 0 or negative.
     int64_t first = 0;
     std::vector<int64_t> steps{};
-    /// resample: the output is, axis by axis, a weighted sum of tap_counts[d] inputs: coordinate o
-    /// of axis d reads the coordinates sources[begin + o * tap_counts[d] + t], begin being where
-    /// the axis' share of the list starts. -1 is outside: the element is then alpha. Empty factors:
-    /// all are 1.
+    /// resample: along each axis d, output coordinate o is a weighted sum of tap_counts[d] input
+    /// coordinates, sources[begin + o * tap_counts[d] + t], where `begin` is the start of the axis'
+    /// share of the list. A source of -1 is outside the input; the element is then alpha. Empty
+    /// factors mean that all are 1.
     std::vector<int64_t> tap_counts{};
     std::vector<int64_t> sources{};
     std::vector<float> factors{};
@@ -132,8 +151,8 @@ struct GeneralOperator {
     std::vector<int64_t> dilation{};
     std::vector<int64_t> pad_begin{};
     std::vector<int64_t> pad_end{};
-    /// Pooling: a last window that starts in the input or its leading padding but ends beyond the
-    /// trailing padding counts too. What it reads there is no padding: an average never counts it.
+    /// Pooling: keeps a last window that starts in the input or its leading padding and ends beyond
+    /// the trailing padding. Elements beyond the trailing padding never count in an average.
     bool ceil_mode = false;
     bool count_include_pad = false;
     bool constant_first = false;
@@ -144,8 +163,8 @@ struct GeneralOperator {
     friend bool operator==(const GeneralOperator&, const GeneralOperator&) = default;
 };
 
-/// Calls visit("name", field) for every field but kind and function, in a fixed order: what a file
-/// or a hash has to hold.
+/// Calls visit("name", field) for every field except kind and function, in a fixed order. Files and
+/// hashes hold these fields.
 template <class Operator, class Visit>
 void for_each_field(Operator& op, const Visit& visit) {
     visit("dims", op.dims);
@@ -170,8 +189,8 @@ void for_each_field(Operator& op, const Visit& visit) {
 
 struct Layer;
 
-/// Output dims of a layer of LayerKind::general; throws InputError (without the layer's name)
-/// unless every field fits the inputs, so that whoever runs the operator need not check again.
+/// Output dims of a layer of LayerKind::general. Throws InputError, without the layer's name,
+/// unless every field fits the inputs, so callers that run the operator need not check again.
 [[nodiscard]] std::vector<int64_t> general_output_dims(
     const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
 

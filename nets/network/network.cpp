@@ -15,10 +15,11 @@ namespace laminate {
 
 namespace {
 
-/// More than any machine holds; below it, products of an extent and a kernel still fit in 64 bits.
+/// No machine holds as many. Below this bound, the product of an extent and a kernel fits in 64
+/// bits.
 constexpr int64_t most_elements = int64_t{1} << 40;
-/// Bound on every window parameter and extent: keeps (kernel - 1) * dilation and its like far from
-/// overflow.
+/// Bound on every window parameter and extent. It keeps products such as (kernel - 1) * dilation
+/// far from overflow.
 constexpr int64_t largest_extent = (int64_t{1} << 31) - 1;
 
 std::string describe(const Layer& layer) { return layer.name + " (" + operation_text(layer) + ")"; }
@@ -320,7 +321,7 @@ public:
         numbers(value->dims);
         values(value);
     }
-    /// For constants whose shape says no more than their number of values: biases, slopes.
+    /// For constants whose shape is implied by the number of values: biases, slopes.
     void values(const ConstantPtr& value) {
         number(value != nullptr);
         if (value == nullptr) return;
@@ -360,7 +361,7 @@ void hash_general(Hasher& hash, const Layer& layer) {
     });
 }
 
-/// Only what the kind reads: a field that means nothing to a layer does not change the hash.
+/// Hashes only the fields that the kind reads, so a meaningless field does not change the hash.
 void hash_attributes(Hasher& hash, const Layer& layer) {
     if (uses_window(layer.kind)) {
         const Window& w = layer.window;
@@ -416,7 +417,7 @@ void hash_activation(Hasher& hash, const Activation& activation) {
     }
 }
 
-/// Legal shapes can still ask for more work than 64 bits count (2^40 outputs of 2^24 taps).
+/// Legal shapes can ask for more work than 64 bits count: 2^40 outputs of 2^24 taps each.
 void check_macs(const Network& network, const std::string& where) {
     try {
         int64_t total = 0;
@@ -694,7 +695,7 @@ bool has_tensor(const Network& network, TensorId id) {
     return id >= 0 && static_cast<size_t>(id) < network.tensors.size();
 }
 
-/// What is known of each tensor, by its id.
+/// What check() learns about each tensor, indexed by id.
 struct TensorUses {
     explicit TensorUses(size_t tensors) : defined(tensors), used(tensors), written(tensors) {}
     std::vector<bool> defined;  ///< an input, or written by a layer
@@ -728,8 +729,8 @@ void check_inputs(const Network& network, TensorUses& uses) {
     }
 }
 
-/// Layers in the order of execution: each reads what was defined before it and writes a new tensor
-/// of the shape that its inputs imply.
+/// Checks that each layer reads only tensors defined before it and writes a new tensor of the shape
+/// that its inputs imply.
 void check_layers(const Network& network, TensorUses& uses) {
     const std::string where = place(network);
     std::unordered_set<std::string> names;
@@ -813,8 +814,8 @@ void check(const Network& network) {
 namespace {
 
 std::string hash_of(const Network& network, bool with_values) {
-    // Tensors are numbered by who writes them, so that the numbering (and the names) of tensors do
-    // not matter.
+    // Number tensors by the order in which they are written, so that their ids and names do not
+    // count.
     std::vector<int64_t> number(network.tensors.size(), -1);
     int64_t next = 0;
     for (const TensorId id : network.inputs) number.at(static_cast<size_t>(id)) = next++;
@@ -836,8 +837,8 @@ std::string hash_of(const Network& network, bool with_values) {
         hash_activation(hash, layer.activation);
     }
     for (const TensorId id : network.outputs) hash.number(number.at(static_cast<size_t>(id)));
-    // No schedule depends on it; a network of floats keeps the hash that it has in files written
-    // before there were types.
+    // No schedule depends on element types. A network of floats keeps the hash found in files
+    // written before types existed.
     const auto add_types = [&](const std::vector<TensorId>& ids, int64_t first) {
         for (size_t k = 0; k < ids.size(); ++k) {
             const ElementType type = network.tensor(ids[k]).type;

@@ -2,8 +2,8 @@
 //
 // Canonical means: constants folded, batch normalisation folded into the convolution before it, an
 // activation folded into the layer that feeds only it, Dropout and Identity removed, Gemm written
-// as `weights [out][in]`. Importers (onnx.h) and the zoo (zoo.h) build only canonical networks;
-// every shape is known.
+// as `weights [out][in]`. Importers (onnx.h) and the zoo (zoo.h) build only canonical networks.
+// Every shape is known.
 //
 // Index orders (row major, last index fastest): feature maps NCHW; convolution weights [z][i][n][m]
 // with z the output channel, i the input channel *within its group*, n the kernel row, m the kernel
@@ -31,20 +31,20 @@ struct Constant {
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// What a tensor's elements are to those outside the network. Inside all are 32-bit floats, which
-/// hold integers of 8 bits exactly.
+/// Element type of a tensor as seen from outside the network. Inside, every tensor holds 32-bit
+/// floats, which represent 8-bit integers exactly.
 enum class ElementType { float32, uint8, int8 };
-/// As NumPy calls it: "float32", "uint8", "int8".
+/// NumPy's name: "float32", "uint8", "int8".
 [[nodiscard]] const char* to_string(ElementType type);
 
 struct Tensor {
     std::string name;  ///< as in the ONNX file
-    /// N,C,H,W for feature maps; N,F after Flatten/Gemm; anything for general layers. All known and
-    /// positive; an ONNX scalar is {1}.
+    /// N,C,H,W for feature maps; N,F after Flatten and Gemm; anything for general layers. All
+    /// extents are known and positive. An ONNX scalar is {1}.
     std::vector<int64_t> dims;
-    /// Other than float32 for inputs and outputs only: an input is handed integers of that type, as
-    /// floats; so is an output's reader. A picture's samples go to uint8 as they are, 0 to 255,
-    /// where float32 gets them divided by 255.
+    /// Only inputs and outputs may differ from float32. They then hold integers of that type,
+    /// stored as floats. A uint8 input takes a picture's samples unchanged, 0 to 255; a float32
+    /// input takes them divided by 255.
     ElementType type = ElementType::float32;
 };
 
@@ -110,9 +110,9 @@ struct Layer {
     bool count_include_pad = false;
     GeneralOperator general{};  ///< general only
 };
-/// What the layer does, for people: its kind, or of a general layer its function or kind.
+/// What the layer does, for people: its kind, or the function or kind of a general layer.
 [[nodiscard]] const char* operation_text(const Layer& layer);
-/// Likewise: the kind, or of a unary one its function.
+/// Likewise for an activation: its kind, or the function of a unary one.
 [[nodiscard]] const char* activation_text(const Activation& activation);
 
 struct Network {
@@ -148,32 +148,32 @@ struct Network {
 /// "x 1x3x224x224", with its type where that is not float32: "x 1x3x224x224 uint8".
 [[nodiscard]] std::string tensor_text(const Tensor& tensor);
 
-/// Multiply-accumulates of one layer for the whole batch: every tap of the kernel for every output
-/// element, taps that fall on zero padding included (design 4). Transposed convolution: the taps (k
-/// with (o + pad - k*dilation) divisible by the stride) of every output element. Layers without
-/// weights do none.
+/// Multiply-accumulates of one layer for the whole batch (design 4). A convolution counts every tap
+/// of the kernel for every output element, including taps that fall on zero padding. A transposed
+/// convolution counts, for every output element o, the taps k with o + pad - k * dilation divisible
+/// by the stride. Layers without weights count 0.
 [[nodiscard]] int64_t layer_macs(const Network& network, LayerId layer);
 
-/// (output coordinate, kernel coordinate) pairs of one axis of a transposed convolution that are
-/// taps: o + pad - k * dilation is divisible by the stride.
+/// Taps of one axis of a transposed convolution: pairs of an output coordinate o and a kernel
+/// coordinate k with o + pad - k * dilation divisible by the stride.
 [[nodiscard]] int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation,
                                       int64_t pad_begin, int64_t out);
 
-/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming
-/// the layer. Also: names of tensors and layers are unique, every tensor is written once, and what
-/// a layer writes is read or is an output.
+/// Checks every rule above and recomputes every shape from the shapes of the inputs. Checks also
+/// that names of tensors and layers are unique, that every tensor is written once, and that every
+/// tensor a layer writes is read or is an output. Throws InputError naming the layer.
 void check(const Network& network);
 
 /// Output dims of a layer from its inputs' dims; throws InputError naming the layer.
 [[nodiscard]] std::vector<int64_t> infer_output_dims(
     const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
 
-/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and the
-/// values of all constants: what compiled code depends on. Names of tensors and of the network do
-/// not matter. The same on every machine.
+/// 16 hex digits over everything that compiled code depends on: structure, layer names (schedules
+/// use them), shapes, attributes and the values of all constants. Names of tensors and of the
+/// network do not count. The hash is the same on every machine.
 [[nodiscard]] std::string network_hash(const Network& network);
-/// The same without the values of constants (their shapes count): all that a schedule, its counts
-/// and its costs depend on. Files of schedules and fronts carry it.
+/// As network_hash(), without the values of constants; their shapes count. Schedules, counts and
+/// costs depend on nothing else, so files of schedules and fronts carry this hash.
 [[nodiscard]] std::string structure_hash(const Network& network);
 
 }  // namespace laminate

@@ -18,8 +18,8 @@ int64_t steps_down(const AxisReach& reach, int64_t input) {
 
 int64_t window_for(const AxisReach& reach, int64_t picture, int64_t count) {
     if (count <= 1) return picture;
-    // Every window but the last ends `after` and what is left of a step before its end; every
-    // window but the first begins with `before`.
+    // Every window but the last drops `after` inputs and the rest of a step at its end; every
+    // window but the first drops `before` inputs at its start.
     const int64_t left = picture % reach.input_step;
     const int64_t overlap = reach.before + reach.after + left;
     const int64_t least =

@@ -1,6 +1,6 @@
-// How the output of a network moves with its input, how far around itself an output reads, and how
-// a picture is cut into overlapping windows by that. scheduler/explore/planner/reach.h finds the
-// reach of a network, runtime/windows.h runs the windows.
+// Reach: how the output of a network moves with its input, and how far around itself an output
+// reads. A picture is cut into overlapping windows by its network's reach.
+// scheduler/explore/planner/reach.h finds the reach; runtime/windows.h runs the windows.
 #pragma once
 
 #include <cstdint>
@@ -41,18 +41,19 @@ struct AxisSize {
     int64_t output = 0;
 };
 
-/// The smallest window that covers `picture` inputs with `count` windows: a whole number of steps
-/// smaller than the picture. The picture itself for one window, and when overlaps leave nothing to
-/// gain.
+/// Size of the smallest window such that `count` windows cover `picture` inputs; it is a whole
+/// number of steps smaller than the picture. Returns `picture` for one window, and when overlaps
+/// leave nothing to gain.
 [[nodiscard]] int64_t window_for(const AxisReach& reach, int64_t picture, int64_t count);
 
-/// Outputs of a picture of so many inputs, from those of a window; picture - window.input is a
-/// multiple of the input step.
+/// Outputs of a picture of `picture` inputs, computed from the outputs of a window. picture -
+/// window.input must be a multiple of the input step.
 [[nodiscard]] int64_t picture_output(const AxisReach& reach, const AxisSize& window,
                                      int64_t picture);
 
-/// Covers every output once, in order. Throws InputError when the picture is no whole number of
-/// steps larger than the window, or the window so small that nothing of its output could be kept.
+/// Parts that cover every output once, in order. Throws InputError if the picture is not a whole
+/// number of steps larger than the window, or if the window is so small that none of its outputs
+/// can be kept.
 [[nodiscard]] std::vector<AxisPart> cut(const AxisReach& reach, const AxisSize& window,
                                         int64_t picture);
 

@@ -1,6 +1,6 @@
-// If on a condition that is known before the run: exporters leave it behind where the rank or an
-// extent of a tensor decides. The branch that is taken becomes part of the graph around it; the
-// other one is not looked at.
+// If on a condition that is known before the run. Exporters leave such nodes behind where the rank
+// or an extent of a tensor decides. The taken branch becomes part of the graph around it; the other
+// one is ignored.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ void for_each_inner_graph(const proto::NodeProto& node, const Visit& visit) {
     }
 }
 
-/// What the graph itself gives a value to.
+/// Names that the graph itself defines.
 std::unordered_set<std::string> names_defined(const proto::GraphProto& graph) {
     std::unordered_set<std::string> names;
     for (const auto& input : graph.input()) names.insert(input.name());
@@ -30,7 +30,7 @@ std::unordered_set<std::string> names_defined(const proto::GraphProto& graph) {
     return names;
 }
 
-/// What the graph reads of the graphs around it.
+/// Adds the names that the graph reads from the graphs around it.
 void add_free_names(const proto::GraphProto& graph, std::vector<std::string>& names) {
     const std::unordered_set<std::string> own = names_defined(graph);
     std::vector<std::string> read;
@@ -110,8 +110,8 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
         node.fail("has a branch with " + std::to_string(inner.output_size()) +
                   " outputs, expected " + std::to_string(node.file().output_size()));
     }
-    // Names must stay one tensor's each. Those that the branch keeps are taken first, so that no
-    // new one is equal to them.
+    // Every name must belong to one tensor. Reserve the names that the branch keeps first, so that
+    // no new name equals them.
     proto::GraphProto graph = inner;
     Names changed;
     for (const std::string& name : names_defined(graph)) {
@@ -143,6 +143,8 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
         if (!node.has_output(k)) continue;
         define(node, resolve(wanted[static_cast<size_t>(k)]), k);
         set_type(node.file().output(k), type(wanted[static_cast<size_t>(k)]));
+        if (is_live_integer(wanted[static_cast<size_t>(k)]))
+            mark_live_integer(node.file().output(k));
     }
 }
 

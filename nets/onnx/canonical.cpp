@@ -96,8 +96,8 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
 
 // ---- activations in several nodes
 
-/// Exporters write activations that their opset has no operator for with those that it has; here
-/// they become one layer again.
+/// Recognises activations that exporters spell with several nodes because their opset lacks the
+/// operator, and makes each one layer again.
 class ActivationsInNodes {
 public:
     explicit ActivationsInNodes(RawNetwork& raw)
@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    /// The layer that writes `id` for one reader and nobody else, or null.
+    /// The layer that writes `id` if `id` has exactly one reader, or null.
     [[nodiscard]] RawLayer* before(TensorId id) const {
         const auto t = static_cast<size_t>(id);
         return producer_[t] >= 0 && readers_[t] == 1
@@ -148,13 +148,14 @@ private:
     static bool all_are(const std::vector<float>& values, float wanted) {
         return std::all_of(values.begin(), values.end(), [&](float v) { return v == wanted; });
     }
-    /// s of y = s * x with one s for all channels; 0 when it is something else.
+    /// The factor s if the layer is y = s * x with one s for all channels, or 0.
     static float scale_of(const RawLayer& layer) {
         const std::vector<float>& scales = layer.layer.weights->values;
         const float scale = scales.front();
         return all_are(scales, scale) && all_are(layer.layer.bias->values, 0) ? scale : 0;
     }
-    /// The tensor x of min(max(x + 3, 0), 6), whose two layers nobody else reads, or -1.
+    /// The tensor x if `clip` ends min(max(x + 3, 0), 6) and nothing else reads either layer, or
+    /// -1.
     [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
         if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 ||
             clip->layer.activation.high != 6)
@@ -165,7 +166,7 @@ private:
         return adds_3 ? sum->layer.inputs[0] : -1;
     }
 
-    /// A sixth of min(max(x + 3, 0), 6), or of x times that.
+    /// Recognises min(max(x + 3, 0), 6) / 6 and x * min(max(x + 3, 0), 6) / 6.
     void recognise_sixth(RawLayer& sixth) {
         RawLayer* last = before(sixth);
         if (const TensorId x = shifted_and_clipped(last); x >= 0) {
@@ -185,7 +186,7 @@ private:
         }
     }
 
-    /// x times a function of x.
+    /// Recognises x * f(x): swish, hard_swish and mish.
     void recognise_product(RawLayer& product) {
         for (const size_t k : {size_t{0}, size_t{1}}) {
             const TensorId x = product.layer.inputs[1 - k];
@@ -214,7 +215,7 @@ private:
         }
     }
 
-    /// `end` becomes the activation of `x`; the layers between them go.
+    /// Turns `end` into the activation of `x` and removes the layers between them.
     void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between,
                 const Activation& activation) {
         for (RawLayer* layer : between) {
@@ -256,7 +257,7 @@ void remove_dead_layers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
-/// One sweep suffices: when a layer is looked at, all before it have their final form.
+/// One sweep suffices: when a layer is visited, all layers before it have their final form.
 void fold_into_producers(RawNetwork& raw) {
     std::vector<int> readers(raw.tensors.size(), 0);
     for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
@@ -284,7 +285,7 @@ void fold_into_producers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
-/// y = scale[c] * x + shift[c] of a tensor that is no picture: a product, then a sum.
+/// Writes y = scale[c] * x + shift[c] of a tensor that is not a picture as a product and a sum.
 void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
     const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
     RawLayer product{.layer = {.onnx_name = layer.layer.onnx_name,
@@ -341,8 +342,8 @@ void write_affine_as_convolution(RawNetwork& raw) {
     }
 }
 
-/// "/features/0/Conv" becomes "features_0_Conv"; an identifier stays as it is; "" when nothing is
-/// left.
+/// "/features/0/Conv" becomes "features_0_Conv". An identifier stays as it is. Returns "" when no
+/// character can be kept.
 std::string to_identifier(const std::string& name) {
     if (is_identifier(name)) return name;
     std::string text;
@@ -364,7 +365,7 @@ const char* name_stem(const Layer& layer) {
     return layer.kind == LayerKind::conv_transpose ? "deconv" : operation_text(layer);
 }
 
-/// Names come from the nodes; nodes without one are numbered by kind: conv1, conv2, deconv1.
+/// Takes names from the nodes. Layers of unnamed nodes are numbered by kind: conv1, conv2, deconv1.
 void name_layers(std::vector<Layer>& layers) {
     std::unordered_set<std::string> used;
     std::unordered_map<std::string, int> next;

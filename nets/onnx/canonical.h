@@ -13,11 +13,11 @@ struct RawLayer {
     Layer layer;          ///< `name` is not set yet
     std::string op{};     ///< operator of the node, for the notes on what was folded
     std::string label{};  ///< the node as messages call it
-    /// A batch normalisation: y = weights[c] * x + bias[c]. Written as a depthwise 1x1 convolution
-    /// when it folds into nothing.
+    /// A batch normalisation, y = weights[c] * x + bias[c]. It becomes a depthwise 1x1 convolution
+    /// if it folds into no other layer.
     bool affine = false;
-    /// One of several layers of its node, beside the one that has the node's name: not worth a note
-    /// when nobody needs it.
+    /// One of several layers of its node, and not the one that carries the node's name. Removing it
+    /// as unused is not worth a note.
     bool beside = false;
 };
 
@@ -28,13 +28,13 @@ struct RawNetwork {
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<std::string> folded;
-    /// Values that folding may still make. Nodes may share weights, so a small file could ask for a
-    /// copy of large weights for each of very many nodes: four times what the file holds, and some
-    /// for small files, is allowed.
+    /// Values that folding may still make. Nodes may share weights, so a small file could ask for
+    /// one copy of large weights per node. The budget is four times the values in the file plus an
+    /// allowance for small files.
     int64_t values_allowed = int64_t{1} << 26;
 
     void weights_read(size_t values) { values_allowed += 4 * static_cast<int64_t>(values); }
-    /// Throws InputError when too many have been made.
+    /// Spends part of the budget; throws InputError when it is exhausted.
     void charge(size_t values);
 };
 

@@ -1,5 +1,5 @@
-// Conv, ConvTranspose, BatchNormalization. One spatial axis is a picture of one row; three are
-// general layers.
+// Conv, ConvTranspose, BatchNormalization. With one spatial axis they work on a picture of one row;
+// with three they become general layers.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ ConstantPtr bias_of(Importer& importer, const Node& node) {
     return node.has_input(2) ? importer.constant(node, 2) : nullptr;
 }
 
-/// Weights of a line as those of a picture of one row.
+/// Reshapes weights for a line into weights for a picture of one row.
 ConstantPtr lifted_weights(Importer& importer, const ConstantPtr& weights) {
     if (weights->dims.size() != 3) return weights;
     importer.charge(weights->values.size());
@@ -35,12 +35,12 @@ ConstantPtr lifted_weights(Importer& importer, const ConstantPtr& weights) {
         Constant{{weights->dims[0], weights->dims[1], 1, weights->dims[2]}, weights->values});
 }
 
-/// A layer of pictures (`kind`) for up to two spatial axes, else `general`.
+/// A picture layer of kind `kind` if the window fits one, a general layer otherwise.
 Layer windowed_layer(Importer& importer, Node& node, TensorId x, const ConstantPtr& weights,
                      const SpatialWindow& window, LayerKind kind, GeneralOperator general) {
     Layer layer{.groups = node.integer("group", 1)};
     layer.bias = bias_of(importer, node);
-    if (window.stride.size() <= 2) {
+    if (window.fits_picture()) {
         layer.kind = kind;
         layer.inputs = {importer.picture(node, x)};
         layer.weights = lifted_weights(importer, weights);
@@ -55,13 +55,24 @@ Layer windowed_layer(Importer& importer, Node& node, TensorId x, const ConstantP
     return layer;
 }
 
+/// What Conv and ConvTranspose read alike.
+struct ConvolutionOperands {
+    TensorId x;
+    Dims extents;
+    ConstantPtr weights;
+    SpatialWindow window;
+
+    ConvolutionOperands(Importer& importer, Node& node)
+        : x(importer.tensor(node, 0)),
+          extents(spatial_dims(node, importer.dims(x))),
+          weights(convolution_weights(importer, node, importer.dims(x).size())),
+          window(read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()))) {
+        node.expect_inputs(2, 3);
+    }
+};
+
 void conv(Importer& importer, Node& node) {
-    node.expect_inputs(2, 3);
-    const TensorId x = importer.tensor(node, 0);
-    const Dims extents = spatial_dims(node, importer.dims(x));
-    const ConstantPtr weights = convolution_weights(importer, node, importer.dims(x).size());
-    SpatialWindow window =
-        read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
+    auto [x, extents, weights, window] = ConvolutionOperands(importer, node);
     if (window.auto_pad.starts_with("SAME")) pad_same(window, extents);
     importer.append_like(node, x,
                          windowed_layer(importer, node, x, weights, window, LayerKind::conv,
@@ -69,12 +80,7 @@ void conv(Importer& importer, Node& node) {
 }
 
 void conv_transpose(Importer& importer, Node& node) {
-    node.expect_inputs(2, 3);
-    const TensorId x = importer.tensor(node, 0);
-    const Dims extents = spatial_dims(node, importer.dims(x));
-    const ConstantPtr weights = convolution_weights(importer, node, importer.dims(x).size());
-    SpatialWindow window =
-        read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
+    auto [x, extents, weights, window] = ConvolutionOperands(importer, node);
     Dims output_padding = spatial_parameter(node, "output_padding", extents.size(), 0)
                               .value_or(Dims(extents.size(), 0));
     auto wanted = node.integers("output_shape");
@@ -88,14 +94,14 @@ void conv_transpose(Importer& importer, Node& node) {
         int64_t full =
             (extents[axis] - 1) * window.stride[axis] + output_padding[axis] + window.span(axis);
         if (wanted || window.auto_pad.starts_with("SAME")) {
-            // The padding follows from the output; ConvTranspose gives the odd element to the end
-            // unless SAME_UPPER (ONNX, ConvTranspose). What no padding reaches stays: SAME only
-            // takes away, as in onnx's shape inference and onnxruntime.
+            // The padding follows from the output extent. ConvTranspose puts the odd element at the
+            // end except for SAME_UPPER (ONNX, ConvTranspose). SAME never extends the output beyond
+            // what the windows reach, as in onnx's shape inference and onnxruntime.
             const int64_t target =
                 wanted ? (*wanted)[axis] : std::min(full, extents[axis] * window.stride[axis]);
             const int64_t extra = std::max<int64_t>(0, target - full),
                           total = std::max<int64_t>(0, full - target);
-            // More than the windows reach is like output_padding, within its limit.
+            // Outputs beyond what the windows reach act like output_padding and share its limit.
             if (target < 1 || output_padding[axis] + extra >=
                                   std::max({window.stride[axis], window.dilation[axis],
                                             int64_t{1} + output_padding[axis]})) {

@@ -1,5 +1,5 @@
-// Operators that work element by element: activations, arithmetic with broadcasting, comparisons,
-// Where, Cast; on integers they compute shapes.
+// Element-wise operators: activations, arithmetic with broadcasting, comparisons, Where, Cast. On
+// integers they compute shapes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,8 +49,7 @@ void plain(Importer& importer, Node& node) {
     unary(importer, node, function);
 }
 
-/// Bounds that are computed: the smaller of the upper one and the larger of x and the lower one
-/// (ONNX).
+/// Clip with computed bounds: min(upper, max(x, lower)), as ONNX defines it.
 void clip_by_tensors(Importer& importer, Node& node) {
     TensorId x = importer.tensor(node, 0);
     const std::array<Function, 3> bound{Function::none, Function::maximum, Function::minimum};
@@ -83,7 +82,7 @@ void clip(Importer& importer, Node& node) {
         a.low = importer.scalar(node, 1, lowest);
         a.high = importer.scalar(node, 2, highest);
     }
-    a.low = std::min(a.low, a.high);  // ONNX: where they cross, everything is `max`
+    a.low = std::min(a.low, a.high);  // ONNX: if the bounds cross, the result is `max`
     if (a.low == 0 && a.high >= highest) a = {.kind = ActivationKind::relu};
     activation(importer, node, std::move(a));
 }
@@ -108,8 +107,8 @@ void dropout(Importer& importer, Node& node) {
     importer.alias(node, importer.tensor(node, 0));
 }
 
-/// Fractions are cut off. What lies outside 0 to 255 has no defined result in ONNX: here the
-/// nearest.
+/// Cast to UINT8 truncates fractions. ONNX leaves values outside 0 to 255 undefined; here they
+/// saturate.
 void to_bytes(Importer& importer, Node& node) {
     const TensorId clipped = importer.add_layer(
         node, {.kind = LayerKind::activation,
@@ -133,6 +132,11 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
             node.fail("of a list of integers is supported to INT64, INT32, BOOL and FLOAT only");
         }
         return importer.define(node, result);
+    }
+    if (importer.is_live_integer(node.input(0)) &&
+        (to == Type::FLOAT || to == Type::INT64 || to == Type::INT32)) {
+        if (to != Type::FLOAT) importer.mark_live_integer(node.file().output(0));
+        return identity(importer, node);
     }
     const auto* small = std::get_if<SmallIntegers>(&value);
     const ElementType from = importer.type(node.input(0));
@@ -167,8 +171,8 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     importer.define(node, result);
 }
 
-/// Weights stored as integers: (x - zero point) * scale, with one scale or one for each place along
-/// an axis.
+/// Weights stored as integers: (x - zero point) * scale, with one scale, or one per coordinate
+/// along an axis.
 void dequantize_linear(Importer& importer, Node& node) {
     node.expect_inputs(2, 3);
     using Type = proto::TensorProto;
@@ -229,8 +233,9 @@ void cast_like(Importer& importer, Node& node) {
 
 // ---- two operands
 
-/// The constant spread over an operand of shape `dims`, if it is one value ({1}), one per channel
-/// ({C}) or whole (dims without N). Shapes are aligned at their ends, as ONNX broadcasts.
+/// The constant in the form that an add layer takes for an operand of shape `dims`: one value
+/// ({1}), one per channel ({C}) or whole (dims without N); nullopt if it broadcasts otherwise.
+/// Shapes are aligned at their ends, as ONNX broadcasts.
 std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, const Dims& dims) {
     if (constant->dims.size() > dims.size()) return std::nullopt;
     Dims aligned(dims.size() - constant->dims.size(), 1);
@@ -248,7 +253,8 @@ std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, con
     return std::nullopt;
 }
 
-/// Before opset 7 the second operand's axes were aligned with those of the first from `axis` on.
+/// Before opset 7, the axes of the second operand were aligned with those of the first from `axis`
+/// on.
 TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b) {
     if (importer.opset() >= 7) return b;
     node.ignore("consumed_inputs");
@@ -265,8 +271,8 @@ TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b)
     return importer.reshaped(node, b, target);
 }
 
-/// What y = x + c, x - c, x * c, x / c adds or multiplies with, where it is one value, one per
-/// channel or (sums) whole.
+/// Imports y = x + c, x - c, x * c or x / c. A constant of one value or one per channel folds; sums
+/// also take a whole constant.
 void with_constant(Importer& importer, Node& node, Function function, TensorId x,
                    const ConstantPtr& c) {
     const Dims& extents = importer.dims(x);
@@ -304,65 +310,17 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
                     {x, importer.constant_tensor(node, c)});
 }
 
-/// False when there is no result in 64 bits.
-bool integer_result(Function function, int64_t a, int64_t b, int64_t* result) {
-    using enum GeneralFunction;
-    switch (function) {
-        case add:
-            return !__builtin_add_overflow(a, b, result);
-        case subtract:
-            return !__builtin_sub_overflow(a, b, result);
-        case multiply:
-            return !__builtin_mul_overflow(a, b, result);
-        case divide:
-            if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return false;
-            *result = a / b;
-            return true;
-        case minimum:
-            *result = std::min(a, b);
-            return true;
-        case maximum:
-            *result = std::max(a, b);
-            return true;
-        case equal:
-            *result = a == b;
-            return true;
-        case less:
-            *result = a < b;
-            return true;
-        case less_or_equal:
-            *result = a <= b;
-            return true;
-        case greater:
-            *result = a > b;
-            return true;
-        case greater_or_equal:
-            *result = a >= b;
-            return true;
-        default:
-            return false;
+/// An operand beside integers that are computed when the network runs: floats hold it exactly.
+TensorId live_operand(Importer& importer, const Node& node, int i) {
+    constexpr int64_t most = int64_t{1} << 24;
+    if (importer.is_integer(node, i)) {
+        for (const int64_t value : importer.integers(node, i).values) {
+            if (value < -most || value > most)
+                node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(value) +
+                          ", expected integers of up to 2^24 beside those that are computed");
+        }
     }
-}
-
-/// Lists of integers of equal length, or one of them a single value.
-IntegerConstant combined(const Node& node, Function function, const IntegerConstant& a,
-                         const IntegerConstant& b) {
-    const size_t count = std::max(a.values.size(), b.values.size());
-    if ((a.values.size() != count && a.values.size() != 1) ||
-        (b.values.size() != count && b.values.size() != 1)) {
-        node.fail("operands are " + dims_text(a.dims) + " and " + dims_text(b.dims));
-    }
-    const bool as_a =
-        a.values.size() == count && (b.values.size() != count || a.dims.size() >= b.dims.size());
-    IntegerConstant result{as_a ? a.dims : b.dims, std::vector<int64_t>(count)};
-    for (size_t i = 0; i < count; ++i) {
-        const int64_t x = a.values[a.values.size() == 1 ? 0 : i];
-        const int64_t y = b.values[b.values.size() == 1 ? 0 : i];
-        if (!integer_result(function, x, y, &result.values[i]))
-            node.fail("of " + std::to_string(x) + " and " + std::to_string(y) +
-                      " is no 64-bit integer");
-    }
-    return result;
+    return importer.number_tensor(node, i);
 }
 
 void binary(Importer& importer, Node& node, Function function) {
@@ -370,10 +328,12 @@ void binary(Importer& importer, Node& node, Function function) {
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))
         return importer.define(
             node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
-    const TensorId a = importer.tensor(node, 0);
-    const TensorId b = aligned_operand(
-        importer, node, a,
-        function == Function::power ? importer.number_tensor(node, 1) : importer.tensor(node, 1));
+    const auto operand = [&](int i) {
+        return importer.is_live_integer(node.input(1 - i)) ? live_operand(importer, node, i)
+               : function == Function::power && i == 1     ? importer.number_tensor(node, i)
+                                                           : importer.tensor(node, i);
+    };
+    const TensorId a = operand(0), b = aligned_operand(importer, node, a, operand(1));
     const ConstantPtr left = importer.known(a), right = importer.known(b);
     const bool is_sum = function == Function::add || function == Function::subtract;
     const bool is_product = function == Function::multiply || function == Function::divide;
@@ -447,7 +407,7 @@ void prelu(Importer& importer, Node& node) {
     activation(importer, node, {.kind = ActivationKind::prelu, .slope = *spread});
 }
 
-/// Truth values: 1 and 0.
+/// Truth values are 1 and 0.
 void logical(Importer& importer, Node& node, Function function) {
     node.expect_inputs(2, 2);
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))
@@ -467,28 +427,37 @@ void logical_not(Importer& importer, Node& node) {
 
 void where(Importer& importer, Node& node) {
     node.expect_inputs(3, 3);
-    if (importer.is_integer(node, 1) && importer.is_integer(node, 2) &&
-        importer.is_integer(node, 0)) {
-        const IntegerConstant condition = importer.integers(node, 0),
-                              a = importer.integers(node, 1), b = importer.integers(node, 2);
-        // Both spread to the common length by adding zeros.
-        const IntegerConstant none{condition.dims,
-                                   std::vector<int64_t>(condition.values.size(), 0)};
-        const IntegerConstant first =
-            combined(node, Function::add, combined(node, Function::add, a, none),
-                     combined(node, Function::multiply, b, {{}, {0}}));
-        const IntegerConstant second =
-            combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), b);
-        const IntegerConstant chosen = combined(
-            node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), condition);
-        IntegerConstant result = first;
-        for (size_t i = 0; i < result.values.size(); ++i)
-            result.values[i] = chosen.values[i] != 0 ? first.values[i] : second.values[i];
-        return importer.define(node, result);
+    const bool of_integers = importer.is_integer(node, 1) && importer.is_integer(node, 2);
+    if (of_integers && importer.is_integer(node, 0))
+        return importer.define(node,
+                               chosen(node, importer.integers(node, 0), importer.integers(node, 1),
+                                      importer.integers(node, 2)));
+    const bool is_live_integer =
+        importer.is_live_integer(node.input(1)) || importer.is_live_integer(node.input(2));
+    const auto choice = [&](int i) {
+        return of_integers || is_live_integer ? live_operand(importer, node, i)
+                                              : importer.tensor(node, i);
+    };
+    const TensorId result =
+        importer.add_general(node, {.kind = GeneralKind::select},
+                             {importer.number_tensor(node, 0), choice(1), choice(2)});
+    if (of_integers) return importer.define_integers(node, result);
+    importer.define_like(node, result, result);
+}
+
+/// Of integers the result has the sign of the divisor, or of the dividend with fmod = 1 (ONNX).
+void mod(Importer& importer, Node& node) {
+    const bool has_sign_of_dividend = node.integer("fmod", 0) != 0;
+    if (importer.is_integer(node, 0) && importer.is_integer(node, 1) && !has_sign_of_dividend) {
+        const IntegerConstant divisor = importer.integers(node, 1);
+        const IntegerConstant rest =
+            combined(node, Function::remainder, importer.integers(node, 0), divisor);
+        const IntegerConstant shifted = combined(node, Function::add, rest, divisor);
+        return importer.define(node, combined(node, Function::remainder, shifted, divisor));
     }
-    importer.append(
-        node, {.kind = GeneralKind::select},
-        {importer.number_tensor(node, 0), importer.tensor(node, 1), importer.tensor(node, 2)});
+    if (!has_sign_of_dividend && !importer.is_integer(node, 0))
+        node.fail("of FLOAT has fmod 0, expected 1");
+    binary(importer, node, Function::remainder);
 }
 
 void add_activations(Handlers& handlers) {
@@ -569,6 +538,7 @@ void add_arithmetic(Handlers& handlers) {
     handlers["Mul"] = two<Function::multiply>;
     handlers["Div"] = two<Function::divide>;
     handlers["Pow"] = two<Function::power>;
+    handlers["Mod"] = mod;
     handlers["Sum"] = [](Importer& i, Node& n) { several(i, n, Function::add, false); };
     handlers["Mean"] = [](Importer& i, Node& n) { several(i, n, Function::add, true); };
     handlers["Max"] = [](Importer& i, Node& n) { several(i, n, Function::maximum, false); };

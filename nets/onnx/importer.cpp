@@ -115,6 +115,14 @@ Value Importer::resolve(const std::string& name) {
                      " is a second result of its node, which is not supported");
 }
 
+Value Importer::value(const Node& node, int i) {
+    if (moved_integers_) {
+        const auto found = moved_integers_->stand_ins.find(i);
+        if (found != moved_integers_->stand_ins.end()) return found->second;
+    }
+    return resolve(node.input(i));
+}
+
 bool Importer::is_integer(const Node& node, int i) {
     return std::holds_alternative<IntegerConstant>(value(node, i));
 }
@@ -152,7 +160,7 @@ std::optional<bool> Importer::truth(const Node& node, int i) {
         return list->values[0] != 0;
     if (const auto* constant = std::get_if<ConstantPtr>(&given);
         constant != nullptr &&
-        (*constant)->values.size() == 1)  // comparisons of floats that fold make 1 or 0
+        (*constant)->values.size() == 1)  // a folded comparison of floats is 1 or 0
         return (*constant)->values[0] != 0;
     return std::nullopt;
 }
@@ -248,10 +256,13 @@ bool Importer::is_used(const std::string& name) const {
            made_names_.contains(name);
 }
 
-std::string Importer::unused_name(std::string name) {
-    while (is_used(name)) name += "_";
-    made_names_.insert(name);
-    return name;
+std::string Importer::unused_name(const std::string& name) {
+    std::string unused = name;
+    // The count goes on where it ended: 50,000 outputs may ask for one name.
+    for (int& count = copies_of_[name]; is_used(unused); ++count)
+        unused = name + (count == 0 ? "_" : "_" + std::to_string(count + 1));
+    made_names_.insert(unused);
+    return unused;
 }
 
 TensorId Importer::add_raw(RawLayer raw, Dims output_dims) {
@@ -275,11 +286,6 @@ TensorId Importer::write_constant(const ConstantPtr& constant, const std::string
 }
 
 void Importer::define(const Node& node, Value value, int output) {
-    if (const auto* list = std::get_if<IntegerConstant>(&value);
-        list != nullptr && list->values.size() > most_shape_values) {
-        node.fail("makes " + std::to_string(list->values.size()) + " integers, expected at most " +
-                  std::to_string(most_shape_values));
-    }
     node.refuse_other_attributes();
     if (const auto* id = std::get_if<TensorId>(&value)) {
         const ConstantPtr constant = known(*id);
@@ -289,7 +295,27 @@ void Importer::define(const Node& node, Value value, int output) {
             value = constant;
         }
     }
+    if (moved_integers_ && std::holds_alternative<ConstantPtr>(value))
+        value = moved_integers_->at(std::get<ConstantPtr>(value));
+    if (const auto* list = std::get_if<IntegerConstant>(&value)) {
+        if (list->values.size() > most_shape_values)
+            node.fail("makes " + std::to_string(list->values.size()) +
+                      " integers, expected at most " + std::to_string(most_shape_values));
+        charge(2 * list->values.size());  // they have 64 bits
+    }
     values_[node.file().output(output)] = std::move(value);
+}
+
+void Importer::define_integers(const Node& node, TensorId id, int output) {
+    const ConstantPtr constant = known(id);
+    if (!constant) {
+        mark_live_integer(node.file().output(output));
+        if (output == 0) return define_like(node, id, id);
+        return define(node, id, output);
+    }
+    IntegerConstant result{file_dims(id), {}};
+    for (const float value : constant->values) result.values.push_back(static_cast<int64_t>(value));
+    define(node, result, output);
 }
 
 void Importer::alias(const Node& node, TensorId id) {
@@ -299,7 +325,7 @@ void Importer::alias(const Node& node, TensorId id) {
 
 namespace {
 
-/// Constants are evaluated while the file is read: a small file must not ask for hours of it.
+/// Constants are evaluated while the file is read, and a small file must not cause hours of work.
 void refuse_long_work(const Node& node, const Layer& layer, const std::vector<Dims>& in,
                       const Dims& out) {
     constexpr double most_work = 1e10;
@@ -370,7 +396,7 @@ TensorId Importer::add_general(const Node& node, GeneralOperator op, std::vector
     return output;
 }
 
-/// The layer that wrote `id` last takes the node's name, the tensor its result's.
+/// Gives the layer that writes `id` the node's name, and the tensor the name of the node's result.
 void Importer::name_result(const Node& node, TensorId id) {
     if (known(id)) return;
     raw_.tensors[static_cast<size_t>(id)].name = node.file().output(0);
@@ -469,7 +495,7 @@ TensorId Importer::transposed(const Node& node, TensorId x, const Dims& perm) {
         view.steps.push_back(steps[static_cast<size_t>(axis)]);
         if (view.dims.back() > 1) moved.push_back(axis);
     }
-    // Axes of extent 1 move without any element moving.
+    // Moving an axis of extent 1 moves no element.
     if (std::is_sorted(moved.begin(), moved.end())) return reshaped(node, whole.source, view.dims);
     const TensorId result = add_general(node, std::move(view), {whole.source});
     permuted_.emplace(result, std::move(whole));

@@ -1,6 +1,6 @@
-// Private to nets: from the nodes of an ONNX graph to layers, one operator at a time. onnx_read.cpp
-// goes through the graph; each family of operators has a file of its own, whose functions turn one
-// node into layers or, where all is known, into constants.
+// Private to nets: turns the nodes of an ONNX graph into layers, one operator at a time. read.cpp
+// walks the graph. Each family of operators has its own file, whose functions turn one node into
+// layers, or into constants if all its inputs are known.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,23 @@ using Dims = std::vector<int64_t>;
 
 inline constexpr int64_t largest_parameter =
     (int64_t{1} << 31) - 1;  ///< of a window; keeps sums and products within 64 bits
-inline constexpr size_t most_shape_values =
-    4096;  ///< integers that a constant on the way to a shape may have
+/// Integers that a constant on the way to a shape may have: the grids of detectors have one for
+/// each element of a map.
+inline constexpr size_t most_shape_values = size_t{1} << 20;
 inline constexpr size_t most_dimensions = 8;
 
 /// What an ONNX value name stands for.
 using Value = std::variant<TensorId, ConstantPtr, IntegerConstant, SmallIntegers>;
 
-/// A node with checked access to its attributes; attributes that nobody asked for are refused.
+/// A node with checked access to its attributes. Attributes that its handler did not ask for are
+/// refused.
 class Node {
 public:
     Node(const proto::NodeProto& node, size_t position);
 
     [[nodiscard]] const std::string& op() const { return node_.op_type(); }
     [[nodiscard]] const std::string& name() const { return node_.name(); }
-    /// How messages call it: "conv1" in quotes, or by what it writes.
+    /// The node in messages: its name in quotes, or else the name of what it writes.
     [[nodiscard]] const std::string& label() const { return label_; }
     [[nodiscard]] const proto::NodeProto& file() const { return node_; }
 
@@ -69,10 +71,18 @@ private:
     std::map<std::string, const proto::AttributeProto*> attributes_;
 };
 
-/// Values that the node reads: its inputs, and what graphs that stand in it (branches of If) read
-/// of those around them.
+/// Names of the values that the node reads: its inputs, and what the graphs inside it (branches of
+/// If) read from the graphs around them.
 [[nodiscard]] std::vector<std::string> names_read(
     const proto::NodeProto& node);  // onnx_branches.cpp
+
+/// Integers combined element by element, with broadcasting. Fails where a result needs more than 64
+/// bits.
+[[nodiscard]] IntegerConstant combined(const Node& node, GeneralFunction function,
+                                       const IntegerConstant& a, const IntegerConstant& b);
+/// Where, of integers.
+[[nodiscard]] IntegerConstant chosen(const Node& node, const IntegerConstant& condition,
+                                     const IntegerConstant& a, const IntegerConstant& b);
 
 class Importer;
 using Handler = void (*)(Importer&, Node&);
@@ -98,30 +108,37 @@ public:
     [[nodiscard]] int64_t opset() const { return opset_; }
 
     // ---- what a node reads
-    [[nodiscard]] Value value(const Node& node, int i) { return resolve(node.input(i)); }
+    [[nodiscard]] Value value(const Node& node, int i);
     [[nodiscard]] bool is_integer(const Node& node, int i);
-    /// A FLOAT tensor; a constant one becomes a tensor too, so that whoever reads it need not care.
+    /// A FLOAT tensor. A constant becomes a tensor too, so that handlers need not distinguish them.
     [[nodiscard]] TensorId tensor(const Node& node, int i);
     [[nodiscard]] TensorId tensor_of(const Node& node, const Value& value, const std::string& name);
-    /// As tensor(), integers made FLOAT.
+    /// As tensor(), with integers converted to FLOAT.
     [[nodiscard]] TensorId number_tensor(const Node& node, int i);
-    /// Whether a condition holds that is known before the run; nothing where it is not.
+    /// The value of a condition that is known before the run, or nullopt.
     [[nodiscard]] std::optional<bool> truth(const Node& node, int i);
     [[nodiscard]] ConstantPtr constant(const Node& node, int i);
     [[nodiscard]] float scalar(const Node& node, int i, float otherwise);
     [[nodiscard]] IntegerConstant integers(const Node& node, int i);
-    /// `axes` and the like moved from attributes to inputs over the versions.
+    /// Reads a list that is an attribute in older operator sets and an input in newer ones
+    /// (`axes`).
     [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(Node& node, const char* attribute,
                                                                   int i);
-    /// What a value that is computed when the network runs is in the file: integers of 8 bits are
-    /// held as floats.
+    /// The type in the file of a value that is computed when the network runs. Integers of 8 bits
+    /// are held as floats.
     [[nodiscard]] ElementType type(const std::string& name) const;
     void set_type(const std::string& name, ElementType type);
+    /// Whether a value that is computed when the network runs is INT64 or INT32 in the file: places
+    /// that ArgMax and TopK find. Floats hold it.
+    [[nodiscard]] bool is_live_integer(const std::string& name) const {
+        return live_integers_.contains(name);
+    }
+    void mark_live_integer(const std::string& name) { live_integers_.insert(name); }
 
     [[nodiscard]] const Dims& dims(TensorId id) const {
         return raw_.tensors[static_cast<size_t>(id)].dims;
     }
-    /// ONNX's own dims: {} for a scalar, which a Tensor holds as {1}.
+    /// The dims in the file: {} for a scalar, which a Tensor holds as {1}.
     [[nodiscard]] Dims file_dims(TensorId id) const {
         return scalars_.contains(id) ? Dims{} : dims(id);
     }
@@ -130,48 +147,49 @@ public:
     [[nodiscard]] ConstantPtr known(TensorId id) const;
 
     // ---- what a node writes
-    /// Ends a node: refuses attributes that nobody asked for.
+    /// Ends the node: refuses attributes that its handler did not ask for.
     void define(const Node& node, Value value, int output = 0);
+    /// The node's result is an integer of the file, which floats hold.
+    void define_integers(const Node& node, TensorId id, int output = 0);
     /// The node's result is its input.
     void alias(const Node& node, TensorId id);
-    /// A layer whose result nobody but this node knows. Evaluated here when all that it reads is
-    /// constant.
+    /// A layer whose result only this node knows. Evaluated at once if all its inputs are constant.
     [[nodiscard]] TensorId add_layer(const Node& node, Layer layer);
     [[nodiscard]] TensorId add_general(const Node& node, GeneralOperator op,
                                        std::vector<TensorId> inputs);
     /// add_layer() as the node's result.
     void append(const Node& node, Layer layer);
     void append(const Node& node, GeneralOperator op, std::vector<TensorId> inputs);
-    /// A channel-wise y = scale[c] * x + shift[c], which may fold into the layer before it.
+    /// y = scale[c] * x + shift[c] per channel, which may fold into the layer before it.
     void append_affine(const Node& node, TensorId x, ConstantPtr scale, ConstantPtr shift);
     [[nodiscard]] TensorId reshaped(const Node& node, TensorId x, const Dims& target);
     void mark_scalar(TensorId id) { scalars_.insert(id); }
     [[nodiscard]] TensorId constant_tensor(const Node& node, ConstantPtr constant);
-    /// Values that folding makes: throws when they are too many.
+    /// Counts values that folding makes; throws InputError when they are too many.
     void charge(size_t values) { raw_.charge(values); }
-    /// Values that ConstantOfShape makes; likewise.
+    /// Likewise for values that ConstantOfShape makes.
     void fill(size_t values);
     [[nodiscard]] const std::optional<std::filesystem::path>& directory() const {
         return directory_;
     }
 
     // ---- one spatial axis as two
-    /// N x C x L as N x C x 1 x L, so that layers on lines are layers on pictures; a tensor of four
-    /// dimensions as it is.
+    /// N x C x L as N x C x 1 x L, so that layers on lines become layers on pictures. A tensor of
+    /// four dimensions stays as it is.
     [[nodiscard]] TensorId picture(const Node& node, TensorId x);
-    /// The picture that a line was made of, if it was; so chains of layers stay pictures.
+    /// The picture that the line was made from, if any, so that chains of layers stay pictures;
+    /// else x.
     [[nodiscard]] TensorId picture_if_lifted(TensorId x) const;
-    /// As append(), for a layer that reads picture(x) or picture_if_lifted(x): gives the result the
+    /// As append(), for a layer that reads picture(x) or picture_if_lifted(x). The result gets the
     /// rank of x.
     void append_like(const Node& node, TensorId x, Layer layer);
     void define_like(const Node& node, TensorId x, TensorId result);
 
     // ---- graphs in nodes
-    /// The results of a graph that stands in a node, all of whose nodes become nodes of the model,
-    /// as what the node writes.
+    /// Moves the nodes of a graph inside `node` into the model; its results become those of `node`.
     void take_over(const Node& node, const proto::GraphProto& inner);
 
-    /// perm of a transpose of `x`; transposes of transposes become one, or nothing.
+    /// `x` transposed by `perm`. Consecutive transposes become one, or none.
     [[nodiscard]] TensorId transposed(const Node& node, TensorId x, const Dims& perm);
 
     static int64_t checked_axis(const Node& node, int64_t axis, size_t rank, const char* what);
@@ -183,7 +201,7 @@ private:
     void read_inputs();
     [[nodiscard]] int64_t input_extent(const proto::TensorShapeProto& shape, int i,
                                        const std::string& label) const;
-    /// Imports those nodes of the file, from number `first` on, that the wanted values depend on.
+    /// Imports the nodes from number `first` on that the wanted values depend on.
     void import_nodes(int first, const std::vector<std::string>& wanted);
     void find_writers(int first);
     [[nodiscard]] std::vector<int> needed_nodes(int first, const std::vector<std::string>& wanted);
@@ -191,6 +209,9 @@ private:
     [[noreturn]] void report_cycle(int first, const std::vector<int>& waiting) const;
     void read_outputs();
     void import_node(int index);
+    [[nodiscard]] bool moves_integers(const Node& node);
+    /// Runs the handler of an operator that only moves elements on constant integers.
+    void move_integers(Node& node, Handler handler);
     [[nodiscard]] ElementType type_moved(const Node& node) const;
 
     TensorId add_tensor(const std::string& name, Dims extents);
@@ -199,8 +220,8 @@ private:
     void name_result(const Node& node, TensorId id);
     void name_last_layer(const Node& node, TensorId id);
     [[nodiscard]] bool is_used(const std::string& name) const;
-    [[nodiscard]] std::string unused_name(std::string name);
-    /// A layer without inputs that writes the constant: for outputs, and for layers that have no
+    [[nodiscard]] std::string unused_name(const std::string& name);
+    /// A layer without inputs that writes the constant, for outputs and for layers that have no
     /// other place for a constant operand.
     [[nodiscard]] TensorId write_constant(const ConstantPtr& constant, const std::string& name);
 
@@ -217,7 +238,17 @@ private:
     std::unordered_map<std::string, int> writer_;  // name to node
     std::unordered_map<std::string, ElementType>
         types_;  // of values that are not FLOAT when the network runs
+    std::unordered_set<std::string> live_integers_;
+    /// While move_integers() runs a handler: what stands for its inputs, and the integers.
+    struct MovedIntegers {
+        std::map<int, ConstantPtr> stand_ins;
+        std::vector<int64_t> values;
+        bool are_small = false;  ///< the stand-ins are the integers themselves
+        [[nodiscard]] Value at(const ConstantPtr& positions) const;
+    };
+    std::optional<MovedIntegers> moved_integers_;
     std::unordered_set<std::string> made_names_;
+    std::unordered_map<std::string, int> copies_of_;
     std::unordered_map<TensorId, ConstantPtr>
         constants_;  // tensors that are constant and that no layer writes
     std::unordered_set<TensorId> scalars_;

@@ -1,5 +1,7 @@
-// Gemm and MatMul: a matrix of known weights on the right is a gemm layer, anything else a general
-// product.
+// Gemm, MatMul and Einsum. A constant matrix on the right makes a gemm layer; anything else is a
+// general product.
+#include <algorithm>
+
 #include "nets/onnx/importer.h"
 
 namespace laminate::onnx {
@@ -23,7 +25,7 @@ ConstantPtr matrix(Importer& importer, const ConstantPtr& b, bool transposed, fl
         Constant{transposed ? b->dims : Dims{b->dims[1], b->dims[0]}, std::move(result)});
 }
 
-/// beta * c as one value per output feature, where it is that.
+/// beta * c as one value per output feature, or nullopt if c has another shape.
 std::optional<ConstantPtr> bias_of(const ConstantPtr& c, int64_t features, float beta) {
     const auto count = std::ssize(c->values);
     if (count != 1 && (count != features || c->dims.back() != features)) return std::nullopt;
@@ -45,7 +47,7 @@ void gemm(Importer& importer, Node& node) {
     const float alpha = node.real("alpha", 1.0f), beta = node.real("beta", 1.0f);
     const bool transposed_a = node.integer("transA", 0) != 0,
                transposed_b = node.integer("transB", 0) != 0;
-    node.ignore("broadcast");  // before opset 7 C was only broadcast when it said so
+    node.ignore("broadcast");  // before opset 7, C was broadcast only if this was set
     TensorId a = importer.tensor(node, 0), b = importer.tensor(node, 1);
     for (const TensorId x : {a, b}) {
         if (importer.dims(x).size() != 2)
@@ -99,11 +101,149 @@ void mat_mul(Importer& importer, Node& node) {
     importer.define_like(node, product, product);
 }
 
+// ---- Einsum
+
+/// A tensor and a letter for each of its axes.
+struct Lettered {
+    TensorId id;
+    std::string letters;
+};
+
+/// Permutes the axes to the order of `letters`.
+Lettered in_order(Importer& importer, const Node& node, const Lettered& x,
+                  const std::string& letters) {
+    Dims perm;
+    for (const char letter : letters) perm.push_back(static_cast<int64_t>(x.letters.find(letter)));
+    return {importer.transposed(node, x.id, perm), letters};
+}
+
+/// Sums over the axes whose letters are in none of `kept`.
+Lettered summed(Importer& importer, const Node& node, const Lettered& x, const std::string& kept) {
+    Dims axes, target;
+    std::string letters;
+    for (size_t k = 0; k < x.letters.size(); ++k) {
+        if (kept.find(x.letters[k]) == std::string::npos) {
+            axes.push_back(static_cast<int64_t>(k));
+        } else {
+            letters += x.letters[k];
+            target.push_back(importer.dims(x.id)[k]);
+        }
+    }
+    if (axes.empty()) return x;
+    const TensorId sum = importer.add_general(
+        node, {.kind = GeneralKind::reduce, .function = GeneralFunction::sum, .axes = axes},
+        {x.id});
+    return {importer.reshaped(node, sum, target.empty() ? Dims{1} : target), letters};
+}
+
+/// Letters of x that are (or are not) in y.
+std::string letters_in(const std::string& x, const std::string& y, bool wanted) {
+    std::string letters;
+    for (const char letter : x) {
+        if ((y.find(letter) != std::string::npos) == wanted) letters += letter;
+    }
+    return letters;
+}
+
+int64_t extent_of(const Importer& importer, const Lettered& x, const std::string& letters) {
+    int64_t extent = 1;
+    for (const char letter : letters) extent *= importer.dims(x.id)[x.letters.find(letter)];
+    return extent;
+}
+
+/// The contraction of two tensors as one matrix product: letters of both operands and the result
+/// are the batch, letters of both that the result lacks are summed over.
+Lettered contracted(Importer& importer, const Node& node, const Lettered& a, const Lettered& b,
+                    const std::string& result) {
+    const std::string both = letters_in(a.letters, b.letters, true);
+    const std::string batch = letters_in(both, result, true),
+                      inner = letters_in(both, result, false),
+                      rows = letters_in(a.letters, b.letters, false),
+                      columns = letters_in(b.letters, a.letters, false);
+    const Lettered left = in_order(importer, node, a, batch + rows + inner),
+                   right = in_order(importer, node, b, batch + inner + columns);
+    const int64_t depth = extent_of(importer, left, inner);
+    const TensorId x = importer.reshaped(
+        node, left.id, {extent_of(importer, left, batch), extent_of(importer, left, rows), depth});
+    const TensorId y = importer.reshaped(
+        node, right.id,
+        {extent_of(importer, right, batch), depth, extent_of(importer, right, columns)});
+    const TensorId product = importer.add_general(node, {.kind = GeneralKind::matmul}, {x, y});
+    Dims target;
+    for (const char letter : batch + rows)
+        target.push_back(importer.dims(left.id)[left.letters.find(letter)]);
+    for (const char letter : columns)
+        target.push_back(importer.dims(right.id)[right.letters.find(letter)]);
+    return {importer.reshaped(node, product, target.empty() ? Dims{1} : target),
+            batch + rows + columns};
+}
+
+/// "bij,bjk->bik" with one or two operands whose letters differ; without "->" the result has the
+/// letters that occur once, in alphabetical order.
+void einsum(Importer& importer, Node& node) {
+    node.expect_inputs(1, 2);
+    std::string equation = node.text("equation", "");
+    const std::string given = in_quotes(equation);
+    std::erase(equation, ' ');
+    const size_t arrow = equation.find("->");
+    std::string terms = equation.substr(0, arrow), result;
+    std::vector<Lettered> operands;
+    for (int i = 0; i < node.inputs(); ++i) {
+        const size_t comma = terms.find(',');
+        operands.push_back({importer.tensor(node, i), terms.substr(0, comma)});
+        terms = comma == std::string::npos ? "" : terms.substr(comma + 1);
+        const std::string& letters = operands.back().letters;
+        for (const char letter : letters) {
+            const bool is_letter =
+                (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+            if (!is_letter || std::count(letters.begin(), letters.end(), letter) != 1)
+                node.fail("equation is " + given + ", expected different letters for the axes");
+        }
+        if (letters.size() != importer.file_dims(operands.back().id).size())
+            node.fail("equation is " + given + " for an input of " +
+                      dims_text(importer.file_dims(operands.back().id)));
+    }
+    std::string all;
+    for (const Lettered& operand : operands) all += operand.letters;
+    if (arrow != std::string::npos) {
+        result = equation.substr(arrow + 2);
+    } else {
+        for (const char letter : all) {
+            if (std::count(all.begin(), all.end(), letter) == 1) result += letter;
+        }
+        std::sort(result.begin(), result.end());
+    }
+    for (const char letter : result) {
+        if (all.find(letter) == std::string::npos ||
+            std::count(result.begin(), result.end(), letter) != 1)
+            node.fail("equation is " + given + ", whose result has a letter of no operand");
+    }
+    if (!terms.empty() || operands.empty()) node.fail("equation is " + given);
+    Lettered whole = summed(importer, node, operands[0],
+                            result + (operands.size() > 1 ? operands[1].letters : ""));
+    if (operands.size() > 1) {
+        const Lettered other = summed(importer, node, operands[1], result + whole.letters);
+        for (const char letter : letters_in(whole.letters, other.letters, true)) {
+            if (extent_of(importer, whole, {letter}) != extent_of(importer, other, {letter}))
+                node.fail("equation is " + given + ", where " + std::string(1, letter) +
+                          " has two extents");
+        }
+        whole = contracted(importer, node, whole, other, result);
+    }
+    if (result.empty()) {
+        importer.mark_scalar(whole.id);
+    } else {
+        whole = in_order(importer, node, whole, result);
+    }
+    importer.define_like(node, whole.id, whole.id);
+}
+
 }  // namespace
 
 void add_matrix_products(Handlers& handlers) {
     handlers["Gemm"] = gemm;
     handlers["MatMul"] = mat_mul;
+    handlers["Einsum"] = einsum;
 }
 
 }  // namespace laminate::onnx

@@ -27,7 +27,8 @@ static_assert(std::endian::native == std::endian::little,
 
 using proto::TensorProto;
 
-/// Number of values; unlike element_count(), an extent of 0 is fine (an empty list of axes, say).
+/// Number of values. Unlike element_count(), it allows an extent of 0, such as an empty list of
+/// axes.
 int64_t value_count(const std::vector<int64_t>& dims, const std::string& where) {
     for (const int64_t d : dims) {
         if (d < 0)
@@ -51,8 +52,8 @@ int64_t parse_number(const std::string& text, const std::string& where, const ch
     return value;
 }
 
-/// The file inside `directory` that `location` names; refuses every way out of it, symbolic links
-/// included.
+/// The file inside `directory` that `location` names. Refuses every path that leaves it, symbolic
+/// links included.
 std::filesystem::path external_file(const std::string& location, const std::string& where,
                                     const std::filesystem::path& directory) {
     const std::filesystem::path relative(location);
@@ -114,8 +115,8 @@ std::string read_external(const TensorProto& tensor, const std::string& where,
     return data;
 }
 
-/// Bytes of the values when they are stored raw: in the file, or beside it (then `external` keeps
-/// them). Nothing when they are in a typed field.
+/// The bytes of values that are stored raw, in the file or beside it; `external` then owns them.
+/// Nullopt if the values are in a typed field.
 std::optional<std::string_view> raw_bytes(const TensorProto& tensor, const std::string& where,
                                           const std::optional<std::filesystem::path>& directory,
                                           int64_t bytes, std::string& external) {
@@ -129,8 +130,8 @@ std::optional<std::string_view> raw_bytes(const TensorProto& tensor, const std::
     return tensor.raw_data();
 }
 
-/// `typed`: the repeated field that holds the values when they are not raw. Stored is the type of a
-/// value in raw data.
+/// `typed` is the repeated field that holds the values if they are not raw. `Stored` is the type of
+/// a value in raw data.
 template <class Stored, class Value, class Field>
 std::vector<Value> values_of(const TensorProto& tensor, const std::string& where,
                              const std::optional<std::filesystem::path>& directory, int64_t count,
@@ -250,8 +251,8 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
             return std::make_shared<const Constant>(Constant{
                 dims,
                 values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
-        // Weights stored in other widths, which a Cast makes FLOAT before a layer reads them: all
-        // arithmetic here is in float.
+        // Weights stored in other widths. A Cast makes them FLOAT before a layer reads them; all
+        // arithmetic is in float.
         case TensorProto::DOUBLE:
             return std::make_shared<const Constant>(Constant{
                 dims,

@@ -1,4 +1,4 @@
-// Private to nets: the ONNX file as it is on disk, before anything is made of it.
+// Private to nets: the ONNX file as it is on disk, before import.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace laminate::onnx {
 
 namespace proto = laminate::onnx_file;
 
-/// INT64, INT32 or BOOL of the file: shapes, axes, flags. dims {} is a scalar.
+/// INT64, INT32 or BOOL constants: shapes, axes, flags. Dims {} mean a scalar.
 struct IntegerConstant {
     std::vector<int64_t> dims;
     std::vector<int64_t> values;
 };
-/// UINT8, INT8, UINT16, INT16 of the file, held as FLOAT, which is exact: quantised weights, which
-/// Cast or DequantizeLinear makes FLOAT. Nothing computes with them before, since sums of theirs
-/// would wrap around.
+/// UINT8, INT8, UINT16 or INT16 constants, held exactly as floats: quantised weights that Cast or
+/// DequantizeLinear makes FLOAT. Other operators refuse them, because their arithmetic would wrap
+/// around.
 struct SmallIntegers {
     ConstantPtr values;
 };
 using FileConstant = std::variant<ConstantPtr, IntegerConstant, SmallIntegers>;
 
-/// A name for a message: in double quotes, control characters replaced, cut when very long, so that
-/// a message stays one line.
+/// A name for a message: in double quotes, with control characters replaced and long names cut, so
+/// that a message stays one line.
 [[nodiscard]] std::string in_quotes(const std::string& name);
 
 /// "FLOAT", "UINT8", ... as TensorProto::DataType calls it.
@@ -38,9 +38,8 @@ using FileConstant = std::variant<ConstantPtr, IntegerConstant, SmallIntegers>;
 /// Throws InputError when the bytes are no ONNX model with a graph.
 [[nodiscard]] proto::ModelProto parse_model(const std::string& bytes, const std::string& where);
 
-/// The values of a TensorProto. External data is looked for below `directory` only; without a
-/// directory it is refused. Nothing is allocated before the data is known to be there. Throws
-/// InputError.
+/// The values of a TensorProto. External data must lie below `directory`; without a directory it is
+/// refused. Nothing is allocated before the data is known to exist. Throws InputError.
 [[nodiscard]] FileConstant decode(const proto::TensorProto& tensor, const std::string& where,
                                   const std::optional<std::filesystem::path>& directory);
 

@@ -1,6 +1,7 @@
 // MaxPool, AveragePool, LpPool and the global ones.
 #include <algorithm>
 
+#include "base/units.h"
 #include "nets/onnx/importer.h"
 #include "nets/onnx/window.h"
 
@@ -8,15 +9,16 @@ namespace laminate::onnx {
 
 namespace {
 
-/// ceil_mode as trailing padding: room for a last, partial window, unless it would start in the
-/// padding. True when it adds any.
+/// Expresses ceil_mode as trailing padding: room for a last, partial window, unless the window
+/// would start in the padding. Returns whether it added any.
 bool extend_for_ceil(SpatialWindow& w, const Dims& in) {
     bool extended = false;
     for (size_t axis = 0; axis < in.size(); ++axis) {
         const int64_t padded = in[axis] + w.pad_begin[axis] + w.pad_end[axis];
-        if (padded < w.span(axis)) continue;  // refused later, as without ceil_mode
+        if (padded - w.span(axis) <= -w.stride[axis]) continue;  // no window; refused later
+        // A window larger than the padded map counts where it misses less than a stride.
         int64_t last =
-            ((padded - w.span(axis) + w.stride[axis] - 1) / w.stride[axis]) * w.stride[axis];
+            ceil_div(std::max<int64_t>(0, padded - w.span(axis)), w.stride[axis]) * w.stride[axis];
         if (last >= in[axis] + w.pad_begin[axis]) last -= w.stride[axis];
         const int64_t missing = last + w.span(axis) - padded;
         if (missing <= 0) continue;
@@ -38,9 +40,9 @@ void pool(Importer& importer, Node& node, GeneralKind kind) {
                             node.integer("count_include_pad", 0) != 0 && window.is_padded();
     const SpatialWindow given = window;
     const bool is_extended = ceil_mode && extend_for_ceil(window, extents);
-    // The divisor would have to count the given padding but not the extension.
+    // A picture layer's divisor cannot count the given padding without counting the extension.
     const bool is_picture =
-        extents.size() <= 2 && kind != GeneralKind::power_pool && !(is_extended && count_pads);
+        window.fits_picture() && kind != GeneralKind::power_pool && !(is_extended && count_pads);
     Layer layer;
     if (is_picture) {
         layer.kind = kind == GeneralKind::max_pool ? LayerKind::max_pool : LayerKind::average_pool;

@@ -1,6 +1,6 @@
-// The ONNX graph around its nodes: operator sets, inputs, execution order, outputs. What one node
-// means is in the files of the operator families (onnx_importer.h); folding of layers into each
-// other comes after, in onnx_canonical.cpp.
+// The ONNX graph around its nodes: operator sets, inputs, execution order, outputs. The files of
+// the operator families (importer.h) import single nodes; canonical.cpp then folds layers into each
+// other.
 #include <algorithm>
 #include <new>
 #include <queue>
@@ -35,7 +35,7 @@ const Handlers& handlers() {
     return all;
 }
 
-/// Nothing where it is none that a running network reads or writes.
+/// Nullopt for a type that a running network neither reads nor writes.
 std::optional<ElementType> element_type(int of_file) {
     switch (of_file) {
         case proto::TensorProto::FLOAT:
@@ -49,16 +49,28 @@ std::optional<ElementType> element_type(int of_file) {
     }
 }
 
+/// As element_type(); integers and truth values that a network computes leave it as floats.
+std::optional<ElementType> output_type(int of_file) {
+    const bool is_held_by_floats = of_file == proto::TensorProto::INT64 ||
+                                   of_file == proto::TensorProto::INT32 ||
+                                   of_file == proto::TensorProto::BOOL;
+    return is_held_by_floats ? ElementType::float32 : element_type(of_file);
+}
+
 const char* file_text(ElementType type) {
     return type == ElementType::uint8 ? "UINT8" : type == ElementType::int8 ? "INT8" : "FLOAT";
 }
 
-/// Operators whose result is elements of what they read, as they are.
-const std::set<std::string> moving{"Concat",   "DepthToSpace", "Expand",   "Flatten",      "Gather",
-                                   "Identity", "Reshape",      "Slice",    "SpaceToDepth", "Split",
-                                   "Squeeze",  "Transpose",    "Unsqueeze"};
-/// Operators that read integers of 8 bits and make something else of them.
+/// Operators that only move elements, so that their result has the type of their input.
+const std::set<std::string> moving{
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity",  "Reshape",
+    "Slice",  "SpaceToDepth", "Split",  "Squeeze", "Tile",   "Transpose", "Unsqueeze"};
+/// Operators that read integers of 8 bits and return another type.
 const std::set<std::string> converting{"Cast", "CastLike", "Shape", "Size"};
+/// Operators that floats compute exactly on integers below 2^24, such as places in a tensor.
+const std::set<std::string> exact_on_integers{"Abs", "Add", "Clip", "Max",  "Min",
+                                              "Mul", "Neg", "Sub",  "Where"};
+const std::set<std::string> comparing{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
 
 }  // namespace
 
@@ -214,8 +226,8 @@ void Importer::find_writers(int first) {
     }
 }
 
-/// Nodes that the wanted values depend on, in the file's order. What no output needs may be of any
-/// kind: exporters leave training and debugging branches behind.
+/// Nodes that the wanted values depend on, in file order. Nodes that no output needs may be of any
+/// kind; exporters leave training and debugging branches behind.
 std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string>& wanted) {
     std::vector<bool> is_needed(static_cast<size_t>(graph().node_size() - first), false);
     std::vector<int> to_visit;
@@ -245,8 +257,8 @@ std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string
     return needed;
 }
 
-/// The nodes in an order in which every value is written before it is read; the file's own order
-/// where that is one.
+/// The nodes in an order in which every value is written before it is read. The file's order is
+/// kept if it is one.
 std::vector<int> Importer::execution_order(int first, const std::vector<int>& nodes) {
     const auto place = [&](int node) { return static_cast<size_t>(node - first); };
     const auto count = place(graph().node_size());
@@ -283,7 +295,8 @@ std::vector<int> Importer::execution_order(int first, const std::vector<int>& no
     return order;
 }
 
-/// Every waiting node waits for another one; going back from any of them ends on the cycle.
+/// Every waiting node waits for another waiting node, so walking back from any of them ends on the
+/// cycle.
 void Importer::report_cycle(int first, const std::vector<int>& waiting) const {
     const auto is_waiting = [&](int node) {
         return waiting[static_cast<size_t>(node - first)] > 0;
@@ -306,9 +319,10 @@ void Importer::report_cycle(int first, const std::vector<int>& waiting) const {
 
 void Importer::read_outputs() {
     if (raw_.inputs.empty()) throw InputError("has no inputs");
-    // To ONNX, names of inputs and of outputs are two lists, which may name a tensor twice; here a
-    // name is one tensor's.
+    // In ONNX the lists of inputs and outputs may name a tensor twice. In a Network a name belongs
+    // to one tensor.
     std::unordered_set<std::string> taken;
+    std::unordered_set<TensorId> given(raw_.inputs.begin(), raw_.inputs.end());
     for (const TensorId id : raw_.inputs) taken.insert(raw_.tensors[static_cast<size_t>(id)].name);
     for (const auto& output : graph().output()) {
         const std::string label = "output " + in_quotes(output.name());
@@ -318,10 +332,13 @@ void Importer::read_outputs() {
         const Value value = resolve(output.name());
         const ElementType found = type(output.name());
         if (const auto& declared = output.type().tensor_type(); declared.has_elem_type()) {
-            const std::optional<ElementType> element = element_type(declared.elem_type());
+            const std::optional<ElementType> element = output_type(declared.elem_type());
             if (!element)
                 throw InputError(label + " is " + type_name(declared.elem_type()) +
-                                 ", expected FLOAT, UINT8 or INT8");
+                                 ", expected FLOAT, UINT8, INT8, INT64, INT32 or BOOL");
+            if (element_type(declared.elem_type()) != element)
+                raw_.folded.push_back(label + " is " + type_name(declared.elem_type()) +
+                                      " in the file: given as float32, which holds its integers");
             if (*element != found && std::holds_alternative<TensorId>(value)) {
                 throw InputError(label + " is " + file_text(found) +
                                  " where it is written, expected " + file_text(*element));
@@ -342,10 +359,7 @@ void Importer::read_outputs() {
             continue;
         }
         TensorId id = std::get<TensorId>(value);
-        const auto is_among = [&](const std::vector<TensorId>& ids) {
-            return std::find(ids.begin(), ids.end(), id) != ids.end();
-        };
-        if (is_among(raw_.inputs) || is_among(raw_.outputs)) {  // outputs are tensors of their own
+        if (!given.insert(id).second) {  // outputs are tensors of their own
             RawLayer copy{.layer = {.kind = LayerKind::general, .inputs = {id}},
                           .op = "Identity",
                           .label = "writing " + in_quotes(name)};
@@ -359,8 +373,8 @@ void Importer::read_outputs() {
     if (raw_.outputs.empty()) throw InputError("has no outputs");
 }
 
-/// The type of a node's results, where it only moves what it reads. Refuses arithmetic on integers
-/// of 8 bits, which would wrap around.
+/// The type of the results of a node that only moves elements, else float32. Refuses arithmetic on
+/// integers of 8 bits, which would wrap around.
 ElementType Importer::type_moved(const Node& node) const {
     const bool moves = moving.contains(node.op());
     for (int k = 0; k < node.inputs(); ++k) {
@@ -371,7 +385,15 @@ ElementType Importer::type_moved(const Node& node) const {
             node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
                       ", expected " + file_text(first) + " as the first");
         }
-        if (found == ElementType::float32 || moves || converting.contains(node.op())) continue;
+        if (moves || converting.contains(node.op())) continue;
+        if (is_live_integer(node.input(k)) && !exact_on_integers.contains(node.op()) &&
+            !comparing.contains(node.op())) {
+            node.fail(
+                "input " + in_quotes(node.input(k)) +
+                " has integers that are computed when the network runs, expected FLOAT, which "
+                "a Cast makes of it");
+        }
+        if (found == ElementType::float32) continue;
         node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
                   " when the network runs, expected FLOAT, which a Cast makes of it");
     }
@@ -394,14 +416,24 @@ void Importer::import_node(int index) {
     if (node.file().output_size() < 1 || node.file().output(0).empty()) node.fail("has no output");
     try {
         const ElementType moved = type_moved(node);
-        handler->second(*this, node);
+        if (moving.contains(node.op()) && moves_integers(node)) {
+            move_integers(node, handler->second);
+        } else {
+            handler->second(*this, node);
+        }
+        const bool keeps_integers =
+            moving.contains(node.op()) || exact_on_integers.contains(node.op());
+        const bool reads_integers =
+            std::any_of(node.file().input().begin(), node.file().input().end(),
+                        [&](const std::string& name) { return is_live_integer(name); });
+        if (keeps_integers && reads_integers) mark_live_integer(node.file().output(0));
         for (int k = 0; k < node.file().output_size(); ++k) {
             if (!node.has_output(k) || moved == ElementType::float32) continue;
             if (std::holds_alternative<TensorId>(resolve(node.file().output(k))))
                 set_type(node.file().output(k), moved);
         }
     } catch (const InputError& error) {
-        // What the rules of shapes throw names no node.
+        // Errors from the shape rules name no node.
         const std::string message = error.what();
         const auto names_its_place = [&](const char* place) { return message.starts_with(place); };
         if (names_its_place("node ") || names_its_place("initializer ") ||

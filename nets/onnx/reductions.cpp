@@ -1,4 +1,5 @@
-// Reductions over axes, softmax and its kin, and the normalisations that look at the data.
+// Reductions over axes, softmax and its relatives, and normalisations by the statistics of the
+// data.
 #include <algorithm>
 #include <numeric>
 
@@ -26,21 +27,23 @@ TensorId binary(Importer& importer, const Node& node, Function function, TensorI
 
 // ---- reductions
 
-/// The product or sum of a list of integers, on the way to a shape.
+/// The sum, product, maximum or minimum of a list of integers, as exporters compute shapes.
 void reduce_integers(Importer& importer, Node& node, Function function) {
     const IntegerConstant data = importer.integers(node, 0);
     const bool keep = node.integer("keepdims", 1) != 0;
     const auto axes = importer.integers_of(node, "axes", 1).value_or(Dims{});
-    if (data.dims.size() > 1 || axes.size() > 1 ||
-        (function != Function::product && function != Function::sum))
-        node.fail("of integers is supported for the sum and the product of a list only");
-    int64_t result = function == Function::sum ? 0 : 1;
-    for (const int64_t v : data.values) {
-        const bool wraps = function == Function::sum ? __builtin_add_overflow(result, v, &result)
-                                                     : __builtin_mul_overflow(result, v, &result);
-        if (wraps) node.fail("overflows 64 bits");
-    }
-    importer.define(node, IntegerConstant{keep ? Dims(data.dims.size(), 1) : Dims{}, {result}});
+    const std::map<Function, Function> steps{{Function::sum, Function::add},
+                                             {Function::product, Function::multiply},
+                                             {Function::largest, Function::maximum},
+                                             {Function::smallest, Function::minimum}};
+    if (data.dims.size() > 1 || axes.size() > 1 || !steps.contains(function))
+        node.fail("of integers is supported for sum, product, maximum and minimum of a list only");
+    if (data.values.empty()) node.fail("reduces an empty list");
+    IntegerConstant result{{}, {data.values[0]}};
+    for (size_t k = 1; k < data.values.size(); ++k)
+        result = combined(node, steps.at(function), result, {{}, {data.values[k]}});
+    importer.define(node,
+                    IntegerConstant{keep ? Dims(data.dims.size(), 1) : Dims{}, result.values});
 }
 
 template <Function function>
@@ -59,7 +62,7 @@ void reduce(Importer& importer, Node& node) {
     if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
         node.fail("names an axis twice");
     if (axes.empty() && !none_means_none) axes = axes_from(0, from.size());
-    // How some exporters write global average pooling.
+    // Some exporters write global average pooling as ReduceMean.
     const bool is_pooling = function == Function::mean && from.size() == 4 && axes == Dims{2, 3};
     Layer layer{.kind = is_pooling ? LayerKind::global_average_pool : LayerKind::general,
                 .inputs = {x}};
@@ -80,6 +83,58 @@ void reduce(Importer& importer, Node& node) {
     importer.define_like(node, result, result);
 }
 
+// ---- order
+
+/// Where the largest or smallest value along an axis stands; a NaN is both, as in NumPy and
+/// PyTorch.
+template <Function function>
+void place_of_extreme(Importer& importer, Node& node) {
+    node.expect_inputs(1, 1);
+    const TensorId x = importer.tensor(node, 0);
+    Dims target = importer.dims(x);
+    const int64_t axis =
+        Importer::checked_axis(node, node.integer("axis", 0), target.size(), "axis");
+    target[static_cast<size_t>(axis)] = 1;
+    TensorId result =
+        importer.add_general(node,
+                             {.kind = GeneralKind::order,
+                              .function = function,
+                              .dims = target,
+                              .axes = {axis},
+                              .constant_first = node.integer("select_last_index", 0) != 0,
+                              .alpha = 1},
+                             {x});
+    if (node.integer("keepdims", 1) == 0) {
+        target.erase(target.begin() + axis);
+        result = importer.reshaped(node, result, target.empty() ? Dims{1} : target);
+        if (target.empty()) importer.mark_scalar(result);
+    }
+    importer.define_integers(node, result);
+}
+
+void top_k(Importer& importer, Node& node) {
+    const TensorId x = importer.tensor(node, 0);
+    Dims target = importer.dims(x);
+    const int64_t axis =
+        Importer::checked_axis(node, node.integer("axis", -1), target.size(), "axis");
+    int64_t count = node.integer("k", 0);  // an input since opset 10
+    if (node.has_input(1)) {
+        const Dims given = importer.integers(node, 1).values;
+        if (given.size() != 1) node.fail("K is " + dims_text(given) + ", expected one value");
+        count = given[0];
+    }
+    const bool from_largest = node.integer("largest", 1) != 0;
+    node.ignore("sorted");  // unsorted results may have any order
+    target[static_cast<size_t>(axis)] = count;
+    GeneralOperator op{.kind = GeneralKind::order, .dims = target, .axes = {axis}};
+    if (node.has_output(1)) {
+        op.function = from_largest ? Function::largest_places : Function::smallest_places;
+        importer.define_integers(node, importer.add_general(node, op, {x}), 1);
+    }
+    op.function = from_largest ? Function::largest_values : Function::smallest_values;
+    importer.append(node, op, {x});
+}
+
 // ---- softmax
 
 void softmax(Importer& importer, Node& node, Function function) {
@@ -90,8 +145,8 @@ void softmax(Importer& importer, Node& node, Function function) {
         node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
     Dims axes{axis};
     if (importer.opset() < 13) {
-        // Before opset 13 it normalised over all dimensions from the axis on; those of extent 1 do
-        // not matter.
+        // Before opset 13, Softmax normalised over all dimensions from the axis on. Dimensions of
+        // extent 1 do not matter.
         axes = axes_from(axis, extents.size());
         std::erase_if(axes, [&](int64_t d) { return extents[static_cast<size_t>(d)] == 1; });
         if (axes.empty()) axes = {axis};
@@ -219,7 +274,7 @@ void group_normalization(Importer& importer, Node& node) {
                              .axes = {2},
                              .alpha = node.real("epsilon", 1e-5f)};
     const TensorId y = importer.add_general(node, op, {importer.reshaped(node, x, split)});
-    // Scale and shift were one per group until opset 21, then one per channel.
+    // Scale and shift are one per group before opset 21, one per channel from then on.
     if (importer.opset() < 21) {
         const TensorId scaled =
             binary(importer, node, Function::multiply, y, per_channel(importer, node, 1, 3));
@@ -240,8 +295,8 @@ void mean_variance_normalization(Importer& importer, Node& node) {
     for (int64_t& axis : axes)
         axis = Importer::checked_axis(node, axis, importer.dims(x).size(), "axis");
     std::sort(axes.begin(), axes.end());
-    // ONNX adds 1e-9 to the deviation; its square under the root keeps a constant input from
-    // dividing by zero as well.
+    // ONNX adds 1e-9 to the standard deviation. Adding its square to the variance avoids division
+    // by zero as well.
     importer.append(node,
                     {.kind = GeneralKind::normalise,
                      .function = Function::standardise,
@@ -253,6 +308,9 @@ void mean_variance_normalization(Importer& importer, Node& node) {
 }  // namespace
 
 void add_reductions(Handlers& handlers) {
+    handlers["ArgMax"] = place_of_extreme<Function::largest_places>;
+    handlers["ArgMin"] = place_of_extreme<Function::smallest_places>;
+    handlers["TopK"] = top_k;
     handlers["ReduceMean"] = reduce<Function::mean>;
     handlers["ReduceSum"] = reduce<Function::sum>;
     handlers["ReduceProd"] = reduce<Function::product>;

@@ -1,8 +1,9 @@
-// Pad, Resize, Upsample, Gather and Tile: every axis of the result reads known coordinates of the
-// same axis of the input, some as a weighted sum.
+// Pad, Resize, Upsample, Gather and Tile. Each axis of the result reads known coordinates of the
+// same axis of the input, or weighted sums of them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "nets/onnx/importer.h"
 
@@ -10,10 +11,11 @@ namespace laminate::onnx {
 
 namespace {
 
-/// Coordinates that one operator may list, 512 MiB of them: a small file could ask for any number.
+/// Coordinates that one operator may list (512 MiB). Without a limit, a small file could ask for
+/// any number.
 constexpr size_t most_sources = size_t{1} << 26;
 
-/// What one axis of a result reads: `taps` coordinates of the input for each output coordinate.
+/// What one axis of a result reads: `taps` input coordinates for each output coordinate.
 struct AxisSources {
     int64_t taps = 1;
     std::vector<int64_t> at{};     ///< -1: outside
@@ -28,7 +30,7 @@ AxisSources same_axis(int64_t extent) {
     return axis;
 }
 
-/// A resampling of x; `outside` is the value of what reads beyond the input.
+/// A resampling of x. Elements that read beyond the input are `outside`.
 GeneralOperator resampling(const Node& node, const std::vector<AxisSources>& axes, float outside) {
     GeneralOperator op{.kind = GeneralKind::resample, .alpha = outside};
     const bool weighted = std::any_of(
@@ -102,8 +104,7 @@ void pad(Importer& importer, Node& node) {
 
 // ---- Resize
 
-/// The attributes of Resize (ONNX, Resize), with Upsample's values where the older operators had
-/// none.
+/// The attributes of ONNX's Resize. The defaults are the rules of Upsample.
 struct ResizeRule {
     std::string mode = "nearest";
     std::string coordinates = "asymmetric";
@@ -113,23 +114,30 @@ struct ResizeRule {
     bool exclude_outside = false;
 };
 
-/// The input coordinate, a fraction, under output coordinate `out`; `scale` * extent need not be
-/// whole.
-double source_of(const ResizeRule& rule, int64_t out, int64_t extent, int64_t out_extent,
-                 double scale, double roi_begin, double roi_end) {
-    const auto x = static_cast<double>(out), in = static_cast<double>(extent);
-    const double width = scale * in;
-    if (rule.coordinates == "align_corners") return width == 1 ? 0 : x * (in - 1) / (width - 1);
+/// The input coordinate, a fraction, under output coordinate `out` (ONNX, Resize). `scale` * extent
+/// need not be whole. Where ONNX says length_resized, PyTorch and onnxruntime take the length of
+/// the output, which is whole; so does this function.
+///
+/// Number is float for nearest: a scale such as 0.6 is a little more than that in 32 bits, and only
+/// the division in 32 bits rounds 3 / 0.6 to 5 as exporters and onnxruntime do.
+template <class Number>
+Number source_of(const ResizeRule& rule, int64_t out, int64_t extent, int64_t out_extent,
+                 double exact_scale, double roi_begin, double roi_end) {
+    const auto x = static_cast<Number>(out), scale = static_cast<Number>(exact_scale);
+    const auto in = static_cast<Number>(extent), length = static_cast<Number>(out_extent);
+    const Number half = Number{1} / 2;
+    if (rule.coordinates == "align_corners")
+        return out_extent == 1 ? 0 : x * (in - 1) / (length - 1);
     if (rule.coordinates == "asymmetric") return x / scale;
     if (rule.coordinates == "tf_crop_and_resize") {
-        const double offset = width == 1 ? (roi_end - roi_begin) * (in - 1) / 2
-                                         : x * (roi_end - roi_begin) * (in - 1) / (width - 1);
-        return offset + roi_begin * (in - 1);
+        const auto begin = static_cast<Number>(roi_begin), end = static_cast<Number>(roi_end);
+        return out_extent == 1 ? half * (begin + end) * (in - 1)
+                               : begin * (in - 1) + x * (end - begin) * (in - 1) / (length - 1);
     }
-    if (rule.coordinates == "pytorch_half_pixel" && width == 1) return -0.5;
-    const double half_pixel = (x + 0.5) / scale - 0.5;
+    if (rule.coordinates == "pytorch_half_pixel" && out_extent == 1) return 0;
+    const Number half_pixel = (x + half) / scale - half;
     if (rule.coordinates != "half_pixel_symmetric") return half_pixel;
-    return half_pixel + in / 2 * (1 - static_cast<double>(out_extent) / width);
+    return half_pixel + in / 2 * (1 - length / (scale * in));
 }
 
 /// Keys' cubic convolution kernel at distance x.
@@ -140,8 +148,8 @@ double cubic_kernel(double x, double a) {
     return 0;
 }
 
-int64_t nearest_source(const ResizeRule& rule, double x) {
-    const double below = std::floor(x), ratio = x - below;
+int64_t nearest_source(const ResizeRule& rule, float x) {
+    const float below = std::floor(x), ratio = x - below;
     const auto low = static_cast<int64_t>(below);
     if (ratio == 0) return low;
     if (rule.nearest == "floor") return low;
@@ -153,8 +161,7 @@ int64_t nearest_source(const ResizeRule& rule, double x) {
 AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t extent,
                          int64_t out_extent, double scale, double roi_begin, double roi_end) {
     AxisSources axis;
-    const double shrink =
-        rule.antialias ? std::min(scale, 1.0) : 1.0;  // a filter as wide as what is left out
+    const double shrink = rule.antialias ? std::min(scale, 1.0) : 1.0;  // widens the filter
     const int64_t reach = rule.mode == "linear" ? 1 : 2;
     const auto first_tap =
         static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
@@ -165,7 +172,7 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
                   " (times the taps of its filter)");
     }
     for (int64_t out = 0; out < out_extent; ++out) {
-        const double x = source_of(rule, out, extent, out_extent, scale, roi_begin, roi_end);
+        const auto x = source_of<double>(rule, out, extent, out_extent, scale, roi_begin, roi_end);
         if (!(std::abs(x) < 1e15))
             node.fail("reads coordinate " + std::to_string(x) + " of an axis of " +
                       std::to_string(extent));
@@ -178,7 +185,9 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
             continue;
         }
         if (rule.mode == "nearest") {
-            axis.at.push_back(std::clamp<int64_t>(nearest_source(rule, x), 0, extent - 1));
+            const int64_t nearest = nearest_source(
+                rule, source_of<float>(rule, out, extent, out_extent, scale, roi_begin, roi_end));
+            axis.at.push_back(std::clamp<int64_t>(nearest, 0, extent - 1));
             continue;
         }
         const auto base = static_cast<int64_t>(std::floor(x));
@@ -200,8 +209,7 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
     return axis;
 }
 
-/// What the operator does with each axis of the input; axes that it does not name keep their
-/// extent.
+/// Resamples the named axes; the other axes keep their extent.
 void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const Dims& axes,
                  const std::vector<double>& scales, const Dims& extents,
                  const std::vector<double>& roi, float outside) {
@@ -210,6 +218,11 @@ void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const D
     std::vector<AxisSources> sources;
     for (const int64_t extent : from) sources.push_back(same_axis(extent));
     const bool crops = rule.coordinates == "tf_crop_and_resize";
+    // PyTorch and onnxruntime copy a tensor whose shape stays, whatever the scales.
+    bool keeps_shape = !crops;
+    for (size_t k = 0; k < axes.size(); ++k)
+        keeps_shape = keeps_shape && extents[k] == from[static_cast<size_t>(axes[k])];
+    if (keeps_shape) return importer.alias(node, x);
     for (size_t k = 0; k < axes.size(); ++k) {
         const auto axis = static_cast<size_t>(axes[k]);
         if (!(scales[k] > 0) || !std::isfinite(scales[k]))
@@ -221,9 +234,11 @@ void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const D
     importer.append(node, resampling(node, sources, outside), {x});
 }
 
+/// In 32 bits, as in onnx's shape inference and onnxruntime: 10 * 0.7 is 7, though the float 0.7 is
+/// a little less than that.
 int64_t scaled_extent(const Node& node, int64_t extent, double scale) {
-    const double scaled = std::floor(static_cast<double>(extent) * scale);
-    if (!(scaled >= 1) || scaled > static_cast<double>(largest_parameter))
+    const float scaled = std::floor(static_cast<float>(extent) * static_cast<float>(scale));
+    if (!(scaled >= 1) || scaled > static_cast<float>(largest_parameter))
         node.fail("scales " + std::to_string(extent) + " by " + std::to_string(scale));
     return static_cast<int64_t>(scaled);
 }
@@ -232,7 +247,9 @@ std::vector<double> as_doubles(const std::vector<float>& values) {
     return {values.begin(), values.end()};
 }
 
-/// Upsample, and Resize of opset 10: by factors only, from the corner.
+/// Upsample, and Resize of opset 10: scales only, coordinates from the corner. ONNX leaves the
+/// rounding of nearest open. PyTorch, which exports such nodes, rounds down, and so does
+/// onnxruntime except where opset 10 shrinks: there it rounds up.
 void upsample(Importer& importer, Node& node) {
     node.expect_inputs(1, 2);
     ResizeRule rule;
@@ -303,8 +320,9 @@ void resize(Importer& importer, Node& node) {
                                       : *std::max_element(scales.begin(), scales.end());
             for (size_t k = 0; k < axes.size(); ++k) {
                 scales[k] = common;
-                extents[k] = scaled_extent(
-                    node, 1, std::floor(common * static_cast<double>(extent_of(k)) + 0.5));
+                const double rounded = std::floor(common * static_cast<double>(extent_of(k)) + 0.5);
+                extents[k] = static_cast<int64_t>(
+                    std::clamp(rounded, 1.0, static_cast<double>(largest_parameter)));
             }
         }
     } else {
@@ -326,6 +344,31 @@ void resize(Importer& importer, Node& node) {
     resize_axes(importer, node, rule, axes, scales, extents, roi, outside);
 }
 
+// ---- GridSample
+
+void grid_sample(Importer& importer, Node& node) {
+    node.expect_inputs(2, 2);
+    // Names before and since opset 20.
+    const std::map<std::string, GeneralFunction> modes{{"nearest", GeneralFunction::nearest},
+                                                       {"bilinear", GeneralFunction::linear},
+                                                       {"linear", GeneralFunction::linear},
+                                                       {"bicubic", GeneralFunction::cubic},
+                                                       {"cubic", GeneralFunction::cubic}};
+    const std::map<std::string, GridPadding> paddings{{"zeros", GridPadding::zeros},
+                                                      {"border", GridPadding::border},
+                                                      {"reflection", GridPadding::reflection}};
+    const std::string mode = node.text("mode", "linear"),
+                      padding = node.text("padding_mode", "zeros");
+    if (!modes.contains(mode)) node.fail("mode is " + in_quotes(mode));
+    if (!paddings.contains(padding)) node.fail("padding_mode is " + in_quotes(padding));
+    importer.append(node,
+                    {.kind = GeneralKind::sample,
+                     .function = modes.at(mode),
+                     .alpha = static_cast<float>(static_cast<int>(paddings.at(padding))),
+                     .beta = node.integer("align_corners", 0) != 0 ? 1.0f : 0.0f},
+                    {importer.tensor(node, 0), importer.tensor(node, 1)});
+}
+
 // ---- Gather, Tile
 
 void gather(Importer& importer, Node& node) {
@@ -339,22 +382,18 @@ void gather(Importer& importer, Node& node) {
     Dims at = indices.values;
     for (int64_t& index : at)
         index = Importer::checked_axis(node, index, static_cast<size_t>(from[axis]), "index");
-    if (const auto* list = std::get_if<IntegerConstant>(&data)) {
-        if (from.size() != 1) node.fail("of integers is supported for lists only");
-        IntegerConstant result{indices.dims, {}};
-        for (const int64_t index : at)
-            result.values.push_back(list->values[static_cast<size_t>(index)]);
-        return importer.define(node, result);
-    }
+    Dims target(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
+    target.insert(target.end(), indices.dims.begin(), indices.dims.end());
+    target.insert(target.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
+    if (at.empty() && !std::holds_alternative<TensorId>(data))
+        return importer.define(node, std::make_shared<const Constant>(
+                                         Constant{std::move(target), std::vector<float>{}}));
     if (at.empty()) node.fail("gathers nothing");
     std::vector<AxisSources> sources;
     for (const int64_t extent : from) sources.push_back(same_axis(extent));
     sources[axis] = {.taps = 1, .at = at};
     const TensorId picked =
         importer.add_general(node, resampling(node, sources, 0), {importer.tensor(node, 0)});
-    Dims target(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
-    target.insert(target.end(), indices.dims.begin(), indices.dims.end());
-    target.insert(target.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
     if (target.size() > most_dimensions)
         node.fail("makes " + std::to_string(target.size()) + " dimensions");
     const TensorId result = importer.reshaped(node, picked, target.empty() ? Dims{1} : target);
@@ -388,6 +427,7 @@ void add_resizing(Handlers& handlers) {
     handlers["Pad"] = pad;
     handlers["Resize"] = resize;
     handlers["Upsample"] = upsample;
+    handlers["GridSample"] = grid_sample;
     handlers["Gather"] = gather;
     handlers["Tile"] = tile;
 }

@@ -1,6 +1,7 @@
-// Operators that only move elements, or give them another shape; and those that compute shapes,
-// which are evaluated here.
+// Operators that move elements or change shapes, and operators that compute shapes, which are
+// evaluated here.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -12,7 +13,8 @@ namespace laminate::onnx {
 
 namespace {
 
-/// Values that ConstantOfShape may make, 1 GiB: a small file could ask for any number.
+/// Values that ConstantOfShape may make (1 GiB). Without a limit, a small file could ask for any
+/// number.
 constexpr int64_t most_filled_values = int64_t{1} << 28;
 
 int64_t product(const Dims& extents) {
@@ -22,15 +24,15 @@ int64_t product(const Dims& extents) {
 
 // ---- the same elements in another shape
 
-/// A tensor in another shape; a Flatten where that is what it does, since those are all that older
-/// schedules know.
+/// Gives a tensor another shape. Uses a flatten layer where it fits, because older schedules know
+/// no other reshape.
 void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& target) {
     const Dims from = importer.dims(x);
     const bool is_scalar = target.empty();
     const Dims to = is_scalar ? Dims{1} : target;
     if (to == from && is_scalar == importer.file_dims(x).empty()) return importer.alias(node, x);
     if (to.size() == 2 && !importer.known(x)) {
-        // Axis 1 first: among several axes that fit (extents of 1), the usual one.
+        // Try axis 1 first: if several axes fit because of extents of 1, it is the usual one.
         Dims axes{1};
         for (size_t axis = 0; axis <= from.size(); ++axis)
             axes.push_back(static_cast<int64_t>(axis));
@@ -49,19 +51,15 @@ void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& targ
     importer.define_like(node, result, result);
 }
 
-/// Gives `value`, whatever it is, the shape `target`, which has as many elements.
+/// Gives a tensor or a constant the shape `target`, which must have as many elements.
 void reshape_value(Importer& importer, Node& node, const Value& value, const Dims& target) {
     if (target.size() > most_dimensions)
         node.fail("makes " + std::to_string(target.size()) + " dimensions");
     if (const auto* id = std::get_if<TensorId>(&value))
         return reshape_tensor(importer, node, *id, target);
-    if (const auto* list = std::get_if<IntegerConstant>(&value))
-        return importer.define(node, IntegerConstant{target, list->values});
-    const auto* small = std::get_if<SmallIntegers>(&value);
-    const ConstantPtr& constant = small != nullptr ? small->values : std::get<ConstantPtr>(value);
+    const auto& constant = std::get<ConstantPtr>(value);
     importer.charge(constant->values.size());
-    const auto reshaped = std::make_shared<const Constant>(Constant{target, constant->values});
-    importer.define(node, small != nullptr ? Value(SmallIntegers{reshaped}) : Value(reshaped));
+    importer.define(node, std::make_shared<const Constant>(Constant{target, constant->values}));
 }
 
 void reshape(Importer& importer, Node& node) {
@@ -219,13 +217,13 @@ void slice(Importer& importer, Node& node) {
             static_cast<size_t>(Importer::checked_axis(node, axes[k], from.size(), "axis"));
         pieces[axis] = piece_of(node, (*starts)[k], (*ends)[k], steps[k], from[axis]);
     }
-    if (const auto* list = std::get_if<IntegerConstant>(&data)) {
-        if (list->dims.size() != 1) node.fail("of integers is supported for lists only");
-        IntegerConstant result{{pieces[0].count}, {}};
-        for (int64_t k = 0; k < pieces[0].count; ++k)
-            result.values.push_back(
-                list->values[static_cast<size_t>(pieces[0].start + k * pieces[0].step)]);
-        return importer.define(node, result);
+    const auto is_empty = [](const Piece& piece) { return piece.count == 0; };
+    if (!std::holds_alternative<TensorId>(data) &&
+        std::any_of(pieces.begin(), pieces.end(), is_empty)) {
+        Dims extents;
+        for (const Piece& piece : pieces) extents.push_back(piece.count);
+        return importer.define(node, std::make_shared<const Constant>(
+                                         Constant{std::move(extents), std::vector<float>{}}));
     }
     const TensorId x = importer.tensor(node, 0);
     GeneralOperator view{.kind = GeneralKind::view};
@@ -235,7 +233,7 @@ void slice(Importer& importer, Node& node) {
             node.fail("leaves nothing of axis " + std::to_string(d) + " of " + dims_text(from));
         view.dims.push_back(pieces[d].count);
         view.first += pieces[d].start * own[d];
-        // A step beyond the axis is taken by no element.
+        // No element takes a step beyond the axis, so the step can be clamped.
         view.steps.push_back(pieces[d].count > 1 ? pieces[d].step * own[d] : 0);
     }
     if (view.dims == from && view.first == 0) return importer.alias(node, x);
@@ -288,18 +286,6 @@ void expand(Importer& importer, Node& node) {
     const Dims wanted = importer.integers(node, 1).values;
     for (const int64_t extent : wanted) {
         if (extent < 1) node.fail("shape " + dims_text(wanted) + " has an extent below 1");
-    }
-    const Value given = importer.value(node, 0);
-    if (const auto* list = std::get_if<IntegerConstant>(&given)) {
-        const Dims to = broadcast_dims(list->dims, wanted);
-        if (list->values.size() != 1 && to != list->dims)
-            node.fail("of integers is supported for one value only");
-        if (product(to) > static_cast<int64_t>(most_shape_values))
-            node.fail("makes " + dims_text(to) + " integers");
-        return importer.define(
-            node, IntegerConstant{to, list->values.size() == 1
-                                          ? Dims(static_cast<size_t>(product(to)), list->values[0])
-                                          : list->values});
     }
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
@@ -354,25 +340,19 @@ void depth_to_space(Importer& importer, Node& node) {
 
 // ---- joining
 
-void concat_shapes(Importer& importer, Node& node) {
-    IntegerConstant result;
-    for (int i = 0; i < node.inputs(); ++i) {
-        const auto part = importer.integers(node, i);
-        if (part.dims.size() != 1)
-            node.fail("input " + in_quotes(node.input(i)) + " is no list of integers");
-        result.values.insert(result.values.end(), part.values.begin(), part.values.end());
-        if (result.values.size() > most_shape_values) break;  // define() refuses it
-    }
-    (void)Importer::checked_axis(node, node.integer("axis", 0), 1, "axis");
-    result.dims = {static_cast<int64_t>(result.values.size())};
-    importer.define(node, result);
-}
-
 void concat(Importer& importer, Node& node) {
     node.expect_inputs(1, std::numeric_limits<int>::max());
-    if (importer.is_integer(node, 0)) return concat_shapes(importer, node);
     Layer layer{.kind = LayerKind::concat};
-    for (int i = 0; i < node.inputs(); ++i) layer.inputs.push_back(importer.tensor(node, i));
+    for (int i = 0; i < node.inputs(); ++i) {
+        const Value part = importer.value(node, i);
+        const auto* constant = std::get_if<ConstantPtr>(&part);
+        const bool is_empty = constant != nullptr && (*constant)->values.empty();
+        if (!is_empty) layer.inputs.push_back(importer.tensor(node, i));
+    }
+    if (layer.inputs.empty()) {
+        node.ignore("axis");
+        return importer.define(node, importer.value(node, 0));
+    }
     layer.axis = Importer::checked_axis(node, node.integer("axis", 1),
                                         importer.dims(layer.inputs[0]).size(), "axis");
     if (layer.inputs.size() == 1) return importer.alias(node, layer.inputs[0]);
@@ -449,8 +429,23 @@ void size(Importer& importer, Node& node) {
                     IntegerConstant{{}, {product(importer.file_dims(importer.value(node, 0)))}});
 }
 
+/// start, start + delta, ... of FLOAT: ceil((limit - start) / delta) values (ONNX).
+void range_of_floats(Importer& importer, Node& node) {
+    const auto at = [&](int i) { return static_cast<double>(importer.scalar(node, i, 0)); };
+    const double start = at(0), limit = at(1), delta = at(2);
+    const double count = std::ceil((limit - start) / delta);
+    if (!(count <= static_cast<double>(most_filled_values)))
+        node.fail("makes " + std::to_string(count) + " values");
+    std::vector<float> values;
+    importer.fill(static_cast<size_t>(std::max(count, 0.0)));
+    for (double k = 0; k < count; ++k) values.push_back(static_cast<float>(start + k * delta));
+    const Dims extents{std::ssize(values)};
+    importer.define(node, std::make_shared<const Constant>(Constant{extents, std::move(values)}));
+}
+
 void range(Importer& importer, Node& node) {
     node.expect_inputs(3, 3);
+    if (!importer.is_integer(node, 0)) return range_of_floats(importer, node);
     Dims limits;
     for (const int i : {0, 1, 2}) {
         const Dims value = importer.integers(node, i).values;

@@ -22,6 +22,14 @@ bool SpatialWindow::is_padded() const {
     return any(pad_begin) || any(pad_end);
 }
 
+bool SpatialWindow::fits_picture() const {
+    constexpr int64_t most = 1 << 15;
+    for (size_t axis = 0; axis < kernel.size(); ++axis) {
+        if (span(axis) > most || pad_begin[axis] > most || pad_end[axis] > most) return false;
+    }
+    return kernel.size() <= 2;
+}
+
 Dims spatial_dims(const Node& node, const Dims& dims) {
     if (dims.size() < 3)
         node.fail("input is " + dims_text(dims) +

@@ -19,16 +19,21 @@ struct SpatialWindow {
         return (kernel[axis] - 1) * dilation[axis] + 1;
     }
     [[nodiscard]] bool is_padded() const;
+    /// Whether a picture layer may have the window: one or two axes, and a size that leaves
+    /// schedules and generated code no loops over 2^30 elements of padding or dilation. General
+    /// layers clip larger windows to the map.
+    [[nodiscard]] bool fits_picture() const;
 };
 
-/// Dims after N and C; refuses tensors without spatial dimensions and with more than six.
+/// Dims after N and C. Refuses tensors without spatial dimensions.
 [[nodiscard]] Dims spatial_dims(const Node& node, const Dims& dims);
 
 /// An attribute with one value per spatial axis, each at least `low`.
 [[nodiscard]] std::optional<Dims> spatial_parameter(Node& node, const char* name, size_t axes,
                                                     int64_t low);
 
-/// Kernel, strides, dilations and explicit pads. `weights_kernel`: of a convolution.
+/// Reads kernel, strides, dilations and explicit pads. `weights_kernel` is the kernel of a
+/// convolution's weights.
 [[nodiscard]] SpatialWindow read_window(Node& node, const Dims& extents,
                                         const std::optional<Dims>& weights_kernel);
 
@@ -36,7 +41,7 @@ struct SpatialWindow {
 /// SAME_UPPER.
 void pad_same(SpatialWindow& window, const Dims& extents);
 
-/// For a picture, or a line as a picture of one row.
+/// The window of a picture layer; a line is a picture of one row.
 [[nodiscard]] Window picture_window(const SpatialWindow& window);
 void set_window(GeneralOperator& op, const SpatialWindow& window);
 

@@ -1,4 +1,4 @@
-// Canonical networks to ONNX: one node per layer, and one more where the layer carries an
+// Writes canonical networks as ONNX: one node per layer, and one more if the layer carries an
 // activation.
 #include <algorithm>
 #include <cerrno>
@@ -19,8 +19,8 @@ namespace laminate::onnx {
 
 namespace {
 
-/// The least that has what every network uses, so that older programs read the file; some layers
-/// need a later one.
+/// The lowest opset that suffices for most networks, so that older programs read the file. Some
+/// layers need a later one.
 constexpr int least_opset = 17;
 constexpr int opset_of_mish = 18;
 constexpr int opset_of_dilated_average_pool = 19;
@@ -29,7 +29,7 @@ constexpr int opset_of_gelu = 20;
 class Exporter {
 public:
     explicit Exporter(const Network& network) : network_(network) {
-        // What the network names comes first; names that the exporter makes up must not meet them.
+        // Reserve the network's names first, so that names made up here do not clash with them.
         for (const Tensor& tensor : network.tensors) value_names_.insert(tensor.name);
         for (const Layer& layer : network.layers) node_names_.insert(layer.name);
     }
@@ -69,8 +69,8 @@ private:
                                            : proto::TensorProto::FLOAT;
     }
 
-    /// The name of the tensor's floats: layers read and write those, where the network's input or
-    /// output has another type.
+    /// Name of the tensor's floats, which layers read and write. It differs from the tensor's name
+    /// if the network's input or output has another type.
     const std::string& value(TensorId id) {
         const Tensor& tensor = network_.tensor(id);
         if (tensor.type == ElementType::float32) return tensor.name;
@@ -112,7 +112,7 @@ private:
         for (const int64_t v : values) a.add_ints(v);
     }
 
-    /// Name of the initializer that holds the constant in the given shape; layers that share a
+    /// Name of the initializer that holds the constant in the given shape. Layers that share a
     /// constant share the initializer.
     std::string initializer(const ConstantPtr& constant, const std::vector<int64_t>& dims,
                             const std::string& wanted) {
@@ -130,8 +130,8 @@ private:
         return name;
     }
 
-    /// One value, or values along dimension 1 of a tensor with `rank` dimensions, in the shape that
-    /// ONNX broadcasts.
+    /// Shape in which ONNX broadcasts one value, or values along dimension 1 of a tensor of `rank`
+    /// dimensions.
     static std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count,
                                                size_t rank) {
         if (dims.size() + 1 == rank && dims.size() > 1) return dims;  // whole, without N

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <span>
 
 #include "base/shared_loop.h"
+#include "base/units.h"
 
 namespace laminate {
 
@@ -88,7 +90,7 @@ struct Box {
     }
 };
 
-/// The axes over which an operator sums, and the others.
+/// The box of the axes over which an operator reduces, and the box of the others.
 struct SplitAxes {
     Box inside, outside;
     SplitAxes(const Dims& dims, const Dims& axes) {
@@ -102,6 +104,14 @@ struct SplitAxes {
 };
 
 // ---- element by element
+
+/// Larger and smaller value; NaN if either is (IEEE 754-2019, maximum and minimum). std::max(a, b)
+/// drops a second operand that is NaN.
+float maximum_of(float a, float b) { return a < b || b != b ? b : a; }
+float minimum_of(float a, float b) { return b < a || b != b ? b : a; }
+
+/// max(0, min(1, x)), which keeps NaN.
+float clip_to_unit(float x) { return x < 0 ? 0.0f : x > 1 ? 1.0f : x; }
 
 float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
 
@@ -119,9 +129,11 @@ float apply_binary(GeneralFunction function, float a, float b) {
         case power:
             return std::pow(a, b);
         case minimum:
-            return std::min(a, b);
+            return minimum_of(a, b);
         case maximum:
-            return std::max(a, b);
+            return maximum_of(a, b);
+        case remainder:
+            return std::fmod(a, b);
         case prelu:
             return a < 0 ? a * b : a;
         case equal:
@@ -148,7 +160,7 @@ void run_unary(const GeneralOperator& op, const float* input, const Dims& out, f
     });
 }
 
-/// The two operands of a binary operator or a matrix product in their order.
+/// The two operands of a binary operator or a matrix product, in order.
 struct Operands {
     std::array<const Dims*, 2> dims{};
     std::array<const float*, 2> values{};
@@ -162,7 +174,7 @@ struct Operands {
     }
 };
 
-/// Steps of an operand along the axes of what it is broadcast to.
+/// Steps of an operand along the axes of the shape that it is broadcast to.
 Coordinates broadcast_steps(std::span<const int64_t> dims, size_t rank) {
     const Coordinates own = steps_of(dims);
     Coordinates steps{};
@@ -207,6 +219,8 @@ BinaryRow binary_row_of(GeneralFunction function) {
             return binary_row<greater>;
         case greater_or_equal:
             return binary_row<greater_or_equal>;
+        case remainder:
+            return binary_row<remainder>;
         default:
             return binary_row<prelu>;
     }
@@ -328,8 +342,7 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
         return best;
     };
     const auto largest_value = [&] {
-        return extreme(-std::numeric_limits<float>::infinity(),
-                       [](float a, float b) { return std::max(a, b); });
+        return extreme(-std::numeric_limits<float>::infinity(), maximum_of);
     };
     switch (function) {
         case mean:
@@ -342,8 +355,7 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
         case largest:
             return largest_value();
         case smallest:
-            return extreme(std::numeric_limits<float>::infinity(),
-                           [](float a, float b) { return std::min(a, b); });
+            return extreme(std::numeric_limits<float>::infinity(), minimum_of);
         case norm_1:
             return static_cast<float>(total([](float x) { return std::abs(x); }));
         case norm_2:
@@ -376,41 +388,32 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
     using enum GeneralFunction;
     const auto count = static_cast<double>(box.count());
     switch (op.function) {
-        case softmax: {
-            const auto most = static_cast<double>(reduced(largest, box, input));
-            double sum = 0;
-            box.for_each(
-                [&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
-            box.for_each([&](int64_t at) {
-                output[at] =
-                    static_cast<float>(std::exp(static_cast<double>(input[at]) - most) / sum);
-            });
-            return;
-        }
+        case softmax:
         case log_softmax: {
             const auto most = static_cast<double>(reduced(largest, box, input));
             double sum = 0;
             box.for_each(
                 [&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
             box.for_each([&](int64_t at) {
-                output[at] =
-                    static_cast<float>(static_cast<double>(input[at]) - most - std::log(sum));
+                const double distance = static_cast<double>(input[at]) - most;
+                output[at] = static_cast<float>(op.function == softmax ? std::exp(distance) / sum
+                                                                       : distance - std::log(sum));
             });
             return;
         }
-        case hardmax: {  // the first of the largest
+        case hardmax: {  // the first of the largest, NaN among them
             const float most = reduced(largest, box, input);
             bool found = false;
             box.for_each([&](int64_t at) {
-                const bool is_first = !found && input[at] == most;
+                const bool is_first = !found && !(input[at] < most);
                 found = found || is_first;
                 output[at] = is_first ? 1.0f : 0.0f;
             });
             return;
         }
         case standardise: {
-            const auto middle = static_cast<double>(reduced(mean, box, input));
-            double variance = 0;
+            double middle = 0, variance = 0;  // rounding the mean would shift nearly constant rows
+            box.for_each([&](int64_t at) { middle += static_cast<double>(input[at]) / count; });
             box.for_each([&](int64_t at) {
                 const double distance = static_cast<double>(input[at]) - middle;
                 variance += distance * distance;
@@ -462,6 +465,152 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
     });
 }
 
+// ---- order
+
+/// The k first elements of `box` in the order of the function, or their coordinates, written with
+/// the step of `box` to `output`.
+void order(const GeneralOperator& op, const Box& box, const float* input, int64_t count,
+           int64_t output_step, float* output) {
+    using enum GeneralFunction;
+    const bool from_largest = op.function == largest_values || op.function == largest_places;
+    const bool gives_places = op.function == largest_places || op.function == smallest_places;
+    std::vector<int64_t> places(static_cast<size_t>(box.count()));
+    std::iota(places.begin(), places.end(), 0);
+    const auto value = [&](int64_t place) { return input[place * box.steps[0]]; };
+    const bool nan_is_smallest = op.alpha != 0 && !from_largest;
+    const auto is_less = [&](float a, float b) {
+        return a < b || (nan_is_smallest ? a != a && b == b : b != b && a == a);
+    };
+    std::partial_sort(places.begin(), places.begin() + count, places.end(),
+                      [&](int64_t a, int64_t b) {
+                          const float x = value(a), y = value(b);
+                          if (is_less(x, y)) return !from_largest;
+                          if (is_less(y, x)) return from_largest;
+                          return op.constant_first ? a > b : a < b;
+                      });
+    for (int64_t k = 0; k < count; ++k) {
+        const int64_t place = places[static_cast<size_t>(k)];
+        output[k * output_step] = gives_places ? static_cast<float>(place) : value(place);
+    }
+}
+
+void run_order(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
+               float* output, int threads) {
+    const SplitAxes from(in, op.axes), to(out, op.axes);
+    parallel_for(from.outside.count(), threads, [&](int64_t k) {
+        order(op, from.inside, input + from.outside.offset(k), to.inside.count(),
+              to.inside.steps[0], output + to.outside.offset(k));
+    });
+}
+
+// ---- sampling
+
+constexpr size_t most_sampled_axes = 3;
+constexpr size_t most_sample_taps = 4;
+
+/// What one point reads along one axis: coordinates inside the input, or -1 for a zero, and
+/// weights.
+struct AxisSamples {
+    size_t count = 0;
+    std::array<int64_t, most_sample_taps> at{};
+    std::array<double, most_sample_taps> weight{};
+
+    void add(int64_t coordinate, double w) {
+        at[count] = coordinate;
+        weight[count++] = w;
+    }
+};
+
+/// Reflects x at `low` and `high` until it lies between them.
+double reflected(double x, double low, double high) {
+    if (high <= low || !std::isfinite(x)) return low;
+    const double period = 2 * (high - low);
+    double distance = std::fmod(x - low, period);
+    if (distance < 0) distance += period;
+    return low + std::min(distance, period - distance);
+}
+
+/// Keys' cubic convolution kernel at distance x, a = -0.75.
+double cubic_weight(double x) {
+    constexpr double a = -0.75;
+    x = std::abs(x);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+AxisSamples samples_of(const GeneralOperator& op, float position, int64_t extent) {
+    const auto length = static_cast<double>(extent);
+    const auto padding = static_cast<GridPadding>(static_cast<int>(op.alpha));
+    const bool centres = op.beta != 0;
+    const double low = centres ? 0 : -0.5, high = low + (centres ? length - 1 : length);
+    const auto place = [&](double x) -> int64_t {  // of a whole coordinate
+        if (padding == GridPadding::reflection) x = std::nearbyint(reflected(x, low, high));
+        if (padding != GridPadding::zeros)
+            return static_cast<int64_t>(std::clamp(x, 0.0, length - 1));
+        return x >= 0 && x < length ? static_cast<int64_t>(x) : -1;
+    };
+    double x = centres ? (static_cast<double>(position) + 1) / 2 * (length - 1)
+                       : ((static_cast<double>(position) + 1) * length - 1) / 2;
+    AxisSamples samples;
+    if (x != x) x = -1;  // NaN has no place: onnxruntime reads one element before the first
+    if (op.function == GeneralFunction::nearest) {
+        samples.add(place(std::nearbyint(x)), 1);
+        return samples;
+    }
+    if (op.function == GeneralFunction::linear) {
+        if (padding == GridPadding::border) x = std::clamp(x, 0.0, length - 1);
+        if (padding == GridPadding::reflection)
+            x = std::clamp(reflected(x, low, high), 0.0, length - 1);
+        const double below = std::floor(x);
+        samples.add(place(below), 1 - (x - below));
+        samples.add(place(below + 1), x - below);
+        return samples;
+    }
+    const double below = std::floor(x);
+    for (const double tap : {-1.0, 0.0, 1.0, 2.0})
+        samples.add(place(below + tap), cubic_weight(tap - (x - below)));
+    return samples;
+}
+
+void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
+                const std::vector<const float*>& inputs, const Dims& out, float* output,
+                int threads) {
+    const size_t axes = in[0].size() - 2;
+    const int64_t points = element_count(out) / out[0] / out[1];
+    const Coordinates steps = steps_of(in[0]);
+    parallel_for(out[0] * points, threads, [&](int64_t k) {
+        const int64_t image = k / points, point = k % points;
+        const float* position = inputs[1] + k * static_cast<int64_t>(axes);
+        std::array<AxisSamples, most_sampled_axes> samples;
+        std::array<int64_t, most_sampled_axes> taps{};
+        for (size_t d = 0; d < axes; ++d) {  // the grid names the last axis first
+            samples[d] = samples_of(op, position[axes - 1 - d], in[0][d + 2]);
+            taps[d] = static_cast<int64_t>(samples[d].count);
+        }
+        const std::span<const int64_t> extents(taps.data(), axes);
+        int64_t count = 1;
+        for (const int64_t n : extents) count *= n;
+        for (int64_t channel = 0; channel < out[1]; ++channel) {
+            const float* map = inputs[0] + image * steps[0] + channel * steps[1];
+            double sum = 0;
+            for (int64_t tap = 0; tap < count; ++tap) {
+                const Coordinates at = coordinates_of(tap, extents);
+                double weight = 1;
+                int64_t from = 0;
+                bool reads = true;
+                for (size_t d = 0; d < axes; ++d) {
+                    const auto t = static_cast<size_t>(at[d]);
+                    weight *= samples[d].weight[t];
+                    from += samples[d].at[t] * steps[d + 2];
+                    reads = reads && samples[d].at[t] >= 0;
+                }
+                if (reads) sum += weight * static_cast<double>(map[from]);
+            }
+            output[(image * out[1] + channel) * points + point] = static_cast<float>(sum);
+        }
+    });
+}
+
 // ---- products
 
 void run_matmul(const Operands& operands, float* output, int threads) {
@@ -506,8 +655,8 @@ int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t 
     return at >= 0 && at < extent ? at : -1;
 }
 
-/// One row of the last axis at a time: per input channel and kernel element, the columns that it
-/// reaches.
+/// Computes one row of the last axis at a time: for each input channel and kernel element, the
+/// columns that it reaches.
 void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out,
                      float* output, int threads) {
     const GeneralOperator& op = layer.general;
@@ -554,47 +703,57 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
 
 // ---- pooling
 
+/// Taps of one window along one axis.
+struct Taps {
+    int64_t begin = 0, end = 0;  ///< inside the input
+    int64_t padded = 0;          ///< inside the input or its padding
+};
+
+/// Clipped by division, so that a window of 2^31 taps takes no longer than the input is wide.
+Taps taps_of(const GeneralOperator& op, size_t axis, int64_t out, int64_t in) {
+    const int64_t dilation = op.dilation[axis], kernel = op.kernel[axis];
+    const int64_t first = out * op.stride[axis] - op.pad_begin[axis];  // coordinate of tap 0
+    const auto taps_before = [&](int64_t coordinate) {
+        return coordinate <= first ? 0 : std::min(kernel, ceil_div(coordinate - first, dilation));
+    };
+    return {taps_before(0), taps_before(in), taps_before(in + op.pad_end[axis])};
+}
+
+/// The result of one window, whose elements inside the input are `window`.
+float pooled(const GeneralOperator& op, const Box& window, const float* input, int64_t padded) {
+    if (op.kind == GeneralKind::max_pool) {
+        float largest = -std::numeric_limits<float>::infinity();
+        window.for_each([&](int64_t at) { largest = maximum_of(largest, input[at]); });
+        return largest;
+    }
+    double sum = 0;
+    const auto power = static_cast<double>(op.alpha);
+    if (op.kind == GeneralKind::power_pool) {
+        window.for_each(
+            [&](int64_t at) { sum += std::pow(std::abs(static_cast<double>(input[at])), power); });
+        return static_cast<float>(std::pow(sum, 1 / power));
+    }
+    window.for_each([&](int64_t at) { sum += static_cast<double>(input[at]); });
+    return static_cast<float>(sum /
+                              static_cast<double>(op.count_include_pad ? padded : window.count()));
+}
+
 void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
               float* output, int threads) {
     const size_t axes = in.size() - 2;
     const Coordinates in_steps = steps_of(in);
-    Box window;
-    for (const int64_t k : op.kernel) window.add(k, 0);
-    const int64_t taps = window.count();
     for_each_row(out, threads, [&](int64_t row, Coordinates at) {
         for (int64_t& x = at[in.size() - 1] = 0; x < out.back(); ++x) {
-            float largest = -std::numeric_limits<float>::infinity();
-            double sum = 0;
-            int64_t inside = 0, padded = 0;
-            for (int64_t tap = 0; tap < taps; ++tap) {
-                const Coordinates k = coordinates_of(tap, op.kernel);
-                int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1];
-                bool is_inside = true, is_padded = true;
-                for (size_t d = 0; d < axes; ++d) {
-                    const int64_t coordinate =
-                        at[d + 2] * op.stride[d] + k[d] * op.dilation[d] - op.pad_begin[d];
-                    is_inside = is_inside && coordinate >= 0 && coordinate < in[d + 2];
-                    is_padded = is_padded && coordinate < in[d + 2] + op.pad_end[d];
-                    from += coordinate * in_steps[d + 2];
-                }
-                padded += is_padded ? 1 : 0;
-                if (!is_inside) continue;
-                ++inside;
-                largest = std::max(largest, input[from]);
-                const auto value = static_cast<double>(input[from]);
-                sum += op.kind == GeneralKind::power_pool
-                           ? std::pow(std::abs(value), static_cast<double>(op.alpha))
-                           : value;
+            int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1], padded = 1;
+            Box window;
+            for (size_t d = 0; d < axes; ++d) {
+                const Taps taps = taps_of(op, d, at[d + 2], in[d + 2]);
+                from += (at[d + 2] * op.stride[d] - op.pad_begin[d] + taps.begin * op.dilation[d]) *
+                        in_steps[d + 2];
+                padded *= taps.padded;
+                window.add(taps.end - taps.begin, op.dilation[d] * in_steps[d + 2]);
             }
-            float& result = output[row * out.back() + x];
-            if (op.kind == GeneralKind::max_pool) {
-                result = largest;
-            } else if (op.kind == GeneralKind::power_pool) {
-                result = static_cast<float>(std::pow(sum, 1 / static_cast<double>(op.alpha)));
-            } else {
-                result = static_cast<float>(sum / static_cast<double>(std::max<int64_t>(
-                                                      1, op.count_include_pad ? padded : inside)));
-            }
+            output[row * out.back() + x] = pooled(op, window, input + from, padded);
         }
     });
 }
@@ -643,9 +802,9 @@ float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
         case softsign:
             return x / (1.0f + std::abs(x));
         case hard_sigmoid:
-            return std::max(0.0f, std::min(1.0f, alpha * x + beta));
+            return clip_to_unit(alpha * x + beta);
         case hard_swish:
-            return x * std::max(0.0f, std::min(1.0f, x / 6.0f + 0.5f));
+            return x * clip_to_unit(x / 6.0f + 0.5f);
         case mish:
             return x * std::tanh(laminate::softplus(x));
         case swish:
@@ -703,6 +862,10 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
         case GeneralKind::average_pool:
         case GeneralKind::power_pool:
             return run_pool(op, in[0], inputs[0], out, output, threads);
+        case GeneralKind::order:
+            return run_order(op, in[0], inputs[0], out, output, threads);
+        case GeneralKind::sample:
+            return run_sample(op, in, inputs, out, output, threads);
         case GeneralKind::local_response:
             return run_local_response(op, in[0], inputs[0], output, threads);
     }

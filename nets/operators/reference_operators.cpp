@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/shared_loop.h"
+#include "base/units.h"
 #include "base/vector_width.h"
 #include "nets/operators/general_operators.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// A feature map's dims from index 2 on, as one number; 1 for N x F.
+/// Product of a feature map's dims from index 2 on; 1 for N x F.
 int64_t plane_elements(const Dims& dims) {
     return std::accumulate(dims.begin() + std::min<int64_t>(2, std::ssize(dims)), dims.end(),
                            int64_t{1}, std::multiplies<>());
@@ -26,7 +27,7 @@ int64_t plane_elements(const Dims& dims) {
 
 int64_t channels_of(const Dims& dims) { return dims.size() > 1 ? dims[1] : 1; }
 
-/// The loops are by kind, so that each is a simple one.
+/// One simple loop per kind, so that compilers vectorise them.
 void activate_row(const Activation& activation, int64_t channel, float* values, int64_t count) {
     switch (activation.kind) {
         case ActivationKind::none:
@@ -46,17 +47,17 @@ void activate_row(const Activation& activation, int64_t channel, float* values, 
 
 // ---- convolutions
 
-/// Output channels and columns that one call of the inner kernel sums up: 4 x 32 floats stay in the
-/// first-level cache and serve each input element four times. Narrow maps use 16 columns, so that a
+/// Output channels and columns that one call of the inner kernel computes. 4 x 32 sums stay in the
+/// first-level cache and use each input element four times. Narrow maps use 16 columns, so that a
 /// map of 14 or 7 columns wastes less.
 constexpr int tile_channels = 4;
 constexpr int wide_columns = 32;
 constexpr int narrow_columns = 16;
 
-/// What a tile of `channels` output channels and `columns` outputs of one row sums up. Output j
-/// reads input column first_column(m) + j * column_step. A convolution's neighbouring outputs read
-/// `stride` apart; for a transposed convolution a tile holds every stride-th output (one phase),
-/// and those read neighbouring inputs.
+/// One tile: up to tile_channels output channels of some outputs of one row. Output j reads
+/// column_step * j columns to the right of output 0. Neighbouring outputs of a convolution read
+/// columns `stride` apart. For a transposed convolution a tile holds every stride-th output (one
+/// phase), and those read neighbouring columns.
 struct TileProblem {
     const float* input;                               ///< channel 0 of the group, of this image
     int64_t rows, columns;                            ///< of the input
@@ -70,8 +71,8 @@ struct TileProblem {
     int64_t column;       ///< output column of the tile's first output
     int64_t column_step;  ///< between the inputs of neighbouring outputs of the tile
 
-    /// Input coordinate that output coordinate `o` reads through kernel element `k`; false when it
-    /// reads none there.
+    /// Sets `at` to the input coordinate that output coordinate `o` reads through kernel element
+    /// `k`. Returns false if it reads none.
     static bool source(bool transposed, int64_t o, int64_t k, int64_t stride, int64_t dilation,
                        int64_t pad, int64_t* at) {
         const int64_t reach = transposed ? o + pad - k * dilation : o * stride + k * dilation - pad;
@@ -176,7 +177,7 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
 
     const int64_t calls = out[0] * layer.groups * rows * blocks;
     parallel_for(calls, threads, [&](int64_t call) {
-        // Blocks of output channels innermost: they read the same input rows.
+        // Blocks of output channels are innermost because they read the same input rows.
         const int64_t block = call % blocks, row = call / blocks % rows;
         const int64_t group = call / blocks / rows % layer.groups,
                       image = call / blocks / rows / layer.groups;
@@ -239,28 +240,59 @@ void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims
 
 // ---- pooling
 
-/// Outputs [first, second) of an axis whose window has input element `tap` inside the picture.
-std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, int64_t tap,
-                                             int64_t in, int64_t out) {
+/// A tap of the window and the outputs [first, end) of its axis that read an input element by it.
+struct Tap {
+    int64_t tap = 0, first = 0, end = 0;
+};
+
+Tap outputs_with_tap(const Window& window, size_t axis, int64_t tap, int64_t in, int64_t out) {
     const int64_t offset = tap * window.dilation[axis] - window.pad_begin[axis];
     const int64_t stride = window.stride[axis];
-    const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+    const int64_t first = offset >= 0 ? 0 : ceil_div(-offset, stride);
     const int64_t end = offset >= in ? 0 : (in - 1 - offset) / stride + 1;
-    return {first, std::max(first, std::min(end, out))};
+    return {tap, first, std::max(first, std::min(end, out))};
 }
 
-/// One tap of the window for a row of outputs: a simple loop for every kind, the usual strides as
-/// constants, for vectors; whole networks wait for their pooling.
+/// Taps [first, second) of the window of output `o` that read an input element. Clipped by
+/// division, so that a window of 2^31 taps takes no longer than the input is wide.
+std::pair<int64_t, int64_t> taps_inside(const Window& window, size_t axis, int64_t o, int64_t in) {
+    const int64_t begin = o * window.stride[axis] - window.pad_begin[axis];
+    const auto taps_before = [&](int64_t coordinate) {
+        return coordinate <= begin ? 0
+                                   : std::min(window.kernel[axis],
+                                              ceil_div(coordinate - begin, window.dilation[axis]));
+    };
+    return {taps_before(0), taps_before(in)};
+}
+
+/// Every tap of an axis that reads an input element for some output, in order.
+std::vector<Tap> taps_of_axis(const Window& window, size_t axis, int64_t in, int64_t out) {
+    std::vector<Tap> taps;
+    int64_t next = 0;
+    for (int64_t o = out; o-- > 0;) {  // the last output's window begins with the first taps
+        const auto [begin, end] = taps_inside(window, axis, o, in);
+        for (next = std::max(next, begin); next < end; ++next)
+            taps.push_back(outputs_with_tap(window, axis, next, in, out));
+    }
+    return taps;
+}
+
+/// Adds one tap of the window to a row of outputs. Each kind and each common stride has a loop of
+/// its own, so that the compiler vectorises it; pooling would otherwise dominate whole networks.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* __restrict row,
               int64_t count) {
+    // NaN wins, as onnxruntime and PyTorch have it.
+    const auto larger = [](float a, float b) {
+        const float most = a < b ? b : a;
+        return b != b ? b : most;
+    };
     if (is_max && stride == 1) {
-        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[x] ? from[x] : row[x];
+        for (int64_t x = 0; x < count; ++x) row[x] = larger(row[x], from[x]);
     } else if (is_max && stride == 2) {
-        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[2 * x] ? from[2 * x] : row[x];
+        for (int64_t x = 0; x < count; ++x) row[x] = larger(row[x], from[2 * x]);
     } else if (is_max) {
-        for (int64_t x = 0; x < count; ++x)
-            row[x] = row[x] < from[stride * x] ? from[stride * x] : row[x];
+        for (int64_t x = 0; x < count; ++x) row[x] = larger(row[x], from[stride * x]);
     } else if (stride == 1) {
         for (int64_t x = 0; x < count; ++x) row[x] += from[x];
     } else if (stride == 2) {
@@ -270,18 +302,20 @@ void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* 
     }
 }
 
-/// A row of outputs at a time, tap by tap.
+/// Computes one row of outputs at a time, tap by tap.
 void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out,
               float* output, int threads) {
     const Window& window = layer.window;
     const bool is_max = layer.kind == LayerKind::max_pool;
-    const int64_t taps = window.kernel[0] * window.kernel[1];
+    // A divisor of all taps may exceed 32 bits; as a float it is rounded once.
+    const double taps =
+        static_cast<double>(window.kernel[0]) * static_cast<double>(window.kernel[1]);
     const int64_t stride = window.stride[1];
-    // Padding takes no part in a maximum; in a mean it counts only when the layer says so.
-    std::vector<int64_t> columns_inside(static_cast<size_t>(out[3]), 0);
-    for (int64_t m = 0; m < window.kernel[1]; ++m) {
-        const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
-        for (int64_t x = first; x < end; ++x) ++columns_inside[static_cast<size_t>(x)];
+    const std::vector<Tap> columns = taps_of_axis(window, 1, in[3], out[3]);
+    std::vector<int64_t> columns_inside;
+    for (int64_t x = 0; x < out[3]; ++x) {
+        const auto [first, end] = taps_inside(window, 1, x, in[3]);
+        columns_inside.push_back(end - first);
     }
     parallel_for(out[0] * out[1], threads, [&](int64_t plane) {
         const float* source = input + plane * in[2] * in[3];
@@ -289,31 +323,31 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
         for (int64_t y = 0; y < out[2]; ++y) {
             float* row_out = target + y * out[3];
             std::fill_n(row_out, out[3], is_max ? -std::numeric_limits<float>::infinity() : 0.0F);
-            int64_t rows_inside = 0;
-            for (int64_t n = 0; n < window.kernel[0]; ++n) {
+            const auto [first_row, end_row] = taps_inside(window, 0, y, in[2]);
+            for (int64_t n = first_row; n < end_row; ++n) {
                 const int64_t row =
                     y * window.stride[0] + n * window.dilation[0] - window.pad_begin[0];
-                if (row < 0 || row >= in[2]) continue;
-                ++rows_inside;
-                for (int64_t m = 0; m < window.kernel[1]; ++m) {
-                    const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
-                    const float* from =
-                        source + row * in[3] + m * window.dilation[1] - window.pad_begin[1];
-                    take_tap(is_max, from + first * stride, stride, row_out + first, end - first);
+                for (const Tap& column : columns) {
+                    const int64_t from = row * in[3] + column.tap * window.dilation[1] -
+                                         window.pad_begin[1] + column.first * stride;
+                    take_tap(is_max, source + from, stride, row_out + column.first,
+                             column.end - column.first);
                 }
             }
             if (is_max) continue;
+            // Padding counts in a mean only if the layer says so.
             for (int64_t x = 0; x < out[3]; ++x) {
-                const int64_t inside = rows_inside * columns_inside[static_cast<size_t>(x)];
-                row_out[x] /= static_cast<float>(
-                    layer.count_include_pad ? taps : std::max<int64_t>(inside, 1));
+                const int64_t inside =
+                    (end_row - first_row) * columns_inside[static_cast<size_t>(x)];
+                row_out[x] /=
+                    layer.count_include_pad ? static_cast<float>(taps) : static_cast<float>(inside);
             }
         }
         activate_row(layer.activation, plane % out[1], target, out[2] * out[3]);
     });
 }
 
-/// In double precision: every eighth element has its own sum.
+/// Sum in double precision, in eight lanes.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 double plane_sum(const float* values, int64_t count) {
     constexpr int lanes = 8;
@@ -568,7 +602,7 @@ std::vector<std::vector<float>> run_reference_network(const Network& network,
     std::vector<std::vector<float>> answer;
     for (TensorId id : wanted) {
         std::vector<float>& value = values[static_cast<size_t>(id)];
-        // The last to ask may have the array itself.
+        // The last request takes the array itself.
         if (--uses[static_cast<size_t>(id)] == 0) {
             answer.push_back(std::move(value));
         } else {

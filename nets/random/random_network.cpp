@@ -103,8 +103,8 @@ bool every_output_reads_input(const Window& w, bool transposed, const std::vecto
     return true;
 }
 
-/// Bound on the values of a tensor, to keep sums exact: all are multiples of 2^-fraction and at
-/// most `units` of them large.
+/// Bound on the values of a tensor, which keeps sums exact: every value is a multiple of
+/// 2^-fraction and at most `units` of these multiples large.
 struct Magnitude {
     int64_t units = 0;
     int fraction = 0;
@@ -114,9 +114,8 @@ struct Magnitude {
     }
 };
 
-/// Every tensor stays within this. A sum over 12 channels, 16 taps and weights up to 2 then stays
-/// below 2^22, and one over 256 features too, so 32-bit floats hold all partial sums; so do sums of
-/// two tensors.
+/// Bounds of every tensor. Sums over 12 channels, 16 taps and weights up to 2, over 256 features,
+/// or of two tensors then stay below 2^22, so 32-bit floats hold all partial sums exactly.
 constexpr int64_t most_units = 1 << 13;
 constexpr int most_fraction = 8;
 constexpr int64_t most_channels = 12;
@@ -131,8 +130,8 @@ int log2_of(int64_t power_of_two) {
     return log;
 }
 
-/// Whether every window of an average over real elements holds a power of two of them; windows are
-/// products of two axes.
+/// Whether every window of an average that leaves out padding holds a power of two of elements. A
+/// window is a product of two axes.
 bool averages_powers_of_two(const Window& w, const std::vector<int64_t>& in) {
     for (size_t axis = 0; axis < 2; ++axis) {
         const int64_t padded = in[2 + axis] + w.pad_begin[axis] + w.pad_end[axis];
@@ -163,7 +162,7 @@ public:
         left_ = rng_.between(1, 8);
         TensorId newest = 0;
         while (left_ > 0) {
-            // A step from an older tensor makes a fork; what nobody reads in the end is an output.
+            // A step from an older tensor makes a fork. Tensors that remain unread become outputs.
             const bool goes_back = network_.layers.size() > 1 && rng_.chance(1, 6);
             newest = step(goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest);
         }
@@ -221,8 +220,7 @@ private:
             default:
                 break;
         }
-        // One draw a statement: in which order a call's arguments are evaluated is the compiler's
-        // choice.
+        // Draw in separate statements: C++ leaves the order in which arguments are evaluated open.
         const int64_t channels = random_channels();
         return conv(x, any_window(x, false), channels);
     }
@@ -235,7 +233,7 @@ private:
             layer.depth_to_space_crd = rng_.chance(1, 2);
             return append(std::move(layer), magnitude(x));
         }
-        // What an importer would fold into its producer is not canonical.
+        // An activation that an importer would fold into its producer is not canonical.
         const LayerId before = network_.producer(x);
         const LayerKind kind = before < 0 ? LayerKind::concat : network_.layer(before).kind;
         const bool would_fold = kind == LayerKind::conv || kind == LayerKind::conv_transpose ||
@@ -268,7 +266,7 @@ private:
         return network_.layers.back().output;
     }
 
-    /// Appends the layer with a random activation; `m`: values before it.
+    /// Appends the layer with a random activation; `m` bounds the values before it.
     TensorId append_activated(Layer layer, int64_t channels, Magnitude m) {
         layer.activation = random_activation(channels, rng_);
         if (layer.activation.kind == ActivationKind::none && rng_.chance(1, 4) &&
@@ -279,7 +277,7 @@ private:
         return append(std::move(layer), m);
     }
 
-    /// What the activation makes of the values; another activation, if they would be too large.
+    /// Bound on the values after the activation, which is replaced if they would be too large.
     static void keep_exact(Layer& layer, Magnitude& m) {
         if (layer.activation.kind == ActivationKind::leaky_relu) m = {m.units * 4, m.fraction + 2};
         if (layer.activation.kind == ActivationKind::prelu) m.units *= 2;
@@ -288,13 +286,14 @@ private:
             m.units = std::min(m.units, int64_t{6} << m.fraction);
     }
 
-    /// Of a layer with weights: magnitudes of all weights that reach one output channel, and its
-    /// bias.
+    /// For a layer with weights: the largest sum over one output channel of the magnitudes of its
+    /// weights and bias.
     Magnitude weighted(const Layer& layer, int64_t out_channels) const {
         const Magnitude in = magnitude(layer.inputs[0]);
         const std::vector<float>& weights = layer.weights->values;
         const size_t channels = static_cast<size_t>(out_channels);
-        // Transposed weights are not sorted by output channel: all of them are an upper bound.
+        // Transposed weights are not ordered by output channel; the sum over all of them is an
+        // upper bound.
         const size_t per_channel =
             layer.kind == LayerKind::conv_transpose ? weights.size() : weights.size() / channels;
         int64_t most = 0;
@@ -352,15 +351,15 @@ private:
         return append(std::move(layer), magnitude(x));
     }
 
-    /// `same_size`: stride 1 and the input's extents. A maximum instead where averages would need
-    /// too many bits.
+    /// `same_size` asks for stride 1 and the input's extents. Takes a maximum where an average
+    /// would need too many bits.
     TensorId average_pool(TensorId x, bool same_size) {
         Layer layer = named(LayerKind::average_pool, "average", {x});
         do {
             layer.window = same_size ? same(x, 1) : pooling_window(x, true);
             layer.window.dilation = {1, 1};
             if (same_size) shrink_to_input_size(layer.window);
-            // Without padding the attribute means nothing, and an importer drops it.
+            // Without padding the attribute has no effect, and an importer drops it.
             const Window& w = layer.window;
             const bool padded =
                 w.pad_begin != w.pad_end || w.pad_begin != std::array<int64_t, 2>{0, 0};
@@ -412,8 +411,8 @@ private:
                                 {m.units + (int64_t{2} << m.fraction), m.fraction});
     }
 
-    /// x + f(x): f is one or two layers, the other way the tensor itself or a 1x1 convolution with
-    /// the same stride.
+    /// x + f(x), where f is one or two layers and the shortcut is x itself or a 1x1 convolution
+    /// with the same stride.
     TensorId residual(TensorId x) {
         TensorId a = x;
         TensorId b = x;
@@ -441,9 +440,9 @@ private:
         return append_activated(named(LayerKind::add, "add", {a, b}), dims(a)[1], m);
     }
 
-    /// Two or three branches of one layer each, or the tensor itself, side by side along the
-    /// channels. Where that would be inexact the branches stay apart, and end as outputs or are
-    /// read later.
+    /// Concatenates two or three branches along the channels; each is one layer or the tensor
+    /// itself. If that would be inexact, the branches stay apart and become outputs or are read
+    /// later.
     TensorId branches(TensorId x) {
         const int64_t count = left_ > 3 ? rng_.between(2, 3) : 2;
         std::vector<TensorId> parts;
@@ -478,7 +477,7 @@ private:
 
     int64_t random_channels() { return rng_.between(1, 6); }
 
-    /// Output padding below the stride, as onnxruntime wants it.
+    /// Output padding below the stride, as onnxruntime requires.
     Window any_window(TensorId x, bool transposed) {
         Window w;
         do w = random_window(transposed, dims(x), rng_);
@@ -487,7 +486,7 @@ private:
         return w;
     }
 
-    /// Padding below the kernel, as onnxruntime wants it; no dilation for averages.
+    /// Padding below the kernel, as onnxruntime requires; no dilation for averages.
     Window pooling_window(TensorId x, bool average) {
         Window w;
         bool fits = false;
@@ -505,7 +504,7 @@ private:
         return w;
     }
 
-    /// Output extents ceil(in / stride), the padding split anyhow between the two ends.
+    /// Output extents ceil(in / stride), with the padding split at random between the two ends.
     Window same(TensorId x, int64_t stride) {
         Window w;
         do {

@@ -1,7 +1,6 @@
-// Seeded small networks for tests, `random:SEED` on the command line: every layer kind and
-// attribute that counting and code generation care about, small extents, and numbers so small that
-// every sum is exact in 32-bit floats in any order. The same seed gives the same network on every
-// machine.
+// Seeded small networks for tests, `random:SEED` on the command line. They cover every layer kind
+// and attribute that matters to counting and code generation. Numbers are so small that every sum
+// is exact in 32-bit floats in any order. A seed gives the same network on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,9 @@ namespace laminate {
 /// groups, depthwise), transposed convolutions, max and average pooling (padding counted or not),
 /// global average pooling, depth to space, residual Add, Concat of two or three branches, Add of a
 /// constant, activations in and between layers, Gemm after Flatten; forks with several readers and
-/// several outputs. Exact for whole inputs of magnitude up to 8: weights are whole, averages are
-/// over powers of two, and where values would outgrow 2^13 units of their last bit an activation
-/// clips them. No sigmoid, tanh or softmax.
+/// several outputs. Results are exact for whole inputs of magnitude up to 8: weights are whole,
+/// averages are over powers of two, and an activation clips values that would exceed 2^13 units of
+/// their last bit. There is no sigmoid, tanh or softmax.
 [[nodiscard]] Network random_network(uint64_t seed);
 
 /// A chain of one to four schedulable layers (convolutions with any stride, dilation, padding and

@@ -11,16 +11,16 @@ namespace laminate::zoo {
 
 namespace {
 
-// Weights are the same bit for bit on every machine: integer arithmetic and single, correctly
-// rounded operations (nothing a compiler may contract, no libm function whose last bit differs
-// between systems).
+// Weights are bit for bit the same on every machine. They come from integer arithmetic and single,
+// correctly rounded operations: nothing that a compiler may contract, and no libm function whose
+// last bit differs between systems.
 
-/// In (-1, 1).
+/// A number in (-1, 1).
 double symmetric(Rng& rng) { return (static_cast<double>(rng.next() >> 12) + 0.5) / 0x1p51 - 1.0; }
 
 constexpr uint64_t numbers_per_normal = 2;
 
-/// Normal to the eye, mean 0, variance 1: the sum of eight 16-bit uniform numbers (within +-4.9).
+/// Roughly normal, mean 0, variance 1: the sum of eight 16-bit uniform numbers (within +-4.9).
 double normal(Rng& rng) {
     int64_t sum = 0;
     for (uint64_t half = 0; half < numbers_per_normal; ++half) {
@@ -32,8 +32,8 @@ double normal(Rng& rng) {
     return (static_cast<double>(sum) - 8 * 65535 / 2.0) / deviation;
 }
 
-/// `count` numbers, each of so many of the generator's; drawn when they are read, the generator
-/// goes on behind them at once.
+/// `count` numbers, each made from `draws` draws of the generator. They are made when first read;
+/// the generator skips past them at once.
 template <class Draw>
 ConstantValues drawn(Rng& rng, size_t count, uint64_t numbers_each, Draw draw) {
     ConstantValues values(count, [rng, count, draw] {
@@ -225,8 +225,8 @@ TensorId Builder::convolution(LayerKind kind, const std::string& name, TensorId 
     return append(std::move(layer));
 }
 
-/// He, Zhang, Ren, Sun: Delving deep into rectifiers (2015): variance 2 / fan-in before a
-/// rectifier, 1 / fan-in otherwise.
+/// Variance 2 / fan-in before a rectifier, 1 / fan-in otherwise (He, Zhang, Ren, Sun: Delving deep
+/// into rectifiers, 2015).
 ConstantPtr Builder::weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after,
                              double variance) {
     const double deviation =

@@ -17,14 +17,14 @@ namespace laminate::zoo {
     return {.kind = ActivationKind::clip, .low = 0, .high = 6};
 }
 
-/// Rows and columns of a window; one number means both.
+/// Rows and columns of a window; a single number sets both.
 struct Extent2 {
     std::array<int64_t, 2> yx;
     Extent2(int64_t both) : yx{both, both} {}
     Extent2(int64_t y, int64_t x) : yx{y, x} {}
 };
 
-/// What a convolution of the zoo is made of; `out` channels.
+/// Parameters of a convolution with `out` output channels.
 struct ConvShape {
     int64_t out = 1;
     Extent2 kernel = 3;
@@ -33,51 +33,50 @@ struct ConvShape {
     int64_t groups = 1;
     int64_t output_padding = 0;  ///< transposed only
     bool bias = true;
-    /// Further factor on the variance of the weights: the last convolution of each of n residual
+    /// Further factor on the variance of the weights. The last convolution of each of n residual
     /// branches takes 1/n, so that their sum stays as large as the network's input.
     double variance = 1;
 };
 
-/// Every method but input(), prelu() and finish() appends a layer and returns the tensor that it
+/// Every method except input(), prelu() and finish() appends a layer and returns the tensor that it
 /// writes.
 class Builder {
 public:
     Builder(std::string name, const ZooOptions& options);
 
-    /// The network's input; the options' height and width win over these.
+    /// The network's input. The height and width of the options take precedence over these.
     TensorId input(int64_t channels, int64_t height, int64_t width);
 
     TensorId conv(const std::string& name, TensorId x, const ConvShape& shape,
                   Activation activation = {});
     TensorId conv_transpose(const std::string& name, TensorId x, const ConvShape& shape);
-    /// Takes elements of the input as they are: every `stride`-th row and column of what a window
-    /// of `kernel` leaves, channels in turn (out / channels copies of each). A convolution whose
-    /// kernels hold a single 1, in their middle.
+    /// Selects elements of the input: every `stride`-th row and column of what a window of `kernel`
+    /// leaves, channels in turn (out / channels copies of each). Written as a convolution whose
+    /// kernels hold a single 1 in the middle.
     TensorId select(const std::string& name, TensorId x, int64_t out, int64_t kernel,
                     int64_t stride);
     TensorId gemm(const std::string& name, TensorId x, int64_t out, Activation activation = {});
 
     TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride,
                       int64_t pad = 0);
-    /// Output ceil(size / stride), padded as TensorFlow does for "same": what is odd goes to the
+    /// Output ceil(size / stride), padded as TensorFlow does for "same": an odd element goes to the
     /// end.
     TensorId max_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride);
-    /// No padding but at the end, where the last window, which begins inside, lacks something
-    /// (Caffe, PyTorch's ceil_mode).
+    /// Pads only the end, for a last window that begins inside the input and ends beyond it (Caffe,
+    /// PyTorch's ceil_mode).
     TensorId max_pool_ceil(const std::string& name, TensorId x, int64_t kernel, int64_t stride);
-    /// An odd kernel, padded by half of it: size unchanged, or halved by stride 2. Padding is left
-    /// out of the averages.
+    /// An odd kernel, padded by half of it, so that stride 1 keeps the size and stride 2 halves it.
+    /// Averages leave padding out.
     TensorId average_pool_same(const std::string& name, TensorId x, int64_t kernel,
                                int64_t stride = 1);
 
     TensorId add(const std::string& name, TensorId a, TensorId b, Activation activation = {});
-    /// Along the channels.
+    /// Concatenates along the channels.
     TensorId concat(const std::string& name, std::vector<TensorId> parts);
-    /// A layer that the tensor's other readers do not see, so that it is not folded into the
-    /// producer.
+    /// An activation as a layer of its own, for a tensor with other readers that must not see it.
     TensorId activation(const std::string& name, TensorId x, Activation activation);
     TensorId simple(LayerKind kind, const std::string& name, TensorId x);
-    /// Global average, one fully connected layer, probabilities.
+    /// Global average pooling, one fully connected layer, softmax.
     TensorId classifier(TensorId x, int64_t classes = 1000);
 
     /// Slopes between 0.1 and 0.4, one per channel.

@@ -5,9 +5,9 @@
 
 namespace laminate::zoo {
 
-// The five networks of DeFiNES (HPCA 2023, Table I(b)) with the shapes of its public artifact: no
-// padding anywhere, so that maps shrink from layer to layer and the input is larger than in the
-// network of that name. MobileNetV1's is in mobilenet.cpp.
+// The five networks of DeFiNES (HPCA 2023, Table I(b)) with the shapes of its public artifact. No
+// layer is padded, so maps shrink from layer to layer and inputs are larger than in the original
+// networks. MobileNetV1 is in mobilenet.cpp.
 
 Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64_t height,
                        int64_t width) {
@@ -19,7 +19,7 @@ Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64
     x = block("shrink", x, 12, 1);
     for (int i = 1; i <= 4; ++i) x = block("map" + std::to_string(i), x, 12, 3);
     x = block("expand", x, 56, 1);
-    // The transposed convolution as 4 x 4 sub-pixels.
+    // The transposed convolution, written as 4 x 4 sub-pixels.
     return b.finish(b.conv("reconstruct", x, {.out = 16}));
 }
 
@@ -45,8 +45,8 @@ Network resnet18_defines(const std::string& name, const ZooOptions& options, int
             const int64_t stride = stage > 1 && i == 0 ? 2 : 1;
             TensorId y = b.conv(block + "conv1", x, {.out = maps, .stride = stride}, relu());
             y = b.conv(block + "conv2", y, {.out = maps, .variance = 1.0 / 8});
-            // Two 3x3 windows without padding lose two columns at either end, the first one of
-            // stride 2 half as many again.
+            // Two 3x3 windows without padding lose two columns at either end; a first one of stride
+            // 2 loses half as many again.
             x = b.add(block + "add",
                       b.select(block + "shortcut", x, maps, stride == 1 ? 5 : 7, stride), y,
                       relu());

@@ -9,8 +9,8 @@ namespace laminate::zoo {
 
 namespace {
 
-/// A cell reads the last output, `h`, and the one before it, `p`, both brought to its number of
-/// filters (`p` of the first cell: the stem, as it is).
+/// A cell reads the last output `h` and the one before it, `p`, both brought to its number of
+/// filters. The first cell's `p` is the stem, unchanged.
 class Cell {
 public:
     Cell(Builder& builder, const std::string& name, TensorId last, TensorId older, int64_t filters)
@@ -55,7 +55,8 @@ private:
     TensorId add(const std::string& name, TensorId a, TensorId b) {
         return b_.add(name_ + name, a, b);
     }
-    /// Twice a rectifier, a depthwise and a 1x1 convolution; the stride is in the first.
+    /// Two times a rectifier, a depthwise and a 1x1 convolution; the first depthwise one has the
+    /// stride.
     TensorId separable(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
         x = rectified(name, x);
         for (const char* pass : {"_1", "_2"}) {

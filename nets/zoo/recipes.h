@@ -1,8 +1,8 @@
-// The recipes of the zoo by family; nets/zoo/zoo.cpp gives them their names and default sizes.
-// Private to nets/zoo.
+// The recipes of the zoo by family. nets/zoo/zoo.cpp gives them names and default sizes. Private to
+// nets/zoo.
 //
-// `height`, `width`: the default input size, which the options override. Batch norm is folded: a
-// convolution that was normalised has a bias, one that was not and had none has none.
+// `height` and `width` are the default input size, which the options override. Batch normalisation
+// is folded, so a convolution that was normalised has a bias.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace laminate::zoo {
 
-/// Nets of ConvFusion Table 6: 3x3 convolutions, no padding, no bias, no activation; `maps` output
-/// channels each.
+/// Networks of ConvFusion Table 6: 3x3 convolutions of `maps` output channels without padding, bias
+/// or activation.
 [[nodiscard]] Network convfusion(const std::string& name, const ZooOptions& options, int64_t height,
                                  int64_t width, const std::vector<int64_t>& maps);
 
@@ -28,11 +28,11 @@ namespace laminate::zoo {
                                   int64_t height, int64_t width, int depth, int64_t maps,
                                   int64_t out);
 
-/// Two groups in conv2, conv4 and conv5; without the normalisation of responses. 227 x 227: the 224
-/// of the paper do not give its 55 x 55.
+/// Two groups in conv2, conv4 and conv5; no response normalisation. The input is 227 x 227, because
+/// the paper's 224 x 224 does not give its 55 x 55.
 [[nodiscard]] Network alexnet(const std::string& name, const ZooOptions& options, int64_t height,
                               int64_t width);
-/// `convolutions` of each stage: 2 2 3 3 3 for VGG16 (configuration D), 2 2 4 4 4 for VGG19 (E).
+/// `convolutions` per stage: 2 2 3 3 3 for VGG16 (configuration D), 2 2 4 4 4 for VGG19 (E).
 [[nodiscard]] Network vgg(const std::string& name, const ZooOptions& options, int64_t height,
                           int64_t width, const std::array<int, 5>& convolutions);
 
@@ -40,8 +40,8 @@ struct ResNetShape {
     std::array<int, 4> blocks;  ///< residual blocks of each stage
     /// False: two 3x3. True: 1x1, 3x3, 1x1 to four times the width.
     bool bottleneck;
-    /// Of a bottleneck: true puts it into the first 1x1 (He et al., 2016; Keras), false into the
-    /// 3x3 (torchvision).
+    /// Stride of a bottleneck: true puts it into the first 1x1 (He et al., 2016; Keras), false into
+    /// the 3x3 (torchvision).
     bool stride_in_1x1;
 };
 [[nodiscard]] Network resnet(const std::string& name, const ZooOptions& options, int64_t height,
@@ -53,8 +53,8 @@ struct ResNetShape {
 [[nodiscard]] Network resnet_cifar(const std::string& name, const ZooOptions& options,
                                    int64_t height, int64_t width, int blocks);
 
-/// Nine inception modules; without the normalisation of responses and the auxiliary classifiers.
-/// Pools as in Caffe's reference model.
+/// Nine inception modules, without response normalisation and auxiliary classifiers. Pooling is as
+/// in Caffe's reference model.
 [[nodiscard]] Network googlenet(const std::string& name, const ZooOptions& options, int64_t height,
                                 int64_t width);
 
@@ -63,9 +63,9 @@ struct ResNetShape {
 [[nodiscard]] Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height,
                                  int64_t width, bool version_1_1);
 
-/// NASNet-A (cells @ filters of the last one), as keras.applications, but where a cell's older
-/// input has another size: there one strided 1x1 convolution stands for two of half the filters on
-/// pixels one apart. Equal average pools of one tensor are one layer.
+/// NASNet-A (cells @ filters of the last one) as in keras.applications, with two differences. Where
+/// a cell's older input has another size, one strided 1x1 convolution replaces two of half the
+/// filters on pixels one apart. Equal average pools of one tensor are one layer.
 [[nodiscard]] Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height,
                                int64_t width, int cells, int64_t filters);
 
@@ -75,16 +75,16 @@ struct ResNetShape {
 [[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options,
                                    int64_t height, int64_t width);
 
-/// As keras.applications: "valid" stem, branches that join in concatenations, factorised 7x7. At
-/// least 75 x 75.
+/// As in keras.applications: "valid" stem, branches joined by concatenations, factorised 7x7. The
+/// input must be at least 75 x 75.
 [[nodiscard]] Network inception_v3(const std::string& name, const ZooOptions& options,
                                    int64_t height, int64_t width);
-/// As keras.applications: separable convolutions (a depthwise one without bias, then a 1x1) in
-/// residual blocks.
+/// As in keras.applications: residual blocks of separable convolutions (a depthwise one without
+/// bias, then a 1x1).
 [[nodiscard]] Network xception(const std::string& name, const ZooOptions& options, int64_t height,
                                int64_t width);
 
-// Shapes of the public artifact of DeFiNES: no padding.
+// Networks with the shapes of the public artifact of DeFiNES: no padding.
 [[nodiscard]] Network fsrcnn_defines(const std::string& name, const ZooOptions& options,
                                      int64_t height, int64_t width);
 [[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options,

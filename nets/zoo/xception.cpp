@@ -30,8 +30,8 @@ Network xception(const std::string& name, const ZooOptions& options, int64_t hei
         b.conv("block1_conv1", b.input(3, height, width), {.out = 32, .stride = 2}, relu());
     x = b.conv("block1_conv2", x, {.out = 64}, relu());
 
-    // Two separable convolutions and a pool beside a strided 1x1; the second block and those after
-    // it begin with a ReLU.
+    // Two separable convolutions and a pool beside a strided 1x1. From the second block on, blocks
+    // begin with a ReLU.
     const auto strided = [&](const std::string& block, int64_t inner, int64_t out,
                              bool leading_relu) {
         const TensorId shortcut =

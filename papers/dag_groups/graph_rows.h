@@ -20,7 +20,7 @@ public:
         for (const Map& map : graph.maps) {
             maps_.push_back({.channels = map.channels,
                              .lanes = std::min(lanes_channels, map.channels),
-                             .size = {map.height, map.width},
+                             .size = map.size(),
                              .readers = static_cast<int>(map.readers.size()),
                              .leaves_always = map.is_output || map.readers.empty()});
         }
@@ -38,17 +38,17 @@ public:
 
     struct MapRow {
         int64_t channels;
-        int64_t lanes;                ///< t_c of a stream
-        std::array<int64_t, 2> size;  ///< rows, columns
+        int64_t lanes;  ///< t_c of a stream
+        PerAxis<int64_t> size;
         int readers;
         bool leaves_always;  ///< it is an output of the network, or nothing reads it
         [[nodiscard]] int64_t elements() const {
-            return channels * size[0] * size[1];
+            return channels * size[MapAxis::y] * size[MapAxis::x];
         }  ///< of one image
     };
     struct InputRow {
         int map;
-        std::array<Reach, 2> reach;
+        PerAxis<Reach> reach;
     };
 
     [[nodiscard]] int size() const { return static_cast<int>(weights_.size()); }  ///< operators

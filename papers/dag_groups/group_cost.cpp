@@ -6,26 +6,21 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "papers/machine_view.h"
 
 namespace laminate::dag_groups {
 
 GroupMachine group_machine(const Machine& machine) {
-    const auto refuse = [&](const std::string& what) {
-        return InputError("machine " + machine.name + ": " + what);
-    };
     GroupMachine result;
-    for (const int64_t bits : {machine.bits.weight, machine.bits.output}) {
-        if (bits != machine.bits.input)
-            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " +
-                         std::to_string(bits) + " bits, expected one width for maps and weights");
-    }
-    if (machine.bits.input % 8 != 0)
-        throw refuse("elements of " + std::to_string(machine.bits.input) +
-                     " bits, expected whole bytes");
-    result.entry_bytes = machine.bits.input / 8;
+    const int64_t bits = element_bits(machine);
+    if (bits % 8 != 0)
+        throw machine_error(machine,
+                            "elements of " + std::to_string(bits) + " bits, expected whole bytes");
+    result.entry_bytes = bits / 8;
     const auto buffer_of = [&](Operand operand) {
         const std::vector<size_t> levels = machine.hierarchy(operand);
-        if (levels.size() < 2) throw refuse("no memory between the array and external memory");
+        if (levels.size() < 2)
+            throw machine_error(machine, "no memory between the array and external memory");
         return levels[levels.size() - 2];
     };
     const auto bytes = [&](size_t memory) {
@@ -68,9 +63,9 @@ GroupEvaluator::GroupEvaluator(const OperatorGraph& graph, const GroupMachine& m
       rows_(graph, machine.lanes_channels),
       node_of_map_(graph.maps.size(), -1) {}
 
-int64_t GroupEvaluator::least_tile(size_t axis, int64_t size) const {
-    if (axis == 1 && !rules_.searches_width) return size;
-    return std::min(size, axis == 0 ? machine_.lanes_height : machine_.lanes_width);
+int64_t GroupEvaluator::least_tile(MapAxis axis, int64_t size) const {
+    if (axis == MapAxis::x && !rules_.searches_width) return size;
+    return std::min(size, axis == MapAxis::y ? machine_.lanes_height : machine_.lanes_width);
 }
 
 void GroupEvaluator::collect(std::span<const int> operators) {
@@ -96,13 +91,12 @@ void GroupEvaluator::collect(std::span<const int> operators) {
     }
     for (size_t n = 0; n < inside_; ++n) {
         if (!is_sink(n)) continue;
-        const std::array<int64_t, 2>& size = row(nodes_[n]).size;
-        for (size_t axis = 0; axis < 2; ++axis)
-            largest_[axis] = std::max(largest_[axis], size[axis]);
+        const PerAxis<int64_t>& size = row(nodes_[n]).size;
+        for (const MapAxis axis : map_axes) largest_[axis] = std::max(largest_[axis], size[axis]);
     }
 }
 
-void GroupEvaluator::extents(size_t axis, int64_t tile, bool floors,
+void GroupEvaluator::extents(MapAxis axis, int64_t tile, bool floors,
                              std::vector<int64_t>& result) const {
     result.assign(nodes_.size(), 0);
     for (size_t n = 0; n < inside_; ++n) {
@@ -128,8 +122,8 @@ int64_t GroupEvaluator::entries(const std::vector<int64_t>& height,
 }
 
 void GroupEvaluator::choose_streams() {
-    extents(0, 1, false, height_);
-    extents(1, 1, false, width_);
+    extents(MapAxis::y, 1, false, height_);
+    extents(MapAxis::x, 1, false, width_);
     area_.resize(nodes_.size());
     for (size_t n = 0; n < nodes_.size(); ++n) area_[n] = height_[n] * width_[n];
     if (rules_.exact_streams)
@@ -273,17 +267,17 @@ void GroupEvaluator::choose_streams_exactly() {
 /// The fewest passes of the weights. For every number of columns of tiles and every number of
 /// images together, the fewest rows of tiles: entries grow with the tile.
 void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
-    const int64_t rows = largest_[0];
-    const int64_t columns = largest_[1];
-    const int64_t least_height = least_tile(0, rows);
-    const int64_t least_width = least_tile(1, columns);
+    const int64_t rows = largest_[MapAxis::y];
+    const int64_t columns = largest_[MapAxis::x];
+    const int64_t least_height = least_tile(MapAxis::y, rows);
+    const int64_t least_width = least_tile(MapAxis::x, columns);
     heights_.resize(std::max(heights_.size(), static_cast<size_t>(rows) + 1));
     has_height_.resize(heights_.size(), 0);
     ++searches_;
     const auto height_extents = [&](int64_t tile) -> const std::vector<int64_t>& {
         std::vector<int64_t>& result = heights_[static_cast<size_t>(tile)];
         if (std::exchange(has_height_[static_cast<size_t>(tile)], searches_) != searches_)
-            extents(0, tile, true, result);
+            extents(MapAxis::y, tile, true, result);
         return result;
     };
     cost.passes = std::numeric_limits<int64_t>::max();
@@ -293,7 +287,7 @@ void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
         const int64_t width = std::max(least_width, ceil_div(columns, column_tiles));
         if (column_tiles >= cost.passes) break;
         if (ceil_div(columns, width) != column_tiles) continue;
-        extents(1, width, true, width_);
+        extents(MapAxis::x, width, true, width_);
         const int64_t most_images = rules_.batch_is_tile ? rules_.images : 1;
         for (int64_t batch_tiles = 1; batch_tiles <= most_images; ++batch_tiles) {
             const int64_t images = ceil_div(most_images, batch_tiles);
@@ -327,10 +321,10 @@ std::optional<GroupCost> GroupEvaluator::cost(std::span<const int> operators) {
     collect(operators);
     choose_streams();
     GroupCost cost;
-    cost.tile_height = least_tile(0, largest_[0]);
-    cost.tile_width = least_tile(1, largest_[1]);
-    extents(0, cost.tile_height, true, height_);
-    extents(1, cost.tile_width, true, width_);
+    cost.tile_height = least_tile(MapAxis::y, largest_[MapAxis::y]);
+    cost.tile_width = least_tile(MapAxis::x, largest_[MapAxis::x]);
+    extents(MapAxis::y, cost.tile_height, true, height_);
+    extents(MapAxis::x, cost.tile_width, true, width_);
     cost.buffer_entries = entries(height_, width_);
     if (cost.buffer_entries > rules_.buffer_entries) return std::nullopt;
     for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -353,16 +347,16 @@ std::optional<GroupCost> GroupEvaluator::cost(std::span<const int> operators) {
 int64_t GroupEvaluator::least_entries(std::span<const int> operators) {
     collect(operators);
     choose_streams();
-    extents(0, least_tile(0, largest_[0]), true, height_);
-    extents(1, least_tile(1, largest_[1]), true, width_);
+    extents(MapAxis::y, least_tile(MapAxis::y, largest_[MapAxis::y]), true, height_);
+    extents(MapAxis::x, least_tile(MapAxis::x, largest_[MapAxis::x]), true, width_);
     return entries(height_, width_);
 }
 
 int64_t GroupEvaluator::quarter_tile_entries(std::span<const int> operators) {
     collect(operators);
     choose_streams();
-    extents(0, ceil_div(largest_[0], 4), false, height_);
-    extents(1, ceil_div(largest_[1], 4), false, width_);
+    extents(MapAxis::y, ceil_div(largest_[MapAxis::y], 4), false, height_);
+    extents(MapAxis::x, ceil_div(largest_[MapAxis::x], 4), false, width_);
     return entries(height_, width_);
 }
 

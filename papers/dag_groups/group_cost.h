@@ -118,7 +118,7 @@ private:
     struct Edge {
         int reader;  ///< node
         int input;   ///< node
-        const std::array<Reach, 2>* reach;
+        const PerAxis<Reach>* reach;
     };
 
     struct StreamScratch {
@@ -143,8 +143,8 @@ private:
         return node < inside_ && nodes_[node].readers == 0;
     }
     /// R of every node for the largest sink's tile t; `floors`: no sink below its least tile.
-    void extents(size_t axis, int64_t tile, bool floors, std::vector<int64_t>& result) const;
-    [[nodiscard]] int64_t least_tile(size_t axis, int64_t size) const;
+    void extents(MapAxis axis, int64_t tile, bool floors, std::vector<int64_t>& result) const;
+    [[nodiscard]] int64_t least_tile(MapAxis axis, int64_t size) const;
     [[nodiscard]] int64_t entries(const std::vector<int64_t>& height,
                                   const std::vector<int64_t>& width) const;
     void choose_streams();
@@ -158,7 +158,7 @@ private:
     GraphRows rows_;
     std::vector<Node> nodes_;  ///< readers before what they read
     std::vector<Edge> edges_;  ///< by reader, in order of nodes
-    std::array<int64_t, 2> largest_{1, 1};
+    PerAxis<int64_t> largest_{1, 1};
     std::vector<int> node_of_map_;  ///< -1: not in the group
     size_t inside_ = 0;             ///< operators: the first nodes
     std::vector<int> sorted_;

@@ -6,18 +6,6 @@
 
 namespace laminate::dag_groups {
 
-namespace {
-
-/// Rows of an input that n tiles hold together, when they hold `outputs` rows of what is computed
-/// from it. With K >= S each of n tiles needs r S + K - S, together outputs S + K - S or more; else
-/// r S + K - S >= r K.
-int64_t covered_by(const Reach& reach, int64_t outputs) {
-    if (reach.upscale > 1) return ceil_div(outputs, reach.upscale);
-    return reach.kernel >= reach.stride ? reach.inputs(outputs) : outputs * reach.kernel;
-}
-
-}  // namespace
-
 /// Of two maps of which one is read for the other only one streams.
 inline void GrowingGroup::share_out(size_t a, size_t b, int64_t& least_entries, int64_t& volume) {
     MapState& one = state_[a];
@@ -39,9 +27,9 @@ inline void GrowingGroup::enlarge(size_t map, const Extents& extents, int64_t& l
                                   int64_t& volume) {
     const int64_t lanes = rows_.map(map).lanes;
     const auto grow_to = [](Extent& to, const Extent& least) {
-        const int64_t before = to[0] * to[1];
-        for (size_t axis = 0; axis < 2; ++axis) to[axis] = std::max(to[axis], least[axis]);
-        return to[0] * to[1] - before;
+        const int64_t before = area(to);
+        for (const MapAxis axis : map_axes) to[axis] = std::max(to[axis], least[axis]);
+        return area(to) - before;
     };
     least_entries += lanes * grow_to(state_[map].extents.extent, extents.extent);
     volume += lanes * grow_to(state_[map].extents.covered, extents.covered);
@@ -51,11 +39,11 @@ inline GrowingGroup::Extents GrowingGroup::of_inputs(const GraphRows::InputRow& 
                                                      const Extents& outputs) const {
     const Extent& size = rows_.map(static_cast<size_t>(input.map)).size;
     Extents needed;
-    for (size_t axis = 0; axis < 2; ++axis) {
+    for (const MapAxis axis : map_axes) {
         needed.extent[axis] = input.reach[axis].inputs(outputs.extent[axis]);
         if (rules_.clips_maps) needed.extent[axis] = std::min(needed.extent[axis], size[axis]);
         needed.covered[axis] =
-            std::min(size[axis], covered_by(input.reach[axis], outputs.covered[axis]));
+            std::min(size[axis], input.reach[axis].covered(outputs.covered[axis]));
     }
     return needed;
 }
@@ -71,7 +59,7 @@ GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machi
     for (const Map& map : graph.maps) {
         charged_.push_back(map.elements());
         sink_.push_back(
-            {{floor_of(0, map.height), floor_of(1, map.width)}, {map.height, map.width}});
+            {{floor_of(MapAxis::x, map.width), floor_of(MapAxis::y, map.height)}, map.size()});
     }
     if (part.empty()) return;
     std::vector<Extents> least = sink_;
@@ -79,7 +67,7 @@ GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machi
         for (const GraphRows::InputRow& input : rows_.inputs(op)) {
             const Extents needed = of_inputs(input, least[static_cast<size_t>(op)]);
             Extents& read = least[static_cast<size_t>(input.map)];
-            for (size_t axis = 0; axis < 2; ++axis) {
+            for (const MapAxis axis : map_axes) {
                 read.extent[axis] = std::min(read.extent[axis], needed.extent[axis]);
                 read.covered[axis] = std::min(read.covered[axis], needed.covered[axis]);
             }
@@ -179,9 +167,9 @@ bool GrowingGroup::has_lonely_operator() const {
     });
 }
 
-int64_t GrowingGroup::floor_of(size_t axis, int64_t size) const {
-    if (axis == 1 && !rules_.searches_width) return size;
-    return std::min(size, axis == 0 ? machine_.lanes_height : machine_.lanes_width);
+int64_t GrowingGroup::floor_of(MapAxis axis, int64_t size) const {
+    if (axis == MapAxis::x && !rules_.searches_width) return size;
+    return std::min(size, axis == MapAxis::y ? machine_.lanes_height : machine_.lanes_width);
 }
 
 }  // namespace laminate::dag_groups

@@ -66,11 +66,11 @@ public:
     /// No tile of a group that holds this one needs less.
     [[nodiscard]] int64_t least_entries() const { return sums().least_entries; }
     [[nodiscard]] int64_t least_passes() const;
-    /// Rows and columns of an operator's map at the least tile, and of all tiles together, when
+    /// Columns and rows of an operator's map at the least tile, and of all tiles together, when
     /// none of its readers is in the group.
     [[nodiscard]] std::array<int64_t, 4> sink_extents(int op) const {
-        const auto n = static_cast<size_t>(op);
-        return {sink_[n].extent[0], sink_[n].extent[1], sink_[n].covered[0], sink_[n].covered[1]};
+        const auto& [extent, covered] = sink_[static_cast<size_t>(op)];
+        return {extent[MapAxis::x], extent[MapAxis::y], covered[MapAxis::x], covered[MapAxis::y]};
     }
     /// No group with these operators costs less.
     [[nodiscard]] int64_t least_cost() const {
@@ -78,7 +78,10 @@ public:
     }
 
 private:
-    using Extent = std::array<int64_t, 2>;
+    using Extent = PerAxis<int64_t>;
+    [[nodiscard]] static int64_t area(const Extent& extent) {
+        return extent[MapAxis::x] * extent[MapAxis::y];
+    }
     /// Rows and columns of a map; 0 where the group does not touch it.
     struct Extents {
         Extent extent{0, 0};   ///< at the least tile
@@ -105,11 +108,11 @@ private:
     void share_out(size_t a, size_t b, int64_t& least_entries, int64_t& volume);
     void save(const MapState& state);
     void restore(MapState& state);
-    [[nodiscard]] int64_t floor_of(size_t axis, int64_t size) const;
+    [[nodiscard]] int64_t floor_of(MapAxis axis, int64_t size) const;
     [[nodiscard]] Extents of_inputs(const GraphRows::InputRow& input, const Extents& outputs) const;
     /// What streaming saves of a map of these rows and columns.
     [[nodiscard]] int64_t saving(size_t map, const Extent& extent) const {
-        return (rows_.map(map).channels - rows_.map(map).lanes) * extent[0] * extent[1];
+        return (rows_.map(map).channels - rows_.map(map).lanes) * area(extent);
     }
 
     GroupMachine machine_;

@@ -8,19 +8,6 @@ namespace laminate::dag_groups {
 
 namespace {
 
-bool is_merged_into_its_input(const Layer& layer) {
-    switch (layer.kind) {
-        case LayerKind::activation:
-        case LayerKind::softmax:
-        case LayerKind::flatten:
-            return true;
-        case LayerKind::add:
-            return layer.inputs.size() == 1;
-        default:
-            return false;
-    }
-}
-
 class Builder {
 public:
     Builder(const Network& network, const MergeOptions& options)
@@ -62,12 +49,12 @@ private:
         through_merged_.assign(network_.tensors.size(), false);
         for (size_t t = 0; t < map_of_.size(); ++t) map_of_[t] = static_cast<TensorId>(t);
         for (const Layer& layer : network_.layers) {
-            if (!is_merged_into_its_input(layer)) continue;
+            if (!is_in_place(layer)) continue;
             map_of(layer.output) = map_of(layer.inputs.front());
             through_merged_[static_cast<size_t>(layer.output)] = true;
         }
         for (LayerId id = 0; id < count(); ++id) {
-            if (is_merged_into_its_input(network_.layer(id))) continue;
+            if (is_in_place(network_.layer(id))) continue;
             for (const TensorId input : network_.layer(id).inputs)
                 readers_[static_cast<size_t>(map_of(input))].push_back(id);
         }
@@ -129,40 +116,25 @@ private:
         }
     }
 
-    [[nodiscard]] static std::array<Reach, 2> reach_of(const Network& network, const Layer& layer) {
-        std::array<Reach, 2> reach;
-        const std::vector<int64_t>& in = network.tensor(layer.inputs.front()).dims;
-        for (size_t axis = 0; axis < 2; ++axis) {
-            const Window& w = layer.window;
-            const int64_t kernel = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
-            switch (layer.kind) {
-                case LayerKind::conv:
-                case LayerKind::max_pool:
-                case LayerKind::average_pool:
-                    reach[axis] = {kernel, w.stride[axis], 1};
-                    break;
-                case LayerKind::conv_transpose:
-                    reach[axis] = {kernel, 1, w.stride[axis]};
-                    break;
-                case LayerKind::depth_to_space:
-                    reach[axis] = {layer.block, 1, layer.block};
-                    break;
-                case LayerKind::global_average_pool:
-                    reach[axis] = {in[2 + axis], in[2 + axis], 1};
-                    break;
-                default:
-                    break;
-            }
+    [[nodiscard]] Reach reach_of(const Layer& layer, MapAxis axis) const {
+        const size_t place = axis == MapAxis::y ? 0 : 1;
+        if (layer.kind == LayerKind::depth_to_space) return {layer.block, 1, layer.block};
+        if (layer.kind == LayerKind::global_average_pool) {
+            const int64_t whole = network_.tensor(layer.inputs.front()).dims[2 + place];
+            return {whole, whole, 1};
         }
-        return reach;
+        const AxisWindow w = axis_window(layer, place);
+        return w.transposed ? Reach{w.span(), 1, w.stride} : Reach{w.span(), w.stride, 1};
     }
 
     /// `reach` of what reads the layer's map; nothing in between reads more than one row of it.
-    void add_inputs(Operator& op, LayerId id, const std::array<Reach, 2>& after) {
+    void add_inputs(Operator& op, LayerId id, const PerAxis<Reach>& after) {
         const Layer& layer = network_.layer(id);
-        std::array<Reach, 2> reach = reach_of(network_, layer);
-        for (size_t axis = 0; axis < 2; ++axis)
+        PerAxis<Reach> reach;
+        for (const MapAxis axis : map_axes) {
+            reach[axis] = reach_of(layer, axis);
             reach[axis].kernel = std::max(reach[axis].kernel, after[axis].kernel);
+        }
         for (const TensorId input : layer.inputs) {
             const TensorId map = map_of(input);
             const bool direct = !through_merged_[static_cast<size_t>(input)];
@@ -179,7 +151,7 @@ private:
                 op.inputs.push_back({map, reach, direct});
                 continue;
             }
-            for (size_t axis = 0; axis < 2; ++axis) {
+            for (const MapAxis axis : map_axes) {
                 if (reach[axis].inputs(1) > same->reach[axis].inputs(1))
                     same->reach[axis] = reach[axis];
             }
@@ -193,7 +165,7 @@ private:
         operator_of_.push_back(-1);
         const Layer& layer = network_.layer(id);
         if (left_out_[static_cast<size_t>(id)] || into_[static_cast<size_t>(id)] >= 0 ||
-            is_merged_into_its_input(layer))
+            is_in_place(layer))
             return;
         Operator op;
         op.name = layer.name;
@@ -218,7 +190,7 @@ private:
 
     /// Of the map that a merged layer belongs to, -1 for one of a network input.
     [[nodiscard]] int producer_operator(LayerId id) {
-        return is_merged_into_its_input(network_.layer(id))
+        return is_in_place(network_.layer(id))
                    ? operator_of_map_[static_cast<size_t>(map_of(network_.layer(id).output))]
                    : -1;
     }

@@ -16,27 +16,36 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "nets/network/network.h"
+#include "papers/workload.h"
 
 namespace laminate::dag_groups {
 
-/// Along one axis: t consecutive outputs need inputs(t) consecutive inputs.
+/// What an operator reads along one axis: t consecutive outputs need inputs(t) consecutive inputs.
 struct Reach {
-    int64_t kernel = 1;  ///< with its dilation
+    int64_t kernel = 1;  ///< from its first tap to its last: dilation is in it
     int64_t stride = 1;
-    int64_t upscale = 1;  ///< of a transposed convolution or depth-to-space: outputs per input
-    /// t S + K - S (Optimus 4.2); of what enlarges, for the worst place of the first output.
-    [[nodiscard]] int64_t inputs(int64_t outputs) const {
-        const int64_t span = (outputs - 1) * stride + kernel - 1;
-        return (upscale == 1 ? span : span / upscale) +
-               1;  // a division would be most of the time of a search
+    int64_t upscale = 1;  ///< outputs per input of a transposed convolution or depth-to-space
+    /// t S + K - S (Optimus 4.2). Where the operator enlarges its input, for the worst place of the
+    /// first output.
+    [[nodiscard]] constexpr int64_t inputs(int64_t outputs) const {
+        const int64_t span = WindowSteps{stride, 1}.span(outputs, kernel);
+        if (upscale == 1) return span;  // divisions would take most of the time of a search
+        return (span - 1) / upscale + 1;
+    }
+    /// Inputs that all tiles read together, at least, for so many outputs of all together. Where K
+    /// >= S, tiles of t outputs read t S + K - S each; else t S + K - S >= t K.
+    [[nodiscard]] constexpr int64_t covered(int64_t outputs) const {
+        if (upscale > 1) return ceil_div(outputs, upscale);
+        return WindowSteps{stride, 1}.touched(outputs, kernel);
     }
     friend bool operator==(const Reach&, const Reach&) = default;
 };
 
 struct OperatorInput {
     int map = -1;
-    std::array<Reach, 2> reach;  ///< y, x
+    PerAxis<Reach> reach;
     /// No layer was merged in between, so that a schedule can hold both operators in one group.
     bool is_direct = true;
 };
@@ -57,6 +66,7 @@ struct Map {
     std::vector<int> readers;  ///< operators, ascending
     bool is_output = false;    ///< of the network, or read by what was left out
     [[nodiscard]] int64_t elements() const { return channels * height * width; }  ///< of one image
+    [[nodiscard]] PerAxis<int64_t> size() const { return {width, height}; }
 };
 
 struct OperatorGraph {

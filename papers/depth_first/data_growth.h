@@ -29,8 +29,9 @@ public:
         Window& window = loop.dim == Dim::ox || loop.dim == Dim::fx ? x_ : y_;
         (loop.dim == Dim::ox || loop.dim == Dim::oy ? window.outputs : window.kernel) *= loop.size;
         const bool along_x = &window == &x_;
-        const double data = span(window.outputs, along_x ? stride_.x : stride_.y, window.kernel,
-                                 along_x ? dilation_.x : dilation_.y);
+        const WindowSteps steps{along_x ? stride_.x : stride_.y,
+                                along_x ? dilation_.x : dilation_.y};
+        const double data = steps.touched(window.outputs, window.kernel);
         const double reuse = window.outputs * window.kernel / data;
         const Factors factors{data / window.data, reuse / window.reuse};
         window.data = data;

@@ -1,7 +1,5 @@
 #include "papers/depth_first/layer_shape.h"
 
-#include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 namespace laminate::depth_first {
@@ -33,16 +31,6 @@ std::string to_text(const LoopOrder& order) {
     return text;
 }
 
-double span(double outputs, int64_t stride, double kernel) {
-    return std::trunc(outputs * kernel -
-                      std::max(0.0, kernel - static_cast<double>(stride)) * (outputs - 1.0));
-}
-
-double span(double outputs, int64_t stride, double kernel, int64_t dilation) {
-    // The input of a tap is output + dilation x tap, so outputs and taps change places.
-    return dilation == 1 ? span(outputs, stride, kernel) : span(kernel, dilation, outputs);
-}
-
 int64_t LayerShape::macs() const {
     int64_t product = 1;
     for (const Dim dim : all_dims) product *= sizes[dim];
@@ -50,13 +38,11 @@ int64_t LayerShape::macs() const {
 }
 
 int64_t LayerShape::input_width() const {
-    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::ox]), stride.x,
-                                     static_cast<double>(sizes[Dim::fx]), dilation.x));
+    return WindowSteps{stride.x, dilation.x}.touched(sizes[Dim::ox], sizes[Dim::fx]);
 }
 
 int64_t LayerShape::input_height() const {
-    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::oy]), stride.y,
-                                     static_cast<double>(sizes[Dim::fy]), dilation.y));
+    return WindowSteps{stride.y, dilation.y}.touched(sizes[Dim::oy], sizes[Dim::fy]);
 }
 
 int64_t LayerShape::output_elements() const {

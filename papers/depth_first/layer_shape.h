@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/indexed.h"
+#include "papers/window_steps.h"
 #include "scheduler/machine/machine.h"
 
 namespace laminate::depth_first {
@@ -65,13 +66,6 @@ struct Stride {
     int64_t y = 1;
     auto operator<=>(const Stride&) const = default;
 };
-
-/// The number of different inputs that the windows of `outputs` neighbouring outputs cover, without
-/// inputs that a stride skips. Arguments may be fractions of lanes; the result is truncated.
-[[nodiscard]] double span(double outputs, int64_t stride, double kernel);
-/// The same for kernel taps that lie `dilation` apart. Only one of stride and dilation may be above
-/// 1.
-[[nodiscard]] double span(double outputs, int64_t stride, double kernel, int64_t dilation);
 
 struct LayerShape {
     LayerType type = LayerType::convolution;

@@ -244,8 +244,9 @@ double MappedLayer::elements_under(size_t r, const Trips& loops) const {
         if (role.relevance[dim] == Relevance::relevant) elements *= size(dim);
     }
     if (role.relevance[Dim::ox] == Relevance::partial)
-        elements *= span(size(Dim::ox), layer_.stride.x, size(Dim::fx), layer_.dilation.x) *
-                    span(size(Dim::oy), layer_.stride.y, size(Dim::fy), layer_.dilation.y);
+        elements *=
+            WindowSteps{layer_.stride.x, layer_.dilation.x}.touched(size(Dim::ox), size(Dim::fx)) *
+            WindowSteps{layer_.stride.y, layer_.dilation.y}.touched(size(Dim::oy), size(Dim::fy));
     return elements;
 }
 

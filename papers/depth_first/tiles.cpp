@@ -33,8 +33,7 @@ int64_t full_size(const WorkloadLayer& layer, Axis axis) {
 }
 
 int64_t spanned(int64_t outputs, const WindowAlong& window) {
-    return static_cast<int64_t>(
-        span(static_cast<double>(outputs), window.stride, static_cast<double>(window.kernel)));
+    return WindowSteps{window.stride, 1}.touched(outputs, window.kernel);
 }
 
 AxisTile empty_tile(const Stack& stack) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "papers/workload.h"
 
 namespace laminate::depth_first {
 
@@ -20,6 +21,7 @@ namespace {
 /// The loops of a layer of the network. Empty if the layer moves no data of its own.
 std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
     if (layer.kind == LayerKind::general) refuse(layer, "not modelled");
+    if (is_in_place(layer)) return {};
     const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
     const std::vector<int64_t>& out = network.tensor(layer.output).dims;
     LayerShape shape;
@@ -62,7 +64,6 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             shape.sizes[Dim::c] = in.at(1);
             return {shape};
         case LayerKind::add:
-            if (layer.inputs.size() == 1) return {};  // the other operand is a constant
             if (layer.inputs.size() > 2)
                 refuse(layer, "addition of " + std::to_string(layer.inputs.size()) + " tensors");
             if (out.size() != 4) refuse(layer, "addition of tensors without rows and columns");
@@ -71,10 +72,6 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             shape.sizes[Dim::oy] = out[2];
             shape.sizes[Dim::ox] = out[3];
             return {shape};
-        case LayerKind::flatten:
-        case LayerKind::softmax:
-        case LayerKind::activation:
-            return {};
         case LayerKind::concat:
             if (layer.axis != 1)
                 refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
@@ -83,7 +80,7 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             // Only a reader would notice where on the map an element lies.
             if (layer.output == network.outputs.at(0)) return {};
             break;
-        case LayerKind::general:
+        default:
             break;
     }
     refuse(layer, "not modelled");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "papers/layer_optimum/belady.h"
+#include "papers/layer_optimum/belady_bound.h"
 #include "papers/layer_optimum/spill_formula.h"
 
 namespace laminate {

@@ -30,6 +30,17 @@ namespace laminate {
 [[nodiscard]] BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand,
                                       const BlockOrder& order, int64_t memory);
 
+/// The words of an axis with windows by cell, and the cells of every block.
+struct WindowCells {
+    std::vector<int64_t> words{1};
+    std::vector<std::vector<int32_t>> blocks{{0}};  ///< [output block * tap_blocks + tap block]
+    int64_t tap_blocks = 1;
+    /// Cells of a block; of an axis without windows, its only cell.
+    [[nodiscard]] const std::vector<int32_t>& of_block(int64_t output, int64_t tap) const {
+        return blocks[blocks.size() == 1 ? 0 : static_cast<size_t>(output * tap_blocks + tap)];
+    }
+};
+
 class BeladyStream {
 public:
     /// `order`: all of it, or a needed_order(). Related loops outside all others are independent
@@ -63,6 +74,12 @@ private:
         int64_t count;
         int64_t factor;
     };
+    /// `outside`: the related loops outside all others. `words` multiply every cell.
+    void set_instances(const ConvolutionProblem& problem, const BlockOrder& outside, int64_t words);
+    /// Returns the number of patterns.
+    [[nodiscard]] int64_t set_loops(const ConvolutionProblem& problem, const TensorAccess& access,
+                                    const BlockOrder& inside);
+    void set_waits(const BlockOrder& inside, const PerAxis<WindowCells>& cells, int64_t patterns);
     [[nodiscard]] int64_t spills_of_instance(int64_t factor) const;
 
     int64_t memory_ = 0;
@@ -72,53 +89,6 @@ private:
     std::vector<size_t> pattern_begin_;   ///< into waits_, one more than patterns
     std::vector<int64_t> pattern_words_;  ///< of a block, where related loops have one word
     std::vector<Wait> waits_;
-};
-
-/// A lower bound on BeladyStream::spills() for any memory, in closed form.
-///
-/// Choose any set of steps. At each, at most M words are present, so of the intervals between two
-/// uses of a word that span at least one of the steps, all but the sum of the room at the steps are
-/// spills. Steps at the borders between rounds of a reuse loop, or iterations of a partial one,
-/// give (words that cross) - M each; for the rounds of a reuse group every step but one per round
-/// may do. Where a group spills in all of its instances, the intervals of the groups outside it all
-/// span such a step.
-class BeladyBound {
-public:
-    /// `is_prefix`: for every order that begins with this one; without the steps that loops further
-    /// in could take away.
-    BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order,
-                bool is_prefix = false);
-    [[nodiscard]] int64_t spills(int64_t memory) const;
-
-private:
-    /// Instances with blocks of the same extents in all related loops outside: what is spilled in
-    /// full ones does not find room in those of a rest.
-    struct AlikeInstances {
-        int64_t instances = 1;
-        int64_t crossing = 0;  ///< words that cross at one step of each, together
-        int64_t all = 0;       ///< words of their intervals
-    };
-    struct Group {
-        std::vector<AlikeInstances> alike;
-        int64_t all = 0;    ///< words of its intervals, all instances together
-        int64_t steps = 0;  ///< of one instance
-        int64_t instances = 1;
-        int64_t smallest = 0;  ///< words that cross in the smallest instance
-        int64_t largest = 0;   ///< and in one of full blocks
-        int64_t beside = 0;    ///< further words present at that step, of each instance
-        int64_t inner =
-            0;  ///< the same for a step further in, of words that the next inner group counts else
-        int64_t rounds = 1;  ///< of a reuse group
-        int64_t sweep =
-            0;  ///< words that windows inside a reuse group hold in the midst of a round
-        bool is_reuse = false;
-        bool has_subgroups = false;  ///< related loops between this group and the next one
-    };
-    /// `apart`: alike instances by themselves, so that those of a rest take nothing from what full
-    /// ones spill. A step of a reuse group further out then may be one that is counted here
-    /// already, with all words of such an instance.
-    [[nodiscard]] int64_t spills(int64_t memory, bool apart) const;
-    std::vector<Group> groups_;  ///< outermost first
 };
 
 }  // namespace laminate

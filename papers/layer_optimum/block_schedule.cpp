@@ -22,26 +22,24 @@ BlockOrder parse_block_order(const ConvolutionProblem& problem, const std::strin
     std::set<ConvolutionLoop> seen;
     std::istringstream in(text);
     for (std::string word; in >> word;) {
-        const size_t number = std::string("fkcxymn").find(word[0]);
-        const auto loop = static_cast<ConvolutionLoop>(number);
+        const std::optional<ConvolutionLoop> loop = loop_named(word[0]);
         int64_t block = 0;
         const char* const end = word.data() + word.size();
-        if (number == std::string::npos ||
-            std::from_chars(word.data() + 1, end, block).ptr != end || block < 1 ||
-            block > at(problem.extent, loop) || !seen.insert(loop).second) {
+        if (!loop || std::from_chars(word.data() + 1, end, block).ptr != end || block < 1 ||
+            block > problem.extent[*loop] || !seen.insert(*loop).second) {
             throw InputError("block order \"" + text + "\": found \"" + word +
                              "\", expected each of f k c x y m n at most once, with a block of 1 "
                              "to its extent in " +
                              to_text(problem));
         }
-        if (block < at(problem.extent, loop)) order.push_back({loop, block});
+        if (block < problem.extent[*loop]) order.push_back({*loop, block});
     }
     return order;
 }
 
 LoopExtents block_extents(const ConvolutionProblem& problem, const BlockOrder& order) {
     LoopExtents blocks = problem.extent;
-    for (const BlockLoop& l : order) at(blocks, l.loop) = l.block;
+    for (const BlockLoop& l : order) blocks[l.loop] = l.block;
     return blocks;
 }
 
@@ -59,10 +57,9 @@ std::vector<int64_t> block_candidates(int64_t extent, int64_t step) {
 }
 
 std::vector<int64_t> block_candidates(const ConvolutionProblem& problem, ConvolutionLoop loop) {
-    const bool is_x = loop == ConvolutionLoop::x;
-    if (!problem.finished || (!is_x && loop != ConvolutionLoop::y))
-        return block_candidates(at(problem.extent, loop));
-    return block_candidates(at(problem.extent, loop), (*problem.finished)[is_x ? 0 : 1]);
+    const bool is_whole_windows = problem.finished && is_output_loop(loop);
+    return block_candidates(problem.extent[loop],
+                            is_whole_windows ? (*problem.finished)[axis_of(loop)] : 1);
 }
 
 }  // namespace laminate

@@ -31,6 +31,12 @@ using BlockOrder = std::vector<BlockLoop>;
 /// Block of every loop: as in the order, else its extent.
 [[nodiscard]] LoopExtents block_extents(const ConvolutionProblem& problem, const BlockOrder& order);
 
+/// The last block of a loop, which may be smaller.
+[[nodiscard]] inline int64_t last_block(const ConvolutionProblem& problem, const BlockLoop& l) {
+    const int64_t rest = problem.extent[l.loop] % l.block;
+    return rest == 0 ? l.block : rest;
+}
+
 /// The smallest block for every number of blocks that a loop of this extent can have, from one
 /// block (the extent) down to 1. At most 2 sqrt(extent) values; a larger block for the same number
 /// of blocks needs more memory and saves nothing (CNNFlow 5.2, Lemma 5.3). `step`: only blocks of

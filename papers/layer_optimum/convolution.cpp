@@ -14,17 +14,18 @@ namespace {
 
 using enum ConvolutionLoop;
 
-constexpr std::array<ConvolutionLoop, 2> window_outputs{x, y};
-constexpr std::array<ConvolutionLoop, 2> window_taps{m, n};
-
 /// Whether two pairs (i, j) touch the same word S i + E j.
-bool windows_overlap(const ConvolutionProblem& p, size_t axis) {
-    const int64_t outputs = at(p.extent, window_outputs[axis]);
-    const int64_t taps = at(p.extent, window_taps[axis]);
-    return touched_words(outputs, taps, p.stride[axis], p.dilation[axis]) < outputs * taps;
+bool windows_overlap(const ConvolutionProblem& p, MapAxis axis) {
+    return p.touched(axis, p.extent) < p.extent[outputs_along(axis)] * p.extent[taps_along(axis)];
 }
 
 }  // namespace
+
+std::optional<ConvolutionLoop> loop_named(char name) {
+    for (const ConvolutionLoop loop : convolution_loops)
+        if (to_char(loop) == name) return loop;
+    return {};
+}
 
 ConvolutionProblem convolution_problem(const Network& network, LayerId layer) {
     if (!must_be_scheduled(network, layer)) {
@@ -42,27 +43,26 @@ ConvolutionProblem convolution_problem(const Network& network, LayerId layer) {
     const auto positions = [&](const AxisWindow& w) { return c.transposed ? w.in : w.out; };
     c.extent = {batch,        p[Dim::z] / p.groups, p[Dim::i], positions(p.x()), positions(p.y()),
                 p.x().kernel, p.y().kernel};
-    c.stride = {p.x().stride, p.y().stride};
-    c.dilation = {p.x().dilation, p.y().dilation};
+    c.steps = {steps_of(p.x()), steps_of(p.y())};
     return c;
 }
 
 std::string to_text(const ConvolutionProblem& p) {
     std::string text;
-    for (size_t l = 0; l < convolution_loops; ++l) {
-        text += (l == 0 ? "" : " ") + std::string(1, to_char(static_cast<ConvolutionLoop>(l))) +
-                std::to_string(p.extent[l]);
-    }
-    const auto pair = [&](const char* word, const std::array<int64_t, 2>& v, bool always = false) {
-        if (v == std::array<int64_t, 2>{1, 1} && !always) return;
-        text += std::string(" ") + word + " " + std::to_string(v[0]);
-        if (v[1] != v[0]) text += "x" + std::to_string(v[1]);
+    for (const ConvolutionLoop loop : convolution_loops)
+        text += (text.empty() ? "" : " ") + std::string(1, to_char(loop)) +
+                std::to_string(p.extent[loop]);
+    const auto pair = [&](const char* word, int64_t columns, int64_t rows, bool always = false) {
+        if (columns == 1 && rows == 1 && !always) return;
+        text += std::string(" ") + word + " " + std::to_string(columns);
+        if (rows != columns) text += "x" + std::to_string(rows);
     };
-    pair("stride", p.stride);
-    pair("dilation", p.dilation);
+    const auto [along_x, along_y] = p.steps.values;
+    pair("stride", along_x.stride, along_y.stride);
+    pair("dilation", along_x.dilation, along_y.dilation);
     if (p.groups != 1) text += " groups " + std::to_string(p.groups);
     if (p.transposed) text += " transposed";
-    if (p.finished) pair("finished", *p.finished, true);
+    if (p.finished) pair("finished", (*p.finished)[MapAxis::x], (*p.finished)[MapAxis::y], true);
     return text;
 }
 
@@ -100,12 +100,15 @@ ConvolutionProblem parse_convolution(const std::string& text) {
             } else if (word == "finished") {
                 p.finished = {first, second};
             } else {
-                (word == "stride" ? p.stride : p.dilation) = {first, second};
+                int64_t WindowSteps::*const step =
+                    word == "stride" ? &WindowSteps::stride : &WindowSteps::dilation;
+                p.steps[MapAxis::x].*step = first;
+                p.steps[MapAxis::y].*step = second;
             }
         } else {
-            const size_t loop = std::string("fkcxymn").find(word[0]);
-            if (loop == std::string::npos) throw fail(word);
-            p.extent[loop] = number(word, word.data() + 1, word.data() + word.size());
+            const std::optional<ConvolutionLoop> loop = loop_named(word[0]);
+            if (!loop) throw fail(word);
+            p.extent[*loop] = number(word, word.data() + 1, word.data() + word.size());
         }
     }
     return p;
@@ -113,11 +116,10 @@ ConvolutionProblem parse_convolution(const std::string& text) {
 
 TensorAccess tensor_access(const ConvolutionProblem& p, Operand operand) {
     TensorAccess access;
-    access.role.fill(LoopRole::reuse);
+    access.role.values.fill(LoopRole::reuse);
     access.traffic = spill_traffic(operand);
     const auto related = [&](std::initializer_list<ConvolutionLoop> loops) {
-        for (const ConvolutionLoop loop : loops)
-            access.role[static_cast<size_t>(loop)] = LoopRole::related;
+        for (const ConvolutionLoop loop : loops) access.role[loop] = LoopRole::related;
     };
     if (operand == Operand::weight) {
         related({k, c, m, n});
@@ -126,44 +128,28 @@ TensorAccess tensor_access(const ConvolutionProblem& p, Operand operand) {
     if (operand == Operand::input) related({f, c, x, y});
     if (operand == Operand::output) related({f, k, x, y});
     if ((operand == Operand::output) == p.transposed) {
-        for (size_t axis = 0; axis < 2; ++axis) {
+        for (const MapAxis axis : map_axes) {
             const LoopRole role = windows_overlap(p, axis) ? LoopRole::partial : LoopRole::related;
-            access.role[static_cast<size_t>(window_outputs[axis])] = role;
-            access.role[static_cast<size_t>(window_taps[axis])] = role;
+            access.role[outputs_along(axis)] = role;
+            access.role[taps_along(axis)] = role;
         }
     }
     return access;
 }
 
-int64_t touched_words(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
-    const int64_t span = (outputs - 1) * stride + (taps - 1) * dilation + 1;
-    // Runs without gaps, one per output (or per tap), that touch or overlap each other.
-    if (dilation == 1 && taps >= stride) return span;
-    if (stride == 1 && outputs >= dilation) return span;
-    if (dilation == 1 || taps == 1) return outputs * taps;
-    if (stride == 1 || outputs == 1) return outputs * taps;
-    std::vector<bool> touched(static_cast<size_t>(span), false);
-    for (int64_t i = 0; i < outputs; ++i)
-        for (int64_t j = 0; j < taps; ++j)
-            touched[static_cast<size_t>(i * stride + j * dilation)] = true;
-    return std::count(touched.begin(), touched.end(), true);
-}
-
 int64_t touched_words(const ConvolutionProblem& p, Operand operand, const LoopExtents& e) {
     int64_t words = 1;
     const auto times = [&](int64_t factor) { words = checked_multiply(words, factor); };
-    if (operand != Operand::weight) times(at(e, f));
-    if (operand != Operand::input) times(at(e, k));
-    if (operand != Operand::output) times(at(e, c));
-    for (size_t axis = 0; axis < 2; ++axis) {
-        const int64_t outputs = at(e, window_outputs[axis]);
-        const int64_t taps = at(e, window_taps[axis]);
+    if (operand != Operand::weight) times(e[f]);
+    if (operand != Operand::input) times(e[k]);
+    if (operand != Operand::output) times(e[c]);
+    for (const MapAxis axis : map_axes) {
         if (operand == Operand::weight) {
-            times(taps);
+            times(e[taps_along(axis)]);
         } else if ((operand == Operand::output) == p.transposed) {
-            times(touched_words(outputs, taps, p.stride[axis], p.dilation[axis]));
+            times(p.touched(axis, e));
         } else {
-            times(outputs);
+            times(e[outputs_along(axis)]);
         }
     }
     return words;

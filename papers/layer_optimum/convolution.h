@@ -20,40 +20,65 @@
 #include <vector>
 
 #include "nets/network/network.h"
+#include "papers/workload.h"
 #include "scheduler/machine/machine.h"
 
 namespace laminate {
 
 enum class ConvolutionLoop { f = 0, k = 1, c = 2, x = 3, y = 4, m = 5, n = 6 };
-inline constexpr size_t convolution_loops = 7;
-/// One number per loop, by ConvolutionLoop.
-using LoopExtents = std::array<int64_t, convolution_loops>;
-[[nodiscard]] inline char to_char(ConvolutionLoop loop) {
+/// One value per loop, in the order f k c x y m n.
+template <class T>
+using PerLoop = PerEnum<T, ConvolutionLoop, 7>;
+using LoopExtents = PerLoop<int64_t>;
+inline constexpr PerLoop<ConvolutionLoop> convolution_loops{
+    ConvolutionLoop::f, ConvolutionLoop::k, ConvolutionLoop::c, ConvolutionLoop::x,
+    ConvolutionLoop::y, ConvolutionLoop::m, ConvolutionLoop::n};
+inline constexpr LoopExtents one_iteration{1, 1, 1, 1, 1, 1, 1};
+
+[[nodiscard]] constexpr char to_char(ConvolutionLoop loop) {
     return "fkcxymn"[static_cast<size_t>(loop)];
 }
-[[nodiscard]] inline int64_t& at(LoopExtents& extents, ConvolutionLoop loop) {
-    return extents[static_cast<size_t>(loop)];
+[[nodiscard]] std::optional<ConvolutionLoop> loop_named(char name);
+
+/// The loops whose windows lie along an axis: x and m along columns, y and n along rows.
+[[nodiscard]] constexpr ConvolutionLoop outputs_along(MapAxis axis) {
+    return axis == MapAxis::x ? ConvolutionLoop::x : ConvolutionLoop::y;
 }
-[[nodiscard]] inline int64_t at(const LoopExtents& extents, ConvolutionLoop loop) {
-    return extents[static_cast<size_t>(loop)];
+[[nodiscard]] constexpr ConvolutionLoop taps_along(MapAxis axis) {
+    return axis == MapAxis::x ? ConvolutionLoop::m : ConvolutionLoop::n;
+}
+[[nodiscard]] constexpr bool is_output_loop(ConvolutionLoop loop) {
+    return loop == ConvolutionLoop::x || loop == ConvolutionLoop::y;
+}
+[[nodiscard]] constexpr bool is_tap_loop(ConvolutionLoop loop) {
+    return loop == ConvolutionLoop::m || loop == ConvolutionLoop::n;
+}
+/// Of x, m, y or n.
+[[nodiscard]] constexpr MapAxis axis_of(ConvolutionLoop loop) {
+    return loop == ConvolutionLoop::x || loop == ConvolutionLoop::m ? MapAxis::x : MapAxis::y;
 }
 
 struct ConvolutionProblem {
     std::string name;
-    LoopExtents extent{1, 1, 1, 1, 1, 1, 1};
-    std::array<int64_t, 2> stride{1, 1};    ///< of x, y
-    std::array<int64_t, 2> dilation{1, 1};  ///< of m, n
+    LoopExtents extent = one_iteration;
+    PerAxis<WindowSteps> steps;
     /// Independent problems of these extents, one after another: the groups of a grouped
-    /// convolution (a depthwise one has as many as channels). They share no word, so no order of
-    /// them is better.
+    /// convolution (a depthwise one has as many as channels). They share no word, so their order
+    /// does not matter.
     int64_t groups = 1;
     /// The output is the tensor with windows: O[f, k, S x + E m, S y + E n] += I[f, c, x, y] * W[k,
     /// c, m, n].
     bool transposed = false;
-    /// Outputs leave finished alone: none is spilled, and blocks hold whole windows of so many
-    /// columns (x) and rows (y), so that a pool of such windows side by side, or an activation, can
-    /// follow block by block before anything is written (fused_groups.h). Not of transposed ones.
-    std::optional<std::array<int64_t, 2>> finished;
+    /// Outputs leave only when they are finished: none is spilled, and blocks hold whole windows of
+    /// so many columns (x) and rows (y), so that a pool of such windows side by side, or an
+    /// activation, can follow block by block before anything is written (fused_groups.h). Not for
+    /// transposed convolutions.
+    std::optional<PerAxis<int64_t>> finished;
+
+    /// Coordinates along the axis of the tensor with windows that loops of these extents touch.
+    [[nodiscard]] int64_t touched(MapAxis axis, const LoopExtents& extents) const {
+        return steps[axis].touched(extents[outputs_along(axis)], extents[taps_along(axis)]);
+    }
     friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 };
 
@@ -69,25 +94,23 @@ struct ConvolutionProblem {
 
 enum class LoopRole { related, reuse, partial };
 
-/// Words moved for one that was evicted and is needed again: 1; the output 2, it is written and
-/// read.
+/// Words moved for one that was evicted and is needed again: 1, and 2 for the output, which is
+/// written and read.
 [[nodiscard]] constexpr int64_t spill_traffic(Operand operand) {
     return operand == Operand::output ? 2 : 1;
 }
 
 /// How one tensor is addressed.
 struct TensorAccess {
-    std::array<LoopRole, convolution_loops> role{};
+    PerLoop<LoopRole> role{};
     int64_t traffic = 1;  ///< spill_traffic()
-    [[nodiscard]] LoopRole operator[](ConvolutionLoop loop) const {
-        return role[static_cast<size_t>(loop)];
+    [[nodiscard]] LoopRole operator[](ConvolutionLoop loop) const { return role[loop]; }
+    /// Whether neighbouring windows along the axis share words.
+    [[nodiscard]] bool is_partial(MapAxis axis) const {
+        return role[outputs_along(axis)] == LoopRole::partial;
     }
 };
 [[nodiscard]] TensorAccess tensor_access(const ConvolutionProblem& problem, Operand operand);
-
-/// Words along one axis with windows, {S i + E j : i < outputs, j < taps}.
-[[nodiscard]] int64_t touched_words(int64_t outputs, int64_t taps, int64_t stride,
-                                    int64_t dilation);
 
 /// Words of the box of a tensor that loops of these extents touch.
 [[nodiscard]] int64_t touched_words(const ConvolutionProblem& problem, Operand operand,

@@ -27,7 +27,7 @@ public:
     /// Short orders first: they soon give points that cut the long ones.
     void run() {
         size_t before = 0;
-        for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops}) {
+        for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops.size()}) {
             depth_ = depth;
             evaluated_ = before;
             visit(bounds_.root());
@@ -113,7 +113,7 @@ private:
             }
         }
         if (prefix.order.size() == depth_) return;
-        const auto limit_of = [&](size_t loop, size_t candidate) {
+        const auto limit_of = [&](ConvolutionLoop loop, size_t candidate) {
             LoopExtents next = blocks;
             next[loop] = bounds_.candidates(loop)[candidate];
             return limit(sram_words_of_blocks(problem_, next));

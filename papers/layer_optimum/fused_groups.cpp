@@ -23,10 +23,11 @@ int64_t images_of(const Network& network, const LayerProblem& problem) {
     return network.tensor(problem.output).dims.front();
 }
 
-/// Of one axis, padding included: from the first to the last word that the outputs touch.
-int64_t span_of(const AxisWindow& w) {
-    return w.transposed ? w.in : (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation + 1;
-}
+/// Along one axis, padding included: from the first to the last word that the outputs touch.
+int64_t span_of(const AxisWindow& w) { return w.transposed ? w.in : input_span(w, w.out); }
+
+/// Outputs of a transposed window, those that are cropped included.
+int64_t uncropped(const AxisWindow& w) { return steps_of(w).span(w.in, w.kernel); }
 
 /// Words of the output as layer_optimum() counts them: of a transposed convolution with what is
 /// cropped.
@@ -34,9 +35,7 @@ int64_t output_words(const LayerProblem& p) {
     int64_t words = p[Dim::z];
     for (const AxisWindow& w : p.window)
         words = checked_multiply(
-            words, w.transposed
-                       ? std::max(w.out, touched_words(w.in, w.kernel, w.stride, w.dilation))
-                       : w.out);
+            words, w.transposed ? std::max(w.out, steps_of(w).touched(w.in, w.kernel)) : w.out);
     return words;
 }
 
@@ -77,24 +76,24 @@ OptimumGroup layer_alone(const Network& network, LayerId layer, const BankedBuff
 
 /// Columns and rows of the first layer's output that a block has to hold whole so that the others
 /// can follow it. None: they cannot.
-std::optional<std::array<int64_t, 2>> finished_steps(const std::vector<LayerProblem>& problems) {
+std::optional<PerAxis<int64_t>> finished_steps(const std::vector<LayerProblem>& problems) {
     if (!problems.front().has_weights() || problems.front().y().transposed) return {};
-    std::array<int64_t, 2> steps{1, 1};
+    PerAxis<int64_t> steps{1, 1};
     for (size_t k = 1; k < problems.size(); ++k) {
         const LayerProblem& p = problems[k];
         if (p.has_weights() || p.inputs.size() != 1 ||
             p.inputs.front().tensor != problems[k - 1].output)
             return {};
-        for (const auto& [step, w] :
-             {std::pair<int64_t*, const AxisWindow*>{&steps[0], &p.x()}, {&steps[1], &p.y()}}) {
+        for (const MapAxis axis : map_axes) {
+            const AxisWindow& w = axis == MapAxis::x ? p.x() : p.y();
             // One window over everything, or windows that do not reach into their neighbours.
-            if (w->pad_begin != 0 || w->dilation != 1 || (w->out > 1 && w->kernel > w->stride))
+            if (w.pad_begin != 0 || w.dilation != 1 || (w.out > 1 && w.kernel > w.stride))
                 return {};
-            *step = checked_multiply(*step, w->out == 1 ? w->in : w->stride);
+            steps[axis] = checked_multiply(steps[axis], w.out == 1 ? w.in : w.stride);
         }
     }
-    steps[0] = std::min(steps[0], problems.front()[Dim::x]);
-    steps[1] = std::min(steps[1], problems.front()[Dim::y]);
+    steps[MapAxis::x] = std::min(steps[MapAxis::x], problems.front()[Dim::x]);
+    steps[MapAxis::y] = std::min(steps[MapAxis::y], problems.front()[Dim::y]);
     return steps;
 }
 
@@ -150,11 +149,10 @@ std::optional<std::vector<LayerProblem>> with_padding_as_data(std::vector<LayerP
     LayerProblem& sink = problems.back();
     for (size_t axis = 0; axis < 2; ++axis) {
         AxisWindow& w = sink.window[axis];
-        const int64_t whole = (w.in - 1) * w.stride + (w.kernel - 1) * w.dilation + 1;
-        if (!w.transposed || whole < w.pad_begin + w.out) continue;
+        if (!w.transposed || uncropped(w) < w.pad_begin + w.out) continue;
         w.pad_begin = 0;
-        w.out = whole;
-        sink.extent[axis == 0 ? Dim::y : Dim::x] = whole;
+        w.out = uncropped(w);
+        sink.extent[axis == 0 ? Dim::y : Dim::x] = w.out;
     }
     return problems;
 }

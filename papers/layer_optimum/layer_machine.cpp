@@ -2,30 +2,15 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "papers/machine_view.h"
 
 namespace laminate {
 
 LayerMachine layer_machine(const Machine& machine) {
-    const auto refuse = [&](const std::string& what) -> InputError {
-        return InputError("machine " + machine.name + ": " + what);
-    };
+    const auto refuse = [&](const std::string& what) { return machine_error(machine, what); };
     LayerMachine result;
-    result.word_bits = machine.bits.input;
-    for (const int64_t bits :
-         {machine.bits.weight, machine.bits.partial_sum, machine.bits.output}) {
-        if (bits != result.word_bits) {
-            throw refuse("words of " + std::to_string(result.word_bits) + " and " +
-                         std::to_string(bits) +
-                         " bits, expected one width for input, weights and outputs");
-        }
-    }
-    std::vector<size_t> levels = machine.hierarchy(Operand::input);
-    for (const Operand operand : all_operands) {
-        if (machine.hierarchy(operand) != levels)
-            throw refuse(
-                "operands with memories of their own, expected memories that all operands share");
-    }
+    result.word_bits = element_bits(machine, PartialSums::as_wide);
+    const std::vector<size_t> levels = shared_hierarchy(machine);
     if (levels.size() < 2 || levels.size() > 3) {
         throw refuse(std::to_string(levels.size()) +
                      " memories, expected external memory, a banked buffer and perhaps registers");

@@ -43,7 +43,7 @@ std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem,
         dims.push_back({*dim, l.block});
     }
     if (problem.groups == 1) return dims;
-    const int64_t channels = at(problem.extent, ConvolutionLoop::k);
+    const int64_t channels = problem.extent[ConvolutionLoop::k];
     for (size_t p = 0; p < dims.size(); ++p) {
         if (dims[p].dim == Dim::i ||
             (dims[p].dim == Dim::z && (p > 0 || channels % dims[p].block != 0)))
@@ -115,12 +115,119 @@ GroupSchedule nests_of(const std::vector<LayerProblem>& problems,
     return group;
 }
 
+/// One tensor of a group: its levels, and what it moves and holds.
+struct ManagedTensor {
+    Placement& (*placement)(GroupSchedule&);
+    Elements (*moved)(const GroupCounts&);
+    Elements (*held)(const GroupCounts&);
+};
+constexpr ManagedTensor input_tensor{
+    [](GroupSchedule& g) -> Placement& { return g.nests.front().x.front().placement; },
+    [](const GroupCounts& c) { return c.input_reads(); },
+    [](const GroupCounts& c) { return c.input_buffers(); }};
+constexpr ManagedTensor weight_tensor{
+    [](GroupSchedule& g) -> Placement& { return *g.nests.front().w; },
+    [](const GroupCounts& c) { return c.weight_reads(); },
+    [](const GroupCounts& c) { return c.layers.front().weight_buffer; }};
+constexpr ManagedTensor output_tensor{
+    [](GroupSchedule& g) -> Placement& { return g.nests.back().y; },
+    [](const GroupCounts& c) { return c.output_reads + c.output_writes; },
+    [](const GroupCounts& c) { return c.layers.back().output_buffer; }};
+
 /// Where one tensor may be kept.
 struct Choice {
     Placement placement;
     int64_t moved = 0;
-    int64_t banks = 0;
     int64_t held = 0;
+    int64_t banks = 0;
+};
+
+/// The levels of a group whose nests are given, tensor by tensor: the counts of a tensor depend on
+/// its own levels alone.
+class LevelSearch {
+public:
+    LevelSearch(const Network& network, const std::vector<LayerProblem>& problems,
+                GroupSchedule group, const BankedBuffer& buffer)
+        : network_(network), problems_(problems), group_(std::move(group)), buffer_(buffer) {}
+
+    /// The levels that move the fewest elements, then take the fewest banks, then hold the fewest
+    /// elements; nothing where none fit.
+    [[nodiscard]] std::optional<ManagedSchedule> run() && {
+        const std::vector<Choice> inputs = choices(input_tensor, levels(0), false);
+        const std::vector<Choice> weights = choices(weight_tensor, levels(0), false);
+        const std::vector<Choice> outputs = choices(output_tensor, levels(group_.sink()), true);
+        const int64_t between = held_between();
+        using Cost = std::tuple<int64_t, int64_t, int64_t>;  // moved, banks, held
+        std::optional<Cost> best;
+        GroupSchedule best_group = group_;
+        for (const Choice& x : inputs) {
+            for (const Choice& w : weights) {
+                for (const Choice& y : outputs) {
+                    const int64_t banks =
+                        x.banks + w.banks + ceil_div(between + y.held, buffer_.bank_words);
+                    const Cost cost{x.moved + w.moved + y.moved, banks, x.held + w.held + y.held};
+                    if (banks > buffer_.banks || (best && *best <= cost)) continue;
+                    best = cost;
+                    input_tensor.placement(best_group) = x.placement;
+                    weight_tensor.placement(best_group) = w.placement;
+                    output_tensor.placement(best_group) = y.placement;
+                }
+            }
+        }
+        if (!best) return {};
+        check_group(network_, best_group);
+        GroupCounts counts = two_level_counts(problems_, best_group, &cache_);
+        return ManagedSchedule{std::move(best_group), std::move(counts), std::get<1>(*best)};
+    }
+
+private:
+    /// Outside the loops over blocks, between them, and between the loops within a block of a nest.
+    [[nodiscard]] std::vector<Level> levels(int nest) const {
+        std::vector<Level> result{Level{}};
+        for (int loop = 0; loop < 8; ++loop)
+            result.push_back({loop < 4 ? group_.sink() : nest, loop});
+        return result;
+    }
+
+    [[nodiscard]] std::vector<Choice> choices(const ManagedTensor& tensor,
+                                              const std::vector<Level>& levels, bool at_one_level) {
+        std::vector<Choice> list;
+        for (size_t store = 0; store < levels.size(); ++store) {
+            for (size_t compute = store; compute < (at_one_level ? store + 1 : levels.size());
+                 ++compute) {
+                Choice choice{{levels[store], levels[compute]}};
+                GroupSchedule candidate = group_;
+                tensor.placement(candidate) = choice.placement;
+                try {
+                    check_group(network_, candidate);
+                } catch (const InputError&) {
+                    continue;
+                }
+                const GroupCounts counts = two_level_counts(problems_, candidate, &cache_);
+                choice.moved = tensor.moved(counts).value();
+                choice.held = tensor.held(counts).value();
+                choice.banks = ceil_div(choice.held, buffer_.bank_words);
+                list.push_back(choice);
+            }
+        }
+        return list;
+    }
+
+    /// Words of the maps between the layers.
+    [[nodiscard]] int64_t held_between() {
+        if (problems_.size() == 1) return 0;
+        const GroupCounts counts = two_level_counts(problems_, group_, &cache_);
+        int64_t words = 0;
+        for (size_t k = 0; k + 1 < problems_.size(); ++k)
+            words += counts.layers[k].output_buffer.value();
+        return words;
+    }
+
+    const Network& network_;
+    const std::vector<LayerProblem>& problems_;
+    GroupSchedule group_;
+    const BankedBuffer& buffer_;
+    TwoLevelCache cache_;
 };
 
 }  // namespace
@@ -146,82 +253,7 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network,
         as_dims(convolution_problem(network, layers.front()), order);
     if (!dims) return {};
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
-    GroupSchedule group = nests_of(problems, *dims);
-    const int sink = group.sink();
-    std::vector<Level> levels{Level{}};
-    for (int loop = 0; loop < 4; ++loop) levels.push_back({sink, loop});
-    std::vector<Level> input_levels = levels;
-    for (int loop = 4; loop < 8; ++loop) {
-        levels.push_back({sink, loop});
-        input_levels.push_back({0, loop});
-    }
-
-    // The counts of a tensor depend on its own levels alone, so each is looked at by itself.
-    TwoLevelCache cache;
-    const auto choices = [&](const std::vector<Level>& at_levels, bool at_one_level,
-                             const auto& place, const auto& moved, const auto& held) {
-        std::vector<Choice> list;
-        for (size_t store = 0; store < at_levels.size(); ++store) {
-            for (size_t compute = store; compute < (at_one_level ? store + 1 : at_levels.size());
-                 ++compute) {
-                Choice choice{{at_levels[store], at_levels[compute]}};
-                GroupSchedule candidate = group;
-                place(candidate) = choice.placement;
-                try {
-                    check_group(network, candidate);
-                } catch (const InputError&) {
-                    continue;
-                }
-                const GroupCounts counts = two_level_counts(problems, candidate, &cache);
-                choice.moved = moved(counts).value();
-                choice.held = held(counts).value();
-                choice.banks = ceil_div(choice.held, buffer.bank_words);
-                list.push_back(choice);
-            }
-        }
-        return list;
-    };
-    const auto input = [](GroupSchedule& g) -> Placement& {
-        return g.nests.front().x.front().placement;
-    };
-    const auto weights = [](GroupSchedule& g) -> Placement& { return *g.nests.front().w; };
-    const auto output = [](GroupSchedule& g) -> Placement& { return g.nests.back().y; };
-    const std::vector<Choice> of_input = choices(
-        input_levels, false, input, [](const GroupCounts& c) { return c.input_reads(); },
-        [](const GroupCounts& c) { return c.input_buffers(); });
-    const std::vector<Choice> of_weights = choices(
-        input_levels, false, weights, [](const GroupCounts& c) { return c.weight_reads(); },
-        [](const GroupCounts& c) { return c.layers.front().weight_buffer; });
-    const std::vector<Choice> of_output = choices(
-        levels, true, output, [](const GroupCounts& c) { return c.output_reads + c.output_writes; },
-        [](const GroupCounts& c) { return c.layers.back().output_buffer; });
-    int64_t between = 0;  // words of the maps between the layers
-    if (sink > 0) {
-        const GroupCounts counts = two_level_counts(problems, group, &cache);
-        for (int k = 0; k < sink; ++k)
-            between += counts.layers[static_cast<size_t>(k)].output_buffer.value();
-    }
-    using Cost = std::tuple<int64_t, int64_t, int64_t>;  // moved, banks, held
-    std::optional<Cost> best;
-    for (const Choice& x : of_input) {
-        for (const Choice& w : of_weights) {
-            for (const Choice& y : of_output) {
-                const int64_t banks =
-                    x.banks + w.banks + ceil_div(between + y.held, buffer.bank_words);
-                const Cost cost{x.moved + w.moved + y.moved, banks, x.held + w.held + y.held};
-                if (std::get<1>(cost) > buffer.banks || (best && *best <= cost)) continue;
-                best = cost;
-                input(group) = x.placement;
-                weights(group) = w.placement;
-                output(group) = y.placement;
-            }
-        }
-    }
-    if (!best) return {};
-    check_group(network, group);
-    ManagedSchedule result{std::move(group), {}, std::get<1>(*best)};
-    result.counts = two_level_counts(problems, result.group, &cache);
-    return result;
+    return LevelSearch(network, problems, nests_of(problems, *dims), buffer).run();
 }
 
 }  // namespace laminate

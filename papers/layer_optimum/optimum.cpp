@@ -78,7 +78,7 @@ private:
     template <class Pass>
     void in_passes(const Pass& pass) {
         depth_before_ = -1;
-        for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops}) {
+        for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops.size()}) {
             depth_ = depth;
             pass();
             depth_before_ = static_cast<int64_t>(depth);
@@ -104,7 +104,7 @@ private:
         }
         if (prefix.order.size() == depth_) return;
         for (const Extension& e :
-             bounds_.extensions(prefix, [&](size_t, size_t) { return best_words_; })) {
+             bounds_.extensions(prefix, [&](ConvolutionLoop, size_t) { return best_words_; })) {
             if (e.bound >= best_words_) break;
             visit(bounds_.extended(prefix, e.loop, e.candidate));
         }
@@ -133,13 +133,14 @@ private:
         // Extensions have no fewer SRAM words: more block computations, of blocks that together are
         // no smaller.
         const LoopExtents blocks = block_extents(problem_, prefix.order);
-        const auto sram_of = [&](size_t loop, size_t candidate) {
+        const auto sram_of = [&](ConvolutionLoop loop, size_t candidate) {
             LoopExtents next = blocks;
             next[loop] = bounds_.candidates(loop)[candidate];
             return sram_words_of_blocks(problem_, next);
         };
         std::vector<std::pair<int64_t, Extension>> cheaper;
-        for (const Extension& e : bounds_.extensions(prefix, [&](size_t loop, size_t candidate) {
+        for (const Extension& e :
+             bounds_.extensions(prefix, [&](ConvolutionLoop loop, size_t candidate) {
                  return sram_of(loop, candidate) < best_sram_words_ ? limit : 0;
              }))
             cheaper.emplace_back(sram_of(e.loop, e.candidate), e);
@@ -188,12 +189,13 @@ int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_w
     double macs = 1;
     for (const int64_t extent : problem.extent) macs *= static_cast<double>(extent);
     double reuse = 1;
-    for (size_t a = 0; a < 2; ++a) {
+    for (const MapAxis axis : map_axes) {
         // Taps that a word along the axis serves at most: those that are a multiple of the stride
         // apart.
-        const int64_t apart = problem.stride[a] / std::gcd(problem.stride[a], problem.dilation[a]);
-        reuse *= static_cast<double>(
-            std::min(ceil_div(problem.extent[5 + a], apart), problem.extent[3 + a]));
+        const auto [stride, dilation] = problem.steps[axis];
+        const int64_t apart = stride / std::gcd(stride, dilation);
+        reuse *= static_cast<double>(std::min(ceil_div(problem.extent[taps_along(axis)], apart),
+                                              problem.extent[outputs_along(axis)]));
     }
     const auto words = static_cast<double>(buffer_words);
     const double phases = 2 * macs / std::sqrt(reuse * words) - 2 * words;
@@ -216,14 +218,13 @@ int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
 
 int64_t block_computations(const ConvolutionProblem& problem, const LoopExtents& blocks) {
     int64_t computations = problem.groups;
-    for (size_t l = 0; l < convolution_loops; ++l)
-        if (blocks[l] != problem.extent[l])
-            computations = checked_multiply(computations, ceil_div(problem.extent[l], blocks[l]));
+    for (const ConvolutionLoop loop : convolution_loops)
+        computations = checked_multiply(computations, ceil_div(problem.extent[loop], blocks[loop]));
     return computations;
 }
 
 ConvolutionProblem with_groups_as_published(ConvolutionProblem problem) {
-    at(problem.extent, ConvolutionLoop::k) *= problem.groups;
+    problem.extent[ConvolutionLoop::k] *= problem.groups;
     problem.groups = 1;
     return problem;
 }
@@ -268,14 +269,13 @@ std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const Blo
     int64_t words = 0;
     const auto least = [&] { return bounds.least_banks(state, bounds.smallest_blocks(state)); };
     for (const BlockLoop& l : prefix) {
-        const auto loop = static_cast<size_t>(l.loop);
-        const std::vector<int64_t>& candidates = bounds.candidates(loop);
+        const std::vector<int64_t>& candidates = bounds.candidates(l.loop);
         const auto found = std::find(candidates.begin(), candidates.end(), l.block);
         if (found == candidates.end()) return {};
         const auto candidate = static_cast<size_t>(found - candidates.begin());
         words =
-            std::max(words, bounds.bound(state, bounds.hinges(state, loop, candidate), least()));
-        state = bounds.extended(state, loop, candidate);
+            std::max(words, bounds.bound(state, bounds.hinges(state, l.loop, candidate), least()));
+        state = bounds.extended(state, l.loop, candidate);
     }
     words = std::max(words, bounds.bound(state, {}, least()));
     if (words >= infinite_words || !bounds.may_be_below(state, least(), infinite_words)) return {};

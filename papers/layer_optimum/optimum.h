@@ -51,6 +51,7 @@ struct LayerOptimum {
     /// No order has fewer. Below dram_words only under belady, where an order that may be better
     /// has a stream too long to go through.
     int64_t lower_bound_words = 0;
+    [[nodiscard]] bool is_proven() const { return lower_bound_words == dram_words; }
     int64_t nodes = 0;      ///< prefixes whose extensions were looked at
     int64_t tie_nodes = 0;  ///< the same, in choosing among orders with as few words
 };

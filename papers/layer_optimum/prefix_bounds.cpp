@@ -4,16 +4,17 @@
 #include <functional>
 
 #include "base/units.h"
-#include "papers/layer_optimum/belady.h"
+#include "papers/layer_optimum/belady_bound.h"
 #include "papers/layer_optimum/spill_formula.h"
 
 namespace laminate {
 
 namespace {
 
-WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>& output_blocks,
-                       const std::vector<int64_t>& tap_blocks, int64_t stride, int64_t dilation) {
-    const auto words = [&](int64_t i, int64_t j) { return touched_words(i, j, stride, dilation); };
+WindowSums window_sums(const WindowSteps& steps, int64_t outputs, int64_t taps,
+                       const std::vector<int64_t>& output_blocks,
+                       const std::vector<int64_t>& tap_blocks) {
+    const auto words = [&](int64_t i, int64_t j) { return steps.touched(i, j); };
     WindowSums sums;
     for (const int64_t b : output_blocks) {
         for (auto* table : {&sums.touched, &sums.output_overlap, &sums.tap_overlap})
@@ -75,22 +76,26 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
       buffer_(buffer),
       weights_(weights),
       windows_tensor_(problem.transposed ? 2 : 0) {
-    for (size_t l = 0; l < convolution_loops; ++l)
-        candidates_[l] = block_candidates(problem, static_cast<ConvolutionLoop>(l));
+    for (const ConvolutionLoop loop : convolution_loops)
+        candidates_[loop] = block_candidates(problem, loop);
     for (size_t t = 0; t < 3; ++t) {
         access_[t] = tensor_access(problem, all_operands[t]);
         per_spill_[t] = access_[t].traffic * weights.of[t];
-        for (size_t l = 0; l < convolution_loops; ++l)
-            if (access_[t].role[l] == LoopRole::related) related_words_[t] *= problem.extent[l];
+        for (const ConvolutionLoop loop : convolution_loops)
+            if (access_[t][loop] == LoopRole::related) related_words_[t] *= problem.extent[loop];
     }
-    for (size_t a = 0; a < 2; ++a) {
-        windows_[a] = window_sums(problem.extent[3 + a], problem.extent[5 + a], candidates_[3 + a],
-                                  candidates_[5 + a], problem.stride[a], problem.dilation[a]);
+    for (const MapAxis axis : map_axes) {
+        const ConvolutionLoop outputs = outputs_along(axis);
+        const ConvolutionLoop taps = taps_along(axis);
+        windows_[axis] = window_sums(problem.steps[axis], problem.extent[outputs],
+                                     problem.extent[taps], candidates_[outputs], candidates_[taps]);
     }
-    is_square_ = weights.columns_like_rows && problem.extent[3] == problem.extent[4] &&
-                 problem.extent[5] == problem.extent[6] && problem.stride[0] == problem.stride[1] &&
-                 problem.dilation[0] == problem.dilation[1] &&
-                 (!problem.finished || (*problem.finished)[0] == (*problem.finished)[1]);
+    using enum ConvolutionLoop;
+    const auto [along_x, along_y] = problem.steps.values;
+    is_square_ =
+        weights.columns_like_rows && problem.extent[x] == problem.extent[y] &&
+        problem.extent[m] == problem.extent[n] && along_x == along_y &&
+        (!problem.finished || (*problem.finished)[MapAxis::x] == (*problem.finished)[MapAxis::y]);
 }
 
 Prefix PrefixBounds::root() const {
@@ -100,35 +105,40 @@ Prefix PrefixBounds::root() const {
     return prefix;
 }
 
+int64_t PrefixBounds::touched_by_blocks(const Prefix& prefix, MapAxis axis) const {
+    return windows_[axis]
+        .touched[prefix.candidate[outputs_along(axis)]][prefix.candidate[taps_along(axis)]];
+}
+
 int64_t PrefixBounds::words_of_round(const Prefix& prefix, size_t t) const {
     int64_t words = related_words_[t] * prefix.repeats[t];
-    for (size_t a = 0; a < 2; ++a) {
-        if (access_[t].role[3 + a] == LoopRole::partial)
-            words *= windows_[a].touched[prefix.candidate[3 + a]][prefix.candidate[5 + a]];
-    }
+    for (const MapAxis axis : map_axes)
+        if (access_[t].is_partial(axis)) words *= touched_by_blocks(prefix, axis);
     return words;
 }
 
-std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, size_t loop,
+std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, ConvolutionLoop loop,
                                           size_t candidate) const {
     std::array<Hinge, 3> added;
     const int64_t iterations = ceil_div(problem_.extent[loop], candidates_[loop][candidate]);
     for (size_t t = 0; t < 3; ++t) {
-        const LoopRole role = access_[t].role[loop];
+        const LoopRole role = access_[t][loop];
         if (role == LoopRole::related) continue;
         int64_t words = 0;
         if (role == LoopRole::reuse) {
             words = words_of_round(prefix, t) * (iterations - 1);
         } else {
             words = related_words_[t] * prefix.repeats[t];
-            for (size_t a = 0; a < 2; ++a) {
-                if (access_[t].role[3 + a] != LoopRole::partial) continue;
-                if (loop == 3 + a) {
-                    words *= windows_[a].output_overlap[candidate][prefix.candidate[5 + a]];
-                } else if (loop == 5 + a) {
-                    words *= windows_[a].tap_overlap[prefix.candidate[3 + a]][candidate];
+            for (const MapAxis axis : map_axes) {
+                if (!access_[t].is_partial(axis)) continue;
+                const ConvolutionLoop outputs = outputs_along(axis);
+                const ConvolutionLoop taps = taps_along(axis);
+                if (loop == outputs) {
+                    words *= windows_[axis].output_overlap[candidate][prefix.candidate[taps]];
+                } else if (loop == taps) {
+                    words *= windows_[axis].tap_overlap[prefix.candidate[outputs]][candidate];
                 } else {
-                    words *= windows_[a].touched[prefix.candidate[3 + a]][prefix.candidate[5 + a]];
+                    words *= touched_by_blocks(prefix, axis);
                 }
             }
         }
@@ -146,17 +156,18 @@ PerOperand PrefixBounds::least_banks(const Prefix& prefix, const LoopExtents& bl
     return banks;
 }
 
-int64_t PrefixBounds::held_words(const Prefix& prefix, size_t loop) const {
-    if (loop < 3 || !weights_.held[(loop - 3) % 2] ||
-        prefix.is_in_order[loop < 5 ? loop + 2 : loop - 2])
-        return prefix.held_words;
+int64_t PrefixBounds::held_words(const Prefix& prefix, ConvolutionLoop loop) const {
+    if (!is_output_loop(loop) && !is_tap_loop(loop)) return prefix.held_words;
+    const MapAxis axis = axis_of(loop);
+    const ConvolutionLoop partner = is_tap_loop(loop) ? outputs_along(axis) : taps_along(axis);
+    if (!weights_.held[axis] || prefix.is_in_order[partner]) return prefix.held_words;
     return std::max(prefix.held_words, touched_words(problem_, all_operands[windows_tensor_],
                                                      block_extents(problem_, prefix.order)));
 }
 
 LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
-    LoopExtents blocks{1, 1, 1, 1, 1, 1, 1};
-    for (const BlockLoop& l : prefix.order) at(blocks, l.loop) = l.block;
+    LoopExtents blocks = one_iteration;
+    for (const BlockLoop& l : prefix.order) blocks[l.loop] = l.block;
     return blocks;
 }
 
@@ -209,18 +220,18 @@ int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& ad
     }
 }
 
-Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidate) const {
+Prefix PrefixBounds::extended(const Prefix& prefix, ConvolutionLoop loop, size_t candidate) const {
     const std::array<Hinge, 3> added = hinges(prefix, loop, candidate);
     const int64_t block = candidates_[loop][candidate];
     const int64_t iterations = ceil_div(problem_.extent[loop], block);
     Prefix next = prefix;
     next.held_words = held_words(prefix, loop);
-    next.order.push_back({static_cast<ConvolutionLoop>(loop), block});
+    next.order.push_back({loop, block});
     next.candidate[loop] = candidate;
     next.is_in_order[loop] = true;
     next.iterations *= iterations;
     for (size_t t = 0; t < 3; ++t) {
-        const LoopRole role = access_[t].role[loop];
+        const LoopRole role = access_[t][loop];
         if (role == LoopRole::reuse) next.repeats[t] *= iterations;
         if (role == LoopRole::related) continue;  // adds nothing
         for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
@@ -260,10 +271,10 @@ bool PrefixBounds::may_be_below(const Prefix& prefix, const PerOperand& least,
     return least_division(prefix.closest, buffer_.banks, least, limit).words < limit;
 }
 
-int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop,
+int64_t PrefixBounds::least_per_round(const Prefix& prefix, ConvolutionLoop loop,
                                       const PerOperand& least) const {
     size_t t = 0;
-    while (access_[t].role[loop] != LoopRole::reuse) ++t;
+    while (access_[t][loop] != LoopRole::reuse) ++t;
     const int64_t most = buffer_.banks - least[(t + 1) % 3] - least[(t + 2) % 3];
     return Hinge{words_of_round(prefix, t) * per_spill_[t], prefix.iterations * per_spill_[t]}.at(
         most * buffer_.bank_words);
@@ -271,7 +282,7 @@ int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop,
 
 std::vector<Extension> PrefixBounds::extensions(
     const Prefix& prefix,
-    const std::function<int64_t(size_t loop, size_t candidate)>& limit) const {
+    const std::function<int64_t(ConvolutionLoop loop, size_t candidate)>& limit) const {
     std::vector<Extension> list;
     LoopExtents blocks = smallest_blocks(prefix);
     const PerOperand least = least_banks(prefix, blocks);
@@ -279,29 +290,29 @@ std::vector<Extension> PrefixBounds::extensions(
     // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the
     // loop uses again pays for its rounds with all the banks that it could get.
     const int64_t base = bound(prefix, {}, least, division);
-    const bool is_first_window = !prefix.is_in_order[3] && !prefix.is_in_order[4] &&
-                                 !prefix.is_in_order[5] && !prefix.is_in_order[6];
-    for (size_t l = 0; l < convolution_loops; ++l) {
+    using enum ConvolutionLoop;
+    const bool is_first_window = !prefix.is_in_order[x] && !prefix.is_in_order[y] &&
+                                 !prefix.is_in_order[m] && !prefix.is_in_order[n];
+    for (const ConvolutionLoop l : convolution_loops) {
         if (prefix.is_in_order[l]) continue;
-        if (is_square_ && is_first_window && (l == 4 || l == 6))
-            continue;  // columns and rows alike
+        if (is_square_ && is_first_window && (l == y || l == n)) continue;
         const int64_t per_round = least_per_round(prefix, l, least);
         const int64_t held = ceil_div(held_words(prefix, l), buffer_.bank_words);
-        for (size_t c = 1; c < candidates_[l].size(); ++c) {
-            const int64_t below = limit(l, c);
+        for (size_t candidate = 1; candidate < candidates_[l].size(); ++candidate) {
+            const int64_t below = limit(l, candidate);
             if (base >= below) continue;
-            blocks[l] = candidates_[l][c];
+            blocks[l] = candidates_[l][candidate];
             if (per_round >= ceil_div(below - base, ceil_div(problem_.extent[l], blocks[l]) - 1))
                 continue;
             PerOperand needed = least;
             for (size_t t = 0; t < 3; ++t) {
-                if (access_[t].role[l] == LoopRole::reuse) continue;
+                if (access_[t][l] == LoopRole::reuse) continue;
                 needed[t] =
                     ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
             }
             needed[windows_tensor_] = std::max(needed[windows_tensor_], held);
-            const int64_t extra = bound(prefix, hinges(prefix, l, c), needed, division);
-            if (extra < below) list.push_back({extra, l, c});
+            const int64_t extra = bound(prefix, hinges(prefix, l, candidate), needed, division);
+            if (extra < below) list.push_back({extra, l, candidate});
         }
         blocks[l] = 1;
     }

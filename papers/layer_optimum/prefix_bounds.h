@@ -31,10 +31,9 @@ namespace laminate {
 /// Sums over all blocks of an axis with windows, clipped, for the candidates of its two loops:
 /// [output candidate][tap candidate].
 struct WindowSums {
-    std::vector<std::vector<int64_t>> touched;  ///< words of every block
-    std::vector<std::vector<int64_t>>
-        output_overlap;  ///< words that neighbours in the output loop share
-    std::vector<std::vector<int64_t>> tap_overlap;  ///< words that neighbours in the tap loop share
+    std::vector<std::vector<int64_t>> touched;         ///< words of every block
+    std::vector<std::vector<int64_t>> output_overlap;  ///< shared by neighbours in the output loop
+    std::vector<std::vector<int64_t>> tap_overlap;     ///< shared by neighbours in the tap loop
 };
 
 /// words - slope * memory, 0 where that is negative.
@@ -50,8 +49,8 @@ struct Hinge {
 /// A prefix of an order: everything that bounds of its extensions need.
 struct Prefix {
     BlockOrder order;
-    std::array<size_t, convolution_loops> candidate{};  ///< of each loop; 0: whole
-    std::array<bool, convolution_loops> is_in_order{};
+    PerLoop<size_t> candidate{};  ///< 0: the whole loop
+    PerLoop<bool> is_in_order{};
     int64_t iterations = 1;       ///< of all loops of the order together
     PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
     int64_t held_words =
@@ -63,7 +62,7 @@ struct Prefix {
 
 struct Extension {
     int64_t bound = 0;
-    size_t loop = 0;
+    ConvolutionLoop loop = ConvolutionLoop::f;
     size_t candidate = 0;
 };
 
@@ -74,7 +73,7 @@ struct BoundWeights {
                                     ///< otherwise even on square layers
     /// Of the columns and rows of the tensor with windows: what lies inside the first loop over
     /// them must fit in its banks.
-    std::array<bool, 2> held{false, false};
+    PerAxis<bool> held{false, false};
     /// Spills are counted so: closer bounds, each of which takes longer.
     std::optional<SpillEvaluator> evaluator = {};
 };
@@ -85,7 +84,7 @@ public:
                  const BoundWeights& weights = {});
     [[nodiscard]] Prefix root() const;
     /// What the loop adds to the curve of each tensor as the innermost of the prefix.
-    [[nodiscard]] std::array<Hinge, 3> hinges(const Prefix& prefix, size_t loop,
+    [[nodiscard]] std::array<Hinge, 3> hinges(const Prefix& prefix, ConvolutionLoop loop,
                                               size_t candidate) const;
     /// For these blocks, whose loops begin with the prefix.
     [[nodiscard]] PerOperand least_banks(const Prefix& prefix, const LoopExtents& blocks) const;
@@ -100,7 +99,8 @@ public:
     /// Anything of a sum of banks is repaired.
     [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added,
                                 const PerOperand& least, PerOperand& division) const;
-    [[nodiscard]] Prefix extended(const Prefix& prefix, size_t loop, size_t candidate) const;
+    [[nodiscard]] Prefix extended(const Prefix& prefix, ConvolutionLoop loop,
+                                  size_t candidate) const;
     /// Whether an order that begins with the prefix may have less than `limit` extra words, with at
     /// least `least` banks.
     [[nodiscard]] bool may_be_below(const Prefix& prefix, const PerOperand& least,
@@ -109,22 +109,24 @@ public:
     [[nodiscard]] const BankCurves& curves(const Prefix& prefix) const {
         return weights_.evaluator ? prefix.closest : prefix.curves;
     }
-    [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const {
+    [[nodiscard]] const std::vector<int64_t>& candidates(ConvolutionLoop loop) const {
         return candidates_[loop];
     }
     /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square
     /// layers, where columns and rows are alike, the first of their loops is one of columns.
     [[nodiscard]] std::vector<Extension> extensions(
         const Prefix& prefix,
-        const std::function<int64_t(size_t loop, size_t candidate)>& limit) const;
+        const std::function<int64_t(ConvolutionLoop loop, size_t candidate)>& limit) const;
 
 private:
+    /// Coordinates along an axis with windows, summed over the blocks of the prefix.
+    [[nodiscard]] int64_t touched_by_blocks(const Prefix& prefix, MapAxis axis) const;
     /// Words that a tensor touches in one round of a reuse loop inside the prefix, all instances
     /// together.
     [[nodiscard]] int64_t words_of_round(const Prefix& prefix, size_t t) const;
     /// Extra words of the tensor whose reuse loop this is, for each further round, with all banks
     /// that the others' `least` leave. Each loop is one tensor's reuse loop.
-    [[nodiscard]] int64_t least_per_round(const Prefix& prefix, size_t loop,
+    [[nodiscard]] int64_t least_per_round(const Prefix& prefix, ConvolutionLoop loop,
                                           const PerOperand& least) const;
 
     /// Extra words of a tensor that every order with this prefix has, by banks; `curve` holds what
@@ -132,18 +134,17 @@ private:
     void put_closest(const BlockOrder& prefix, size_t t, std::vector<int64_t>& curve) const;
 
     /// Prefix::held_words with one more loop.
-    [[nodiscard]] int64_t held_words(const Prefix& prefix, size_t loop) const;
+    [[nodiscard]] int64_t held_words(const Prefix& prefix, ConvolutionLoop loop) const;
 
     const ConvolutionProblem& problem_;
     BankedBuffer buffer_;
     BoundWeights weights_;
     size_t windows_tensor_ = 0;
-    std::array<std::vector<int64_t>, convolution_loops>
-        candidates_;  ///< blocks, the whole loop first
+    PerLoop<std::vector<int64_t>> candidates_;  ///< blocks, the whole loop first
     std::array<TensorAccess, 3> access_;
     PerOperand per_spill_{1, 1, 1};      ///< words: traffic and weight
     PerOperand related_words_{1, 1, 1};  ///< product of the extents of a tensor's related loops
-    std::array<WindowSums, 2> windows_;
+    PerAxis<WindowSums> windows_;
     bool is_square_ = false;
 };
 

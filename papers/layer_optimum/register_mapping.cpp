@@ -11,34 +11,44 @@ namespace laminate {
 
 namespace {
 
-size_t loop_named(char name) { return std::string("fkcxymn").find(name); }
-
-/// Appends to `batches` every spread of `lanes` over the loops from `first` on that `taken` leaves.
+/// Appends to `batches` every spread of `lanes` over the loops from number `first` on that `taken`
+/// leaves.
 void spread(int64_t lanes, size_t first, LoopExtents& batch, std::vector<LoopExtents>& batches,
             const LoopExtents& taken) {
-    if (first == convolution_loops) {
+    if (first == convolution_loops.size()) {
         if (lanes == 1) batches.push_back(batch);
         return;
     }
+    const ConvolutionLoop loop = convolution_loops.values.at(first);
     for (int64_t p = 1; p <= lanes; ++p) {
-        if (lanes % p != 0 || (p > 1 && taken[first] > 1)) continue;
-        batch[first] = p;
+        if (lanes % p != 0 || (p > 1 && taken[loop] > 1)) continue;
+        batch[loop] = p;
         spread(lanes / p, first + 1, batch, batches, taken);
-        batch[first] = 1;
+        batch[loop] = 1;
     }
 }
 
-/// Orders of the loops with x beside y and m beside n. Where outputs stay and channels come one by
-/// one ("cmnfxyk") first: it serves most.
-std::vector<std::string> pe_orders() {
+/// Orders of the loops with x beside y and m beside n. First the one in which outputs stay and
+/// channels come one by one ("cmnfxyk"), which most block computations can use.
+std::vector<std::vector<ConvolutionLoop>> pe_orders() {
+    using enum ConvolutionLoop;
+    std::vector<std::vector<ConvolutionLoop>> orders{{c, m, n, f, x, y, k}};
     std::vector<std::string> parts{"c", "f", "k", "mn", "xy"};
-    std::vector<std::string> orders{"cmnfxyk"};
     do {
-        std::string order;
-        for (const std::string& part : parts) order += part;
-        if (order != orders.front()) orders.push_back(order);
+        std::vector<ConvolutionLoop> order;
+        for (const std::string& part : parts)
+            for (const char name : part) order.push_back(loop_named(name).value());
+        if (order != orders.front()) orders.push_back(std::move(order));
     } while (std::next_permutation(parts.begin(), parts.end()));
     return orders;
+}
+
+/// The iterations of a PE: of each loop those of a block, divided among so many lanes.
+LoopExtents share_of(const LoopExtents& blocks, const LoopExtents& lanes) {
+    LoopExtents share;
+    for (const ConvolutionLoop loop : convolution_loops)
+        share[loop] = ceil_div(blocks[loop], lanes[loop]);
+    return share;
 }
 
 ConvolutionProblem share_problem(const ConvolutionProblem& problem, const LoopExtents& share) {
@@ -60,46 +70,40 @@ public:
         traffic_ = access.traffic;
         has_windows_ =
             operand != Operand::weight && (operand == Operand::output) == problem.transposed;
-        for (size_t l = 0; l < convolution_loops; ++l) {
-            if (access.role[l] == LoopRole::reuse || (has_windows_ && l >= 3)) continue;
-            lanes_ *= ceil_div(blocks[l], share[l]);
-            plain_words_ *= blocks[l];
+        const auto lanes_of = [&](ConvolutionLoop loop) {
+            return ceil_div(blocks[loop], share[loop]);
+        };
+        for (const ConvolutionLoop loop : convolution_loops) {
+            const bool is_of_windows = has_windows_ && (is_output_loop(loop) || is_tap_loop(loop));
+            if (access[loop] == LoopRole::reuse || is_of_windows) continue;
+            lanes_ *= lanes_of(loop);
+            plain_words_ *= blocks[loop];
         }
         if (!has_windows_) return;
-        for (size_t a = 0; a < 2; ++a) {
-            const auto touched = [&](const LoopExtents& e) {
-                return touched_words(e[3 + a], e[5 + a], problem.stride[a], problem.dilation[a]);
-            };
-            Axis& axis = axis_[a];
-            axis.of_block = touched(blocks);
-            axis.of_lane = touched(share);
+        for (const MapAxis a : map_axes) {
+            WordsAlong& along = along_[a];
+            along.of_block = problem.touched(a, blocks);
+            along.of_lane = problem.touched(a, share);
             // Without overlap each word is one lane's.
-            axis.of_lanes = access.role[3 + a] == LoopRole::partial
-                                ? ceil_div(blocks[3 + a], share[3 + a]) *
-                                      ceil_div(blocks[5 + a], share[5 + a]) * axis.of_lane
-                                : axis.of_block;
+            along.of_lanes = access.is_partial(a) ? lanes_of(outputs_along(a)) *
+                                                        lanes_of(taps_along(a)) * along.of_lane
+                                                  : along.of_block;
         }
     }
-    /// Whether lanes share words of columns (0) or rows (1), so that it matters when they come.
-    [[nodiscard]] bool lanes_overlap(size_t axis) const {
-        return axis_[axis].of_lanes > axis_[axis].of_block;
+    /// Whether lanes share words along an axis, so that it matters when the words come.
+    [[nodiscard]] bool lanes_overlap(MapAxis axis) const {
+        return along_[axis].of_lanes > along_[axis].of_block;
     }
-    /// Words of all lanes for one of a PE, at least, if the words of an axis come to its lanes
-    /// together, or do not.
-    [[nodiscard]] int64_t least_factor(const std::array<bool, 2>& together) const {
-        int64_t words = lanes_;
-        for (size_t a = 0; a < 2; ++a) words *= together[a] ? axis_[a].of_block : axis_[a].of_lanes;
-        return std::max<int64_t>(words / (axis_[0].of_lane * axis_[1].of_lane), 1);
+    /// Words of all lanes for one of a PE, at least. `together`: whether the words of an axis come
+    /// to its lanes at the same time.
+    [[nodiscard]] int64_t least_factor(const PerAxis<bool>& together) const {
+        return std::max<int64_t>(lanes_ * of_all_lanes(together) / of_one_lane(), 1);
     }
     /// Accesses beyond the block once where nothing spills.
-    [[nodiscard]] int64_t doubled(const std::array<bool, 2>& together) const {
-        int64_t words = plain_words_;
+    [[nodiscard]] int64_t doubled(const PerAxis<bool>& together) const {
         int64_t once = plain_words_;
-        for (size_t a = 0; a < 2; ++a) {
-            words *= together[a] ? axis_[a].of_block : axis_[a].of_lanes;
-            once *= axis_[a].of_block;
-        }
-        return (words - once) * traffic_;
+        for (const WordsAlong& along : along_) once *= along.of_block;
+        return (plain_words_ * of_all_lanes(together) - once) * traffic_;
     }
     [[nodiscard]] int64_t traffic() const { return traffic_; }
 
@@ -120,24 +124,21 @@ public:
                 if (access[l.loop] == LoopRole::reuse || !is_used_again)
                     together = touched_words(of_share, tensor.operand_, inside);
                 is_used_again |= access[l.loop] != LoopRole::related;
-                const auto loop = static_cast<size_t>(l.loop);
-                if (loop >= 3 && held_[(loop - 3) % 2] == 0) held_[(loop - 3) % 2] = together;
-                inside[loop] = l.block;
+                if (is_output_loop(l.loop) || is_tap_loop(l.loop)) {
+                    int64_t& held = held_[axis_of(l.loop)];
+                    if (held == 0) held = together;
+                }
+                inside[l.loop] = l.block;
             }
         }
         [[nodiscard]] int64_t least_words() const { return groups_.block; }
         [[nodiscard]] int64_t extra(int64_t memory) const {
             const int64_t spills = formula_spills(groups_, memory);
-            std::array<bool, 2> together{};
-            int64_t all_lanes = tensor_.lanes_;
-            int64_t one_lane = 1;
-            for (size_t a = 0; a < 2; ++a) {
-                const Axis& axis = tensor_.axis_[a];
-                together[a] = memory >= held_[a];
-                all_lanes *= together[a] ? axis.of_block : axis.of_lanes;
-                one_lane *= axis.of_lane;
-            }
-            const int64_t again = ceil_div(checked_multiply(spills, all_lanes), one_lane);
+            PerAxis<bool> together{};
+            for (const MapAxis a : map_axes) together[a] = memory >= held_[a];
+            const int64_t all_lanes = tensor_.lanes_ * tensor_.of_all_lanes(together);
+            const int64_t again =
+                ceil_div(checked_multiply(spills, all_lanes), tensor_.of_one_lane());
             return checked_add(checked_multiply(again, tensor_.traffic_),
                                tensor_.doubled(together));
         }
@@ -145,13 +146,13 @@ public:
     private:
         const ArrayTensor& tensor_;
         TensorGroups groups_;
-        std::array<int64_t, 2>
-            held_{};  ///< words that must fit for an axis to come together; 0: it is not cut
+        /// Words that must fit for those of an axis to come together; 0: it is not cut.
+        PerAxis<int64_t> held_{};
     };
 
 private:
     /// Words along an axis with windows.
-    struct Axis {
+    struct WordsAlong {
         int64_t of_block = 1;
         int64_t of_lane = 1;
         int64_t of_lanes = 1;  ///< of each lane, together
@@ -162,7 +163,17 @@ private:
     bool has_windows_ = false;
     int64_t lanes_ = 1;        ///< that hold different words, but for the axes with windows
     int64_t plain_words_ = 1;  ///< of the block, but for them
-    std::array<Axis, 2> axis_;
+    PerAxis<WordsAlong> along_;
+
+    [[nodiscard]] int64_t of_all_lanes(const PerAxis<bool>& together) const {
+        int64_t words = 1;
+        for (const MapAxis a : map_axes)
+            words *= together[a] ? along_[a].of_block : along_[a].of_lanes;
+        return words;
+    }
+    [[nodiscard]] int64_t of_one_lane() const {
+        return along_[MapAxis::x].of_lane * along_[MapAxis::y].of_lane;
+    }
 };
 
 /// The orders of one share: branch and bound over prefixes, as for the buffer, with registers for
@@ -179,7 +190,8 @@ public:
                    ArrayTensor(problem, Operand::output, blocks, share)},
           below_(below),
           stop_(stop) {
-        columns_like_rows_ = blocks[3] == blocks[4] && blocks[5] == blocks[6];
+        using enum ConvolutionLoop;
+        columns_like_rows_ = blocks[x] == blocks[y] && blocks[m] == blocks[n];
     }
 
     /// Finds orders in four parts: the words of columns, or rows, that lanes share come together,
@@ -189,17 +201,19 @@ public:
             for (const bool rows : {true, false}) {
                 const ArrayTensor& windows = tensors_[share_.transposed ? 2 : 0];
                 together_ = {columns, rows};
-                if ((!columns && !windows.lanes_overlap(0)) || (!rows && !windows.lanes_overlap(1)))
+                if ((!columns && !windows.lanes_overlap(MapAxis::x)) ||
+                    (!rows && !windows.lanes_overlap(MapAxis::y)))
                     continue;
                 doubled_ = windows.doubled(together_);
                 if (!can_be_below()) continue;
                 BoundWeights weights;
                 for (size_t t = 0; t < 3; ++t) weights.of[t] = tensors_[t].least_factor(together_);
                 weights.columns_like_rows = columns_like_rows_ && columns == rows;
-                weights.held = {columns && windows.lanes_overlap(0),
-                                rows && windows.lanes_overlap(1)};
+                weights.held = {columns && windows.lanes_overlap(MapAxis::x),
+                                rows && windows.lanes_overlap(MapAxis::y)};
                 bounds_.emplace(share_, registers_, weights);
-                for (depth_ = 1; depth_ <= convolution_loops; ++depth_) visit(bounds_->root());
+                for (depth_ = 1; depth_ <= convolution_loops.size(); ++depth_)
+                    visit(bounds_->root());
             }
         }
     }
@@ -215,11 +229,11 @@ private:
         for (size_t t = 0; t < 3; ++t)
             words[t] = touched_words(share_, all_operands[t], share_.extent);
         if (words[0] + words[1] + words[2] <= registers_.banks) return doubled_ < below_;
-        for (size_t l = 0; l < convolution_loops; ++l) {
-            if (share_.extent[l] == 1) continue;
+        for (const ConvolutionLoop loop : convolution_loops) {
+            if (share_.extent[loop] == 1) continue;
             int64_t extra = doubled_;
             for (size_t t = 0; t < 3; ++t) {
-                if (tensor_access(share_, all_operands[t]).role[l] != LoopRole::reuse) continue;
+                if (tensor_access(share_, all_operands[t])[loop] != LoopRole::reuse) continue;
                 extra += std::max<int64_t>(words[t] - (registers_.banks - 2), 0) *
                          tensors_[t].least_factor(together_) * tensors_[t].traffic();
             }
@@ -235,8 +249,8 @@ private:
             if (bounds_->bound(prefix, {}, least) + doubled_ < below_) evaluate(prefix, least);
         }
         if (prefix.order.size() == depth_) return;
-        for (const Extension& e :
-             bounds_->extensions(prefix, [&](size_t, size_t) { return below_ - doubled_; })) {
+        for (const Extension& e : bounds_->extensions(
+                 prefix, [&](ConvolutionLoop, size_t) { return below_ - doubled_; })) {
             if (e.bound + doubled_ >= below_) break;
             visit(bounds_->extended(prefix, e.loop, e.candidate));
         }
@@ -266,8 +280,8 @@ private:
     bool columns_like_rows_ = false;
     int64_t below_;
     const std::atomic<bool>* stop_;
-    std::array<bool, 2> together_{};  ///< of this part of the orders
-    int64_t doubled_ = 0;             ///< accesses that it costs anyway
+    PerAxis<bool> together_{};  ///< of this part of the orders
+    int64_t doubled_ = 0;       ///< accesses that it costs anyway
     std::optional<PrefixBounds> bounds_;
     std::optional<Division> best_;
     BlockOrder best_order_;
@@ -277,15 +291,15 @@ private:
 }  // namespace
 
 std::vector<LoopExtents> lane_batches(const std::vector<int64_t>& lanes) {
-    std::vector<LoopExtents> batches{{1, 1, 1, 1, 1, 1, 1}};
+    std::vector<LoopExtents> batches{one_iteration};
     for (const int64_t axis : lanes) {
         std::set<LoopExtents> next;
         for (const LoopExtents& taken : batches) {
             std::vector<LoopExtents> added;
-            LoopExtents batch{1, 1, 1, 1, 1, 1, 1};
+            LoopExtents batch = one_iteration;
             spread(axis, 0, batch, added, taken);
             for (LoopExtents& more : added) {
-                for (size_t l = 0; l < convolution_loops; ++l) more[l] *= taken[l];
+                for (const ConvolutionLoop loop : convolution_loops) more[loop] *= taken[loop];
                 next.insert(more);
             }
         }
@@ -308,9 +322,7 @@ std::vector<RegisterMapper::Share> RegisterMapper::shares(const LoopExtents& blo
     std::set<LoopExtents> seen;
     std::vector<Share> list;
     for (const LoopExtents& batch : batches_) {
-        Share share{{}, batch};
-        for (size_t l = 0; l < convolution_loops; ++l)
-            share.extents[l] = ceil_div(blocks[l], batch[l]);
+        const Share share{share_of(blocks, batch), batch};
         if (seen.insert(share.extents).second) list.push_back(share);
     }
     return list;
@@ -321,24 +333,22 @@ std::vector<RegisterMapper::Share> RegisterMapper::shares(const LoopExtents& blo
 /// have such a mapping.
 std::optional<RegisterMapping> RegisterMapper::without_extra(
     const std::vector<Share>& shares) const {
-    for (const std::string& order : orders_) {
+    for (const std::vector<ConvolutionLoop>& order : orders_) {
         for (const Share& share : shares) {
             RegisterMapping mapping{share.lanes, {}, {}, {}};
             int64_t words = 0;
             for (size_t t = 0; t < 3 && words <= registers_.words; ++t) {
                 LoopExtents inside = share.extents;
-                for (const char name : order) {
-                    const size_t l = loop_named(name);
-                    if (access_[t].role[l] != LoopRole::related && share.extents[l] > 1) break;
-                    if (access_[t].role[l] == LoopRole::related) inside[l] = 1;
+                for (const ConvolutionLoop loop : order) {
+                    if (access_[t][loop] != LoopRole::related && share.extents[loop] > 1) break;
+                    if (access_[t][loop] == LoopRole::related) inside[loop] = 1;
                 }
                 mapping.words[t] = touched_words(problem_, all_operands[t], inside);
                 words += mapping.words[t];
             }
             if (words > registers_.words) continue;
-            for (const char name : order)
-                if (share.extents[loop_named(name)] > 1)
-                    mapping.order.push_back({static_cast<ConvolutionLoop>(loop_named(name)), 1});
+            for (const ConvolutionLoop loop : order)
+                if (share.extents[loop] > 1) mapping.order.push_back({loop, 1});
             return mapping;
         }
     }
@@ -367,8 +377,7 @@ std::optional<RegisterMapping> RegisterMapper::fewest_extra(const LoopExtents& b
 std::optional<PerOperand> extra_accesses(const ConvolutionProblem& problem,
                                          const LoopExtents& blocks,
                                          const RegisterMapping& mapping) {
-    LoopExtents share;
-    for (size_t l = 0; l < convolution_loops; ++l) share[l] = ceil_div(blocks[l], mapping.lanes[l]);
+    const LoopExtents share = share_of(blocks, mapping.lanes);
     const ConvolutionProblem of_share = share_problem(problem, share);
     PerOperand extra;
     for (size_t t = 0; t < 3; ++t) {

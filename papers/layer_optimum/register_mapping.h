@@ -40,9 +40,9 @@ struct RegisterArray {
 };
 
 struct RegisterMapping {
-    LoopExtents lanes{1, 1, 1, 1, 1, 1, 1};  ///< P of every loop
-    BlockOrder order;                        ///< of the blocks of a PE's share, outermost first
-    PerOperand words{};  ///< of registers, at most RegisterArray::words together
+    LoopExtents lanes = one_iteration;  ///< P of every loop
+    BlockOrder order;                   ///< of the blocks of a PE's share, outermost first
+    PerOperand words{};                 ///< of registers, at most RegisterArray::words together
     PerOperand extra{};  ///< accesses of the buffer beyond the block once, of all PEs; of outputs
                          ///< reads and writes
     [[nodiscard]] int64_t extra_words() const { return extra[0] + extra[1] + extra[2]; }
@@ -81,7 +81,7 @@ private:
     RegisterArray registers_;
     const std::atomic<bool>* stop_;
     std::vector<LoopExtents> batches_;
-    std::vector<std::string> orders_;
+    std::vector<std::vector<ConvolutionLoop>> orders_;
     std::array<TensorAccess, 3> access_;
 };
 

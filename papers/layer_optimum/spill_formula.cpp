@@ -5,26 +5,22 @@
 #include <optional>
 #include <utility>
 
+#include "base/range.h"
 #include "base/units.h"
 
 namespace laminate {
 
 namespace {
 
-/// Words of a tensor along one axis with windows, without gaps, as nearly always: [begin, end).
-struct Interval {
-    int64_t begin = 0;
-    int64_t end = 0;
-
-    static Interval windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
-        return {0, (outputs - 1) * stride + (taps - 1) * dilation + 1};
+/// Words of a tensor along one axis with windows, where they have no gaps: nearly always.
+struct Interval : Range {
+    static Interval windows(const WindowSteps& steps, int64_t outputs, int64_t taps) {
+        return {{0, steps.span(outputs, taps)}};
     }
-    [[nodiscard]] Interval shifted(int64_t step) const { return {begin + step, end + step}; }
+    [[nodiscard]] Interval shifted(int64_t step) const { return {{begin + step, end + step}}; }
     [[nodiscard]] Interval operator&(const Interval& other) const {
-        const int64_t first = std::max(begin, other.begin);
-        return {first, std::max(first, std::min(end, other.end))};
+        return {{std::max(begin, other.begin), std::min(end, other.end)}};
     }
-    [[nodiscard]] int64_t size() const { return end - begin; }
 };
 
 /// The same with gaps: of [begin, end) only those with a set bit where there are `bits`.
@@ -34,13 +30,13 @@ struct AxisWords {
     std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end);
                                  ///< empty where there are no gaps
 
-    static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
+    static AxisWords windows(const WindowSteps& steps, int64_t outputs, int64_t taps) {
         AxisWords words;
-        words.end = (outputs - 1) * stride + (taps - 1) * dilation + 1;
-        if (touched_words(outputs, taps, stride, dilation) == words.end) return words;
+        words.end = steps.span(outputs, taps);
+        if (steps.touched(outputs, taps) == words.end) return words;
         words.bits.assign(static_cast<size_t>(ceil_div(words.end, int64_t{64})), 0);
         for (int64_t i = 0; i < outputs; ++i)
-            for (int64_t j = 0; j < taps; ++j) words.set(i * stride + j * dilation);
+            for (int64_t j = 0; j < taps; ++j) words.set(i * steps.stride + j * steps.dilation);
         return words;
     }
     [[nodiscard]] AxisWords shifted(int64_t step) const {
@@ -95,7 +91,7 @@ private:
 template <class Axis>
 struct SpillBox {
     int64_t plain = 1;  ///< product of the extents of related loops
-    std::array<Axis, 2> axis;
+    PerAxis<Axis> axis;
 
     [[nodiscard]] int64_t size() const {
         int64_t words = plain;
@@ -113,7 +109,7 @@ public:
          const LoopExtents& blocks)
         : problem_(problem), access_(access), order_(order), blocks_(blocks) {
         for (size_t p = 0; p < order.size(); ++p)
-            iterations_[p] = ceil_div(at(problem.extent, order[p].loop), order[p].block);
+            iterations_[p] = ceil_div(problem.extent[order[p].loop], order[p].block);
     }
 
     /// `has_block`: false as if blocks had no words.
@@ -187,17 +183,16 @@ private:
         LoopExtents extents = blocks_;
         for (size_t p = position; p < order_.size(); ++p) {
             const BlockLoop& l = order_[p];
-            at(extents, l.loop) = l.block * iterations_[p];
+            extents[l.loop] = l.block * iterations_[p];
         }
         Box box;
-        for (size_t l = 0; l < convolution_loops; ++l) {
-            if (access_.role[l] != LoopRole::related) continue;
-            box.plain = checked_multiply(box.plain, extents[l]);
-        }
-        for (size_t a = 0; a < 2; ++a) {
-            if (access_.role[3 + a] == LoopRole::partial) {
-                box.axis[a] = Axis::windows(extents[3 + a], extents[5 + a], problem_.stride[a],
-                                            problem_.dilation[a]);
+        for (const ConvolutionLoop loop : convolution_loops)
+            if (access_[loop] == LoopRole::related)
+                box.plain = checked_multiply(box.plain, extents[loop]);
+        for (const MapAxis a : map_axes) {
+            if (access_.is_partial(a)) {
+                box.axis[a] = Axis::windows(problem_.steps[a], extents[outputs_along(a)],
+                                            extents[taps_along(a)]);
             } else {
                 box.axis[a].end = 1;
             }
@@ -207,10 +202,9 @@ private:
 
     /// The words that the next iteration of a partial reuse loop uses again.
     [[nodiscard]] Box overlap(const Box& box, ConvolutionLoop loop) const {
-        const auto number = static_cast<size_t>(loop);
-        const size_t axis = (number - 3) % 2;
-        const int64_t step =
-            (number < 5 ? problem_.stride : problem_.dilation)[axis] * at(blocks_, loop);
+        const MapAxis axis = axis_of(loop);
+        const WindowSteps& steps = problem_.steps[axis];
+        const int64_t step = (is_output_loop(loop) ? steps.stride : steps.dilation) * blocks_[loop];
         Box both = box;
         both.axis[axis] = box.axis[axis] & box.axis[axis].shifted(step);
         return both;
@@ -221,12 +215,15 @@ private:
     /// those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none
     /// yet.
     [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next,
-                                              int64_t plain, const std::array<Axis, 2>& places) {
+                                              int64_t plain, const PerAxis<Axis>& places) {
         int64_t words = 0;
         for (size_t b = next; b < boxes.size(); ++b) {
-            const std::array<Axis, 2> both{places[0] & boxes[b].axis[0],
-                                           places[1] & boxes[b].axis[1]};
-            const int64_t area = both[0].size() * both[1].size();
+            PerAxis<Axis> both;
+            int64_t area = 1;
+            for (const MapAxis a : map_axes) {
+                both[a] = places[a] & boxes[b].axis[a];
+                area *= both[a].size();
+            }
             if (area == 0) continue;
             const int64_t first = plain < 0 ? boxes[b].plain : plain;
             words += first * area - words_within(boxes, b + 1, first, both);
@@ -236,8 +233,8 @@ private:
 
     /// Words of the union of `boxes`, of those in `within` when given.
     [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
-        std::array<Axis, 2> places;
-        for (size_t a = 0; a < 2; ++a) {
+        PerAxis<Axis> places;
+        for (const MapAxis a : map_axes) {
             places[a].end = INT64_MAX;
             if (within != nullptr) places[a] = within->axis[a];
         }
@@ -248,17 +245,16 @@ private:
     const TensorAccess& access_;
     const BlockOrder& order_;
     const LoopExtents& blocks_;
-    std::array<int64_t, convolution_loops> iterations_{};  ///< by position
+    std::array<int64_t, convolution_loops.size()> iterations_{};  ///< by position
 };
 
 /// Whether windows of these blocks, and so of all larger ones, leave gaps.
 bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access,
               const LoopExtents& blocks) {
-    for (size_t a = 0; a < 2; ++a)
-        if (access.role[3 + a] == LoopRole::partial &&
-            (problem.dilation[a] != 1 || blocks[5 + a] < problem.stride[a]))
-            return true;
-    return false;
+    return std::any_of(map_axes.begin(), map_axes.end(), [&](MapAxis a) {
+        return access.is_partial(a) &&
+               (problem.steps[a].dilation != 1 || blocks[taps_along(a)] < problem.steps[a].stride);
+    });
 }
 
 /// Belady on a cyclic sweep keeps the same M - D words for T - D accesses, then the kept window

@@ -1,7 +1,7 @@
 #include "papers/spatial_fusion/array_machine.h"
 
-#include "base/error.h"
 #include "base/units.h"
+#include "papers/machine_view.h"
 
 namespace laminate::spatial_fusion {
 
@@ -20,9 +20,7 @@ double element_pj(const Memory& memory, int64_t bits) {
 }  // namespace
 
 ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> element_bits) {
-    const auto refuse = [&](const std::string& what) -> InputError {
-        return InputError("machine " + machine.name + ": " + what);
-    };
+    const auto refuse = [&](const std::string& what) { return machine_error(machine, what); };
     ArrayMachine result;
     result.name = machine.name;
     if (machine.axes.size() != 2 || machine.axes[0].loop || machine.axes[1].loop)
@@ -44,18 +42,14 @@ ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> elemen
     if (machine.copies(on_chip) != 1)
         throw refuse("memory " + on_chip.name + ": expected one copy");
     const Memory& external = machine.memories[levels[2]];
-    for (const int64_t bits : {machine.bits.weight, machine.bits.output}) {
-        if (bits != machine.bits.input)
-            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " +
-                         std::to_string(bits) + " bits, expected one width");
-    }
-    result.element_bits = element_bits.value_or(machine.bits.input);
+    const int64_t machine_bits = laminate::element_bits(machine);
+    result.element_bits = element_bits.value_or(machine_bits);
     if (result.element_bits % 8 != 0 || result.element_bits < 8)
         throw refuse("elements of " + std::to_string(result.element_bits) +
                      " bits, expected whole bytes");
     result.on_chip_bytes = on_chip.capacity_bits / 8;
     result.register_bytes = registers.capacity_bits / 8;
-    if (result.element_bits == machine.bits.input) result.mac_pj = machine.mac_pj;
+    if (result.element_bits == machine_bits) result.mac_pj = machine.mac_pj;
     result.on_chip_pj = element_pj(on_chip, result.element_bits);
     result.dram_pj = element_pj(external, result.element_bits);
     const MachineConstant* weights = machine.constant("register_weight_bytes");

@@ -16,7 +16,7 @@ std::vector<int64_t> tile_spans(const Stack& stack, size_t axis, int64_t tile) {
     std::vector<int64_t> spans(stack.size());
     for (size_t l = stack.size(); l-- > 0;) {
         const AxisWindow& window = stack[l].window[axis];
-        tile = checked_add(checked_multiply(tile - 1, window.stride), window_extent(window));
+        tile = checked_add(checked_multiply(tile - 1, window.stride), window.span());
         spans[l] = tile;
     }
     return spans;
@@ -50,7 +50,7 @@ std::vector<TileClasses> tile_classes(const Stack& stack, size_t axis, int64_t t
     std::vector<TileClasses> classes(stack.size());
     for (size_t l = stack.size(); l-- > 0;) {
         const AxisWindow& w = stack[l].window[axis];
-        const int64_t beyond_pad = window_extent(w) - w.pad_begin;
+        const int64_t beyond_pad = w.span() - w.pad_begin;
         needed = std::min(w.in, (needed - 1) * w.stride + beyond_pad);
         first = (first - 1) * w.stride + beyond_pad;
         step *= w.stride;

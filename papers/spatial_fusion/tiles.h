@@ -25,11 +25,6 @@ using Stack = std::vector<LayerProblem>;
 /// end a stack.
 [[nodiscard]] bool can_be_stacked(const LayerProblem& layer);
 
-/// The paper's K: input coordinates under one output, including the gaps of a dilated kernel.
-[[nodiscard]] inline int64_t window_extent(const AxisWindow& window) {
-    return (window.kernel - 1) * window.dilation + 1;
-}
-
 /// Eq. 4: the extent of each layer's input tile, Ti = (To - 1) S + K. To is the input tile of the
 /// layer below, or T at the bottom. Includes padding and what hangs over the map.
 [[nodiscard]] std::vector<int64_t> tile_spans(const Stack& stack, size_t axis, int64_t tile);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/units.h"
+#include "papers/workload.h"
 
 namespace laminate::spatial_fusion {
 
@@ -58,8 +59,8 @@ int64_t each_tensor_once(const LayerProblem& layer) {
 }
 
 int64_t single_layer_footprint(const LayerProblem& layer, const Tile& tile) {
-    const int64_t rows = (tile.y - 1) * layer.y().stride + window_extent(layer.y());
-    const int64_t columns = (tile.x - 1) * layer.x().stride + window_extent(layer.x());
+    const int64_t rows = input_span(layer.y(), tile.y);
+    const int64_t columns = input_span(layer.x(), tile.x);
     const int64_t kernel_channels = layer.groups == 1 ? tile.in_channels : layer[Dim::i];
     return sum({product({rows, columns, tile.in_channels}),
                 product({tile.y, tile.x, tile.out_channels}),
@@ -70,7 +71,7 @@ AxisCut single_layer_cut(const LayerProblem& layer, size_t axis, int64_t tile, R
     const AxisWindow& w = layer.window[axis];
     AxisCut cut{tile, ceil_div(w.out, tile), 0};
     if (reading == Reading::paper) {
-        cut.input = product({cut.tiles, (tile - 1) * w.stride + window_extent(w)});
+        cut.input = product({cut.tiles, input_span(w, tile)});
         return cut;
     }
     for (int64_t begin = 0; begin < w.out; begin += tile)
@@ -103,7 +104,7 @@ StackFootprint stack_footprint(const Stack& stack, const Tile& tile, ReuseModel 
         const LayerProblem& layer = stack[l];
         const int64_t channels = input_channels(layer);
         const auto overlap = [&](const AxisWindow& w) {
-            return std::max<int64_t>(0, window_extent(w) - w.stride);
+            return std::max<int64_t>(0, w.span() - w.stride);
         };
         result.inputs = sum({result.inputs, product({rows[l], columns[l], channels})});
         int64_t kept =

@@ -15,19 +15,19 @@ class Error(RuntimeError):
 
 
 class UsageError(Error, ValueError):
-    """Options that do not exist or do not go together."""
+    """Options that do not exist or exclude each other."""
 
 
 class InputError(Error, ValueError):
-    """A network, file or machine that is wrong or not supported."""
+    """A wrong or unsupported network, file or machine."""
 
 
 class Infeasible(Error):
-    """No schedule fits in the memory that was given; the message names the smallest that works."""
+    """No schedule fits in the given memory. The message names the smallest that works."""
 
 
 class ComparisonFailed(Error):
-    """What must be equal is not; `answer` is the program's JSON."""
+    """Counts or results that must be equal differ; `answer` is the program's JSON."""
 
     answer: dict = {}
 
@@ -47,7 +47,7 @@ def _checkout():
 
 
 def find_program():
-    """The program of this package, else of the checkout it lies in, else the one on the search path."""
+    """The program of this package, of its checkout, or on the search path, in this order."""
     candidates = [_checkout() / "build" / "bin" / "laminate"]
     if installed_root():
         candidates.insert(0, installed_root() / "bin" / "laminate")
@@ -56,19 +56,30 @@ def find_program():
             return str(candidate)
     found = shutil.which("laminate")
     if not found:
-        raise Error("the program laminate was not found: neither beside this package nor on the search path")
+        raise Error(
+            "the program laminate was not found: neither beside this package nor on the search path"
+        )
     return found
 
 
 def find_runtime():
     """liblaminate.so: of this package, of the checkout's build, or by the system's search."""
     root = installed_root()
-    places = [*root.glob("lib*/liblaminate.so"), *root.glob("lib*/*/liblaminate.so")] if root else []
+    places = (
+        [*root.glob("lib*/liblaminate.so"), *root.glob("lib*/*/liblaminate.so")] if root else []
+    )
     # The presets that make build/bin/laminate.
-    places += [path for preset in ("release", "ci") for path in _checkout().glob(f"build/{preset}/runtime/liblaminate.so")]
+    places += [
+        path
+        for preset in ("release", "ci")
+        for path in _checkout().glob(f"build/{preset}/runtime/liblaminate.so")
+    ]
     # Beside a program that was installed by `make install`.
     program = pathlib.Path(find_program()).resolve()
-    places += [*program.parents[1].glob("lib*/liblaminate.so"), *program.parents[1].glob("lib*/*/liblaminate.so")]
+    places += [
+        *program.parents[1].glob("lib*/liblaminate.so"),
+        *program.parents[1].glob("lib*/*/liblaminate.so"),
+    ]
     places += program.parents[1].glob("runtime/liblaminate.so")
     return str(places[0]) if places else "liblaminate.so.0"
 
@@ -87,10 +98,12 @@ def _words(options):
 
 @contextlib.contextmanager
 def network_argument(net):
-    """NET as the program takes it; an onnx.ModelProto becomes a file for a while."""
+    """NET as the program takes it. An onnx.ModelProto is written to a temporary file."""
     if hasattr(net, "SerializeToString"):
         with tempfile.TemporaryDirectory(prefix="laminate-") as directory:
-            file = pathlib.Path(directory) / ((net.graph.name or "network").replace("/", "_")[:60] + ".onnx")
+            file = pathlib.Path(directory) / (
+                (net.graph.name or "network").replace("/", "_")[:60] + ".onnx"
+            )
             file.write_bytes(net.SerializeToString())
             yield str(file)
     else:
@@ -98,13 +111,23 @@ def network_argument(net):
 
 
 def call(*words, **options):
-    """Runs `laminate WORDS OPTIONS` and returns its JSON answer as a dict; raises one of the errors of this package."""
+    """Runs `laminate WORDS OPTIONS` and returns its JSON answer as a dict. Raises an Error."""
     verbose = options.pop("verbose", False)
-    command = [find_program(), *map(os.fspath, words), *_words(options), "--json", "-"] + ([] if verbose else ["--quiet"])
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=None if verbose else subprocess.PIPE, text=True, check=False)
+    command = [find_program(), *map(os.fspath, words), *_words(options), "--json", "-"] + (
+        [] if verbose else ["--quiet"]
+    )
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=None if verbose else subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if done.returncode == 0:
         return json.loads(done.stdout)
-    said = (done.stderr or "").strip().splitlines() or [f"laminate ended with code {done.returncode}"]
+    said = (done.stderr or "").strip().splitlines() or [
+        f"laminate ended with code {done.returncode}"
+    ]
     error = _ERRORS.get(done.returncode, Error)(said[-1].removeprefix("laminate: error: "))
     if isinstance(error, ComparisonFailed) and done.stdout:
         error.answer = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Compiled networks by the C API of the runtime (runtime/laminate.h), on NumPy arrays. No Halide."""
+"""Runs compiled networks on NumPy arrays by the runtime's C API (runtime/laminate.h). No Halide."""
 
 import ctypes
 import functools
@@ -25,7 +25,10 @@ def _library():
     try:
         library = ctypes.CDLL(file)
     except OSError as error:
-        raise Error(f"the runtime library was not found beside the program or cannot be loaded: {error}; in a checkout `make` builds it") from error
+        raise Error(
+            f"the runtime library was not found beside the program or cannot be loaded: {error}; "
+            "in a checkout `make` builds it"
+        ) from error
     session, index = ctypes.c_void_p, ctypes.c_int32
 
     def declare(name, result, *arguments):
@@ -51,13 +54,14 @@ def _last_error():
 
 
 class Network:
-    """A directory of `laminate compile`, opened: all memory that runs use is allocated here, once.
+    """An opened directory of `laminate compile`. Opening it allocates all memory that runs use.
 
-    inputs, outputs: the network's tensors, with names and shapes (N C H W). One run at a time; several objects may run at once.
+    inputs, outputs: the network's tensors, with names and shapes (N C H W). Runs of several threads
+    wait for each other; several objects may run at once.
     """
 
     def __init__(self, directory, threads=0):
-        """threads: at most so many, 0 for OpenMP's choice."""
+        """threads: the most to use; 0 for OpenMP's choice."""
         self._lock = threading.Lock()
         self._session = None
         self.directory = os.fspath(directory)
@@ -72,12 +76,17 @@ class Network:
             return getattr(_library(), f"laminate_{side}_{what}")(self._session, *arguments)
 
         return [
-            Tensor(ask("name", k).decode(errors="replace"), tuple(ask("dims", k)[: ask("rank", k)]), ask("type", k).decode()) for k in range(ask("count"))
+            Tensor(
+                ask("name", k).decode(errors="replace"),
+                tuple(ask("dims", k)[: ask("rank", k)]),
+                ask("type", k).decode(),
+            )
+            for k in range(ask("count"))
         ]
 
     @property
     def arena_bytes(self):
-        """Memory of a run beyond inputs, outputs and constants."""
+        """Bytes that a run uses besides inputs, outputs and constants."""
         return _library().laminate_arena_bytes(self._opened())
 
     def _opened(self):
@@ -91,24 +100,34 @@ class Network:
                 raise TypeError("inputs by position or by name, not both")
             unknown = set(named) - {tensor.name for tensor in self.inputs}
             if unknown:
-                raise InputError(f"input {sorted(unknown)[0]}: expected {', '.join(t.name for t in self.inputs)}")
+                raise InputError(
+                    f"input {sorted(unknown)[0]}: expected {', '.join(t.name for t in self.inputs)}"
+                )
             inputs = [named[tensor.name] for tensor in self.inputs if tensor.name in named]
         if len(inputs) != len(self.inputs):
-            raise InputError(f"found {len(inputs)} inputs, expected {len(self.inputs)}: {', '.join(t.name for t in self.inputs)}")
+            names = ", ".join(tensor.name for tensor in self.inputs)
+            raise InputError(f"found {len(inputs)} inputs, expected {len(self.inputs)}: {names}")
         arrays = []
         for tensor, given in zip(self.inputs, inputs):
             array = numpy.asarray(given)
             if array.dtype.kind not in "fiub":
                 raise InputError(f"input {tensor.name}: found {array.dtype}, expected numbers")
             if array.shape != tensor.shape:
-                raise InputError(f"input {tensor.name}: found shape {array.shape}, expected {tensor.shape}")
+                raise InputError(
+                    f"input {tensor.name}: found shape {array.shape}, expected {tensor.shape}"
+                )
             if tensor.dtype != "float32" and array.dtype.name != tensor.dtype:
-                raise InputError(f"input {tensor.name}: found {array.dtype}, expected {tensor.dtype}")
+                raise InputError(
+                    f"input {tensor.name}: found {array.dtype}, expected {tensor.dtype}"
+                )
             arrays.append(numpy.ascontiguousarray(array, dtype=numpy.float32))
         return arrays
 
     def run(self, *inputs, **named):
-        """Runs on arrays by position, or by the inputs' names; returns a list of arrays of the outputs' types. float32 C-ordered arrays are not copied."""
+        """Runs on arrays by position or by the inputs' names.
+
+        Returns a list of arrays of the outputs' types. C-ordered float32 inputs are not copied.
+        """
         arrays = self._input_arrays(inputs, named)
         results = [numpy.empty(tensor.shape, dtype=numpy.float32) for tensor in self.outputs]
 
@@ -118,10 +137,13 @@ class Network:
         with self._lock:
             if _library().laminate_run(self._opened(), pointers(arrays), pointers(results)) != 0:
                 raise Error(_last_error())
-        return [result if tensor.dtype == "float32" else result.astype(tensor.dtype) for tensor, result in zip(self.outputs, results)]
+        return [
+            result if tensor.dtype == "float32" else result.astype(tensor.dtype)
+            for tensor, result in zip(self.outputs, results)
+        ]
 
     def close(self):
-        """Waits for a run of another thread."""
+        """Closes the network after waiting for a run of another thread."""
         with self._lock:
             if self._session:
                 _library().laminate_close(self._session)

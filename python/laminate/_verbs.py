@@ -10,7 +10,7 @@ from ._runtime import Network
 
 
 class Point(NamedTuple):
-    """One schedule of a front. All counts as docs/counting.md defines them."""
+    """One schedule of a front. docs/counting.md defines the counts."""
 
     accesses: int  #: elements to and from external memory
     memory_bytes: int  #: held on chip at once, as the front's footprint counts it
@@ -20,7 +20,10 @@ class Point(NamedTuple):
 
 
 class Front:
-    """The best schedules that `explore` found; `answer` is the program's JSON, with bounds, gaps and energies."""
+    """The best schedules that `explore` found.
+
+    `answer` is the program's JSON, with bounds, gaps and energies.
+    """
 
     def __init__(self, answer):
         self.answer = answer
@@ -30,12 +33,23 @@ class Front:
         scale = 1 if answer["footprint"] == "live" else 4
         texts = answer["group_schedules"]  # points share most of their groups
         self.points = [
-            Point(p["accesses_elements"], scale * p[memory], p["macs"], p["groups"], " ".join(texts[g] for g in p["schedule"])) for p in answer["points"]
+            Point(
+                p["accesses_elements"],
+                scale * p[memory],
+                p["macs"],
+                p["groups"],
+                " ".join(texts[g] for g in p["schedule"]),
+            )
+            for p in answer["points"]
         ]
 
     def within(self, memory_bytes):
-        """The point of fewest accesses that holds no more; None when there is none."""
-        return min((p for p in self.points if p.memory_bytes <= memory_bytes), key=lambda p: (p.accesses, p.macs), default=None)
+        """The point with the fewest accesses within this memory, or None."""
+        return min(
+            (p for p in self.points if p.memory_bytes <= memory_bytes),
+            key=lambda p: (p.accesses, p.macs),
+            default=None,
+        )
 
     def __len__(self):
         return len(self.points)
@@ -48,14 +62,20 @@ class Front:
 
 
 def explore(net, output=None, **options):
-    """The Pareto front of schedules (cost model two-level). output: directory that keeps front.json, with the schedules, and report.html."""
-    with _program.network_argument(net) as name, tempfile.TemporaryDirectory(prefix="laminate-") as directory:
+    """The Pareto front of schedules under the cost model two-level.
+
+    output: directory that keeps front.json, with the schedules, and report.html.
+    """
+    with (
+        _program.network_argument(net) as name,
+        tempfile.TemporaryDirectory(prefix="laminate-") as directory,
+    ):
         output = os.fspath(output) if output is not None else str(pathlib.Path(directory) / "front")
         return Front(_program.call("explore", name, output=output, **options))
 
 
 class _Temporary(Network):
-    """A compiled network in a directory that goes with it."""
+    """A compiled network in a temporary directory, which closing removes."""
 
     def __init__(self, directory, threads):
         self._directory = directory
@@ -67,14 +87,24 @@ class _Temporary(Network):
 
 
 def compile(net, output=None, threads=0, **options):
-    """Compiles and opens a network. output: directory for libraries, C header and manifest; without it they last as long as the Network."""
+    """Compiles and opens a network.
+
+    output: directory for libraries, C header and manifest. Without it they last as long as the
+    Network.
+    """
     with _program.network_argument(net) as name:
         if output is not None:
             _program.call("compile", name, output=os.fspath(output), threads=threads, **options)
             return Network(output, threads)
         directory = tempfile.TemporaryDirectory(prefix="laminate-")
         try:
-            _program.call("compile", name, output=str(pathlib.Path(directory.name) / "network"), threads=threads, **options)
+            _program.call(
+                "compile",
+                name,
+                output=str(pathlib.Path(directory.name) / "network"),
+                threads=threads,
+                **options,
+            )
             return _Temporary(directory, threads)
         except BaseException:
             directory.cleanup()
@@ -82,12 +112,15 @@ def compile(net, output=None, threads=0, **options):
 
 
 def open(directory, threads=0):
-    """A directory that compile() or `laminate compile` made."""
+    """Opens a directory that compile() or `laminate compile` made."""
     return Network(directory, threads)
 
 
 def run(net, *inputs, **options):
-    """One run: a list of output arrays. For several runs, compile() once. net may be a Network or a compiled directory; both take no options but threads."""
+    """Runs a network once and returns a list of output arrays. For several runs, compile() once.
+
+    net may also be a Network, which takes no options, or a compiled directory, which takes threads.
+    """
     if isinstance(net, Network):
         if options:
             raise _program.UsageError(f"{next(iter(options))}: the network is compiled already")
@@ -97,7 +130,8 @@ def run(net, *inputs, **options):
             return network.run(*inputs)
     shapes = [getattr(array, "shape", ()) for array in inputs[:1]]
     if shapes and len(shapes[0]) == 4:
-        # Sizes that the network leaves open are those of the first input, as in `laminate run`. Others refuse them or agree.
+        # Sizes that the network leaves open are those of the first input, as in `laminate run`. A
+        # network of fixed sizes refuses others.
         sized = {"batch": shapes[0][0], "height": shapes[0][2], "width": shapes[0][3], **options}
         try:
             network = compile(net, **sized)
@@ -110,6 +144,9 @@ def run(net, *inputs, **options):
 
 
 def validate(net, **options):
-    """Model, interpreter and generated code must count the same; returns the program's answer, raises ComparisonFailed when they do not."""
+    """Checks that model, walker and generated code count the same.
+
+    Returns the program's answer. Raises ComparisonFailed when they differ.
+    """
     with _program.network_argument(net) as name:
         return _program.call("validate", name, **options)

@@ -1,8 +1,9 @@
-// What the picture formats share, each in a file of its own. Private to runtime/media.
+// Picture formats, each in a source of its own, and what they share. Private to runtime/media.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,22 +12,42 @@
 
 namespace laminate {
 
-/// Both throw InputError that begins with `where`.
+/// A whole file in memory as a picture. Throws InputError "WHERE: ...".
 [[nodiscard]] Picture decode_png(std::string_view bytes, const std::string& where);
 [[nodiscard]] Picture decode_jpeg(std::string_view bytes, const std::string& where);
+/// P5 and P6, of 8 or 16 bits.
+[[nodiscard]] Picture decode_pnm(std::string_view bytes, const std::string& where);
 
 /// Write to `file`; messages name `where`.
 void write_png(const Picture& picture, const std::filesystem::path& file, const std::string& where);
 void write_jpeg(const Picture& picture, int quality, const std::filesystem::path& file,
                 const std::string& where);
 
-/// A picture of these dims with black samples; refuses what is empty or too large.
+/// A file that a C library writes to. Closing it shows whether everything was written.
+class OutputFile {
+public:
+    /// Throws InputError "WHERE: cannot be written: ...".
+    OutputFile(const std::filesystem::path& file, std::string where);
+    ~OutputFile();
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+    [[nodiscard]] std::FILE* get() const { return file_; }
+    void close();
+    /// Throws InputError "WHERE: cannot be written: REASON".
+    [[noreturn]] void fail(const std::string& reason) const;
+
+private:
+    std::string where_;
+    std::FILE* file_;
+};
+
+/// A picture of this size with black samples. Throws InputError for an empty or too large one.
 [[nodiscard]] Picture blank_picture(int64_t height, int64_t width, int64_t channels,
                                     const std::string& where);
 
-/// The nearest sample of 8 bits for an element in [0, 1], clamped; 0 for what is not a number.
+/// The nearest 8-bit sample for an element in [0, 1], clamped; 0 for a NaN.
 [[nodiscard]] inline uint8_t to_sample(double value) {
-    // Halves go up, as std::lround of values that are not negative.
+    // Halves round up, as std::lround rounds positive values.
     return static_cast<uint8_t>(value > 0 ? std::min(value, 1.0) * 255.0 + 0.5 : 0.0);
 }
 

@@ -1,11 +1,12 @@
-// Between 8-bit pictures and what networks read and write: planes of 32-bit floats in [0, 1].
+// Converts between 8-bit pictures and what networks read and write: planes of 32-bit floats in
+// [0, 1].
 //
 // Luma is ITU-R BT.601 in studio range, as scikit-image's rgb2ycbcr, divided by 255. With R, G, B
 // in [0, 1]:
-//   Y = (16 + 65.481 R + 128.553 G + 24.966 B) / 255
-//   Cb = (128 - 37.797 R - 74.203 G + 112 B) / 255      Cr = (128 + 112 R - 93.786 G - 18.214 B) /
-//   255
-// A grey picture's luma is its samples / 255, full range, as the example network's training data.
+//   Y  = ( 16 +  65.481 R + 128.553 G +  24.966 B) / 255
+//   Cb = (128 -  37.797 R -  74.203 G + 112     B) / 255
+//   Cr = (128 + 112     R -  93.786 G -  18.214 B) / 255
+// A grey picture's luma is its samples / 255, full range, like the example network's training data.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct LumaChroma {
 };
 
 [[nodiscard]] LumaChroma to_luma_chroma(const Picture& picture);
-/// The inverse, rounded to the nearest sample and clamped. A grey picture when there is no chroma.
-/// Planes are of one size.
+/// The inverse, rounded to the nearest sample and clamped. The planes have one size; without chroma
+/// the picture is grey.
 [[nodiscard]] Picture to_picture(const LumaChroma& planes);
 
 /// All channels / 255, planar (C H W), and back (rounded to nearest, clamped); channels 1 or 3.
@@ -48,29 +49,28 @@ struct PlanePart {
     int64_t y = 0, x = 0;  ///< where it lies
     int64_t whole_height = 0, whole_width = 0;
 };
-/// The part of a plane of height x width that `box` of its resize to resized_height x resized_width
-/// is made of.
+/// The part of a plane of height x width from which `box` of its resize to resized_height x
+/// resized_width is computed.
 [[nodiscard]] PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width,
                                         int64_t resized_height, int64_t resized_width);
-/// `box` of resize_bicubic(whole, height, width), the same bit for bit; `part` holds
-/// bicubic_source().
+/// `box` of resize_bicubic(whole, height, width), bit for bit; `part` holds bicubic_source().
 [[nodiscard]] Plane resize_bicubic(const PlanePart& part, const PictureBox& box, int64_t height,
                                    int64_t width);
 
-/// The top left part; throws InputError when the plane is smaller.
+/// The top left part. Throws InputError when the plane is smaller.
 [[nodiscard]] Plane cropped(const Plane& plane, int64_t height, int64_t width);
 
-/// The picture of `luma`, coloured by the chroma of `small` resized to luma's size.
+/// The picture with this luma and the chroma of `small`, resized to luma's size.
 [[nodiscard]] Picture with_luma(const Picture& small, const Plane& luma);
-/// The same for a part: `luma` is `box` of a luma of height x width, `small` the part
+/// The same for a part: `luma` is `box` of a luma of height x width, and `small` is the part
 /// bicubic_source() of a picture of whole_height x whole_width.
 [[nodiscard]] Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width,
                                 const Plane& luma, const PictureBox& box, int64_t height,
                                 int64_t width);
 
-/// Peak signal-to-noise ratio in dB for values in [0, 1], `border` pixels on each side left out;
-/// `a` is clamped to [0, 1] first. Infinite for equal planes. Throws InputError when sizes differ
-/// or nothing is left.
+/// Peak signal-to-noise ratio in dB for values in [0, 1], without `border` pixels on each side. `a`
+/// is clamped to [0, 1] first. Infinite for equal planes. Throws InputError when sizes differ or
+/// nothing is left.
 [[nodiscard]] double psnr_db(const Plane& a, const Plane& b, int64_t border);
 
 }  // namespace laminate

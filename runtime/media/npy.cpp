@@ -200,8 +200,8 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
 }
 
 Constant load_npy(const std::filesystem::path& path) {
-    constexpr size_t most_bytes = size_t{1}
-                                  << 40;  // arrays of whole pictures, unlike models, have no limit
+    // Arrays of whole pictures may be larger than any model.
+    constexpr size_t most_bytes = size_t{1} << 40;
     return parse_npy(read_file(path, most_bytes), path.string());
 }
 
@@ -209,8 +209,6 @@ std::string npy_header(const std::vector<int64_t>& dims) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
     for (const int64_t d : dims) header += std::to_string(d) + ", ";
     header += "), }";
-    // A comma before the parenthesis is legal for every number of dimensions but none, where we
-    // write none.
     constexpr size_t prefix = 10, boundary = 64;
     header.resize((prefix + header.size() + 1 + boundary - 1) / boundary * boundary - prefix - 1,
                   ' ');

@@ -20,14 +20,14 @@ struct NpyHeader {
 };
 /// True when these are the first bytes of a .npy file.
 [[nodiscard]] bool is_npy(std::string_view bytes);
-/// Of the beginning of a file, which holds the header. Throws InputError when it is no such header
-/// or its order is Fortran's.
+/// Parses the beginning of a file, which holds the header. Throws InputError when it is no such
+/// header or its order is Fortran's.
 [[nodiscard]] NpyHeader parse_npy_header(std::string_view bytes, const std::string& where);
-/// Of a file of 32-bit floats, up to the first element.
+/// The header of a file of 32-bit floats, up to the first element.
 [[nodiscard]] std::string npy_header(const std::vector<int64_t>& dims);
 
-/// Throws InputError "FILE: ..." for anything else; never reads beyond the bytes or allocates more
-/// than they hold.
+/// Throw InputError "FILE: ..." for anything else. They never read beyond the bytes or allocate
+/// more than these hold.
 [[nodiscard]] Constant load_npy(const std::filesystem::path& path);
 [[nodiscard]] Constant parse_npy(std::string_view bytes, const std::string& where);
 

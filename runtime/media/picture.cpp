@@ -1,6 +1,8 @@
 #include "runtime/media/picture.h"
 
-#include <string>
+#include <cerrno>
+#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -19,16 +21,24 @@ Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std
             std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
 }
 
-namespace {
-
-Picture load_pnm(const std::filesystem::path& path) {
-    const RasterReader file(path);
-    const auto [channels, height, width, type] = file.shape();
-    (void)blank_picture(height, width, channels, path.string());  // refuses what is too large
-    std::vector<float> values(static_cast<size_t>(channels * height * width));
-    file.read({0, 0, height, width}, values.data(), height * width, width);
-    return from_planar(values.data(), channels, height, width);
+OutputFile::OutputFile(const std::filesystem::path& file, std::string where)
+    : where_(std::move(where)), file_(std::fopen(file.c_str(), "wb")) {
+    if (file_ == nullptr) fail(std::strerror(errno));
 }
+
+OutputFile::~OutputFile() {
+    if (file_ != nullptr) std::fclose(file_);
+}
+
+void OutputFile::close() {
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(std::strerror(errno));
+}
+
+void OutputFile::fail(const std::string& reason) const {
+    throw InputError(where_ + ": cannot be written: " + reason);
+}
+
+namespace {
 
 bool is_pnm(const std::string& extension) {
     return extension == ".pgm" || extension == ".ppm" || extension == ".pnm";
@@ -36,13 +46,15 @@ bool is_pnm(const std::string& extension) {
 
 }  // namespace
 
+Picture decode_picture(std::string_view bytes, const std::string& where) {
+    if (bytes.substr(0, 4) == "\x89PNG") return decode_png(bytes, where);
+    if (bytes.substr(0, 3) == "\xff\xd8\xff") return decode_jpeg(bytes, where);
+    if (bytes.substr(0, 2) == "P5" || bytes.substr(0, 2) == "P6") return decode_pnm(bytes, where);
+    throw InputError(where + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
+}
+
 Picture load_picture(const std::filesystem::path& path) {
-    const std::string bytes = read_file(path);
-    const std::string_view head = bytes;
-    if (head.substr(0, 4) == "\x89PNG") return decode_png(bytes, path.string());
-    if (head.substr(0, 3) == "\xff\xd8\xff") return decode_jpeg(bytes, path.string());
-    if (head.substr(0, 2) == "P5" || head.substr(0, 2) == "P6") return load_pnm(path);
-    throw InputError(path.string() + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
+    return decode_picture(read_file(path), path.string());
 }
 
 bool is_picture_file(const std::filesystem::path& path) {

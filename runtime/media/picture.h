@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace laminate {
@@ -16,19 +18,22 @@ struct Picture {
     friend bool operator==(const Picture&, const Picture&) = default;
 };
 
-/// A larger picture is refused before memory is taken for it.
+/// Larger pictures are refused before memory is allocated for them.
 inline constexpr int64_t most_pixels = int64_t{1} << 28;
 
-/// Reads PNG, JPEG, or PNM of kind P5 or P6, whichever the file's first bytes say. Palettes are
-/// expanded, alpha is dropped, 16 bits are scaled to 8, no colour profile or gamma is applied.
-/// Throws InputError "FILE: ..." when it is neither, damaged, cut off or too large.
+/// Decodes PNG, JPEG, or PNM of kind P5 or P6, as the first bytes say. Palettes are expanded, alpha
+/// is dropped, 16 bits are scaled to 8, CMYK becomes RGB, and no colour profile or gamma is
+/// applied. Throws InputError "WHERE: ..." for anything else, and for damaged, cut off or too large
+/// pictures.
+[[nodiscard]] Picture decode_picture(std::string_view bytes, const std::string& where);
+/// The same for a file. Reads it once and to its end, so it may be a pipe.
 [[nodiscard]] Picture load_picture(const std::filesystem::path& path);
 
-/// Writes by the path's extension (.png, .jpg, .jpeg, .pgm, .ppm, .pnm); throws InputError for
-/// another, or when it cannot be written.
+/// Writes the format of the path's extension (.png, .jpg, .jpeg, .pgm, .ppm, .pnm). Throws
+/// InputError for another extension, or when the file cannot be written.
 void save_picture(const Picture& picture, const std::filesystem::path& path, int jpeg_quality = 95);
 
-/// True for the extensions above, in either case.
+/// True for the extensions above, in upper or lower case.
 [[nodiscard]] bool is_picture_file(const std::filesystem::path& path);
 
 }  // namespace laminate

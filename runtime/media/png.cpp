@@ -1,8 +1,7 @@
 // libpng reports failure by longjmp. The functions that call it hold no object with a destructor,
-// so that a jump skips none; whoever calls them throws.
+// which the jump would skip; their callers throw.
 #include <png.h>
 
-#include <cerrno>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +22,7 @@ struct Failure {
     png_longjmp(png, 1);
 }
 
-/// Warnings concern chunks that we do not use.
+/// Warnings concern chunks that are not used here.
 void on_warning(png_structp, png_const_charp) {}
 
 struct Source {
@@ -50,7 +49,7 @@ struct Reader {
     ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-/// Reads up to the first row and asks for 8-bit grey or RGB.
+/// Reads up to the first row and requests 8-bit grey or RGB.
 bool read_header(Reader& reader, Source& source) {
     if (setjmp(png_jmpbuf(reader.png))) return false;
     png_set_user_limits(reader.png, 0x7fffffff, 0x7fffffff);  // blank_picture() decides
@@ -79,7 +78,6 @@ bool finish_header(Reader& reader) {
 
 struct Writer {
     Failure failure;
-    std::FILE* file = nullptr;
     png_structp png =
         png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : nullptr;
@@ -87,15 +85,12 @@ struct Writer {
     Writer() = default;
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
-    ~Writer() {
-        png_destroy_write_struct(&png, &info);
-        if (file) std::fclose(file);
-    }
+    ~Writer() { png_destroy_write_struct(&png, &info); }
 };
 
-bool write_all(Writer& writer, const Picture& picture) {
+bool write_all(Writer& writer, std::FILE* file, const Picture& picture) {
     if (setjmp(png_jmpbuf(writer.png))) return false;
-    png_init_io(writer.png, writer.file);
+    png_init_io(writer.png, file);
     png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(picture.width),
                  static_cast<png_uint_32>(picture.height), 8,
                  picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
@@ -118,8 +113,7 @@ Picture decode_png(std::string_view bytes, const std::string& where) {
     if (!read_header(reader, source)) fail();
     const int64_t height = png_get_image_height(reader.png, reader.info),
                   width = png_get_image_width(reader.png, reader.info);
-    // Deflate gains at most a factor of 1032: a file that promises more has been cut off or made
-    // up.
+    // Deflate gains at most a factor of 1032: a file that promises more is cut off or forged.
     const int64_t packed_bytes = static_cast<int64_t>(png_get_rowbytes(reader.png, reader.info));
     if (packed_bytes > 0 && height / 1100 > static_cast<int64_t>(bytes.size()) / packed_bytes + 1) {
         throw InputError(where + ": damaged PNG: " + std::to_string(bytes.size()) +
@@ -142,16 +136,11 @@ Picture decode_png(std::string_view bytes, const std::string& where) {
 
 void write_png(const Picture& picture, const std::filesystem::path& file,
                const std::string& where) {
+    OutputFile out(file, where);
     Writer writer;
     if (!writer.info) throw InputError(where + ": PNG: out of memory");
-    writer.file = std::fopen(file.c_str(), "wb");
-    if (!writer.file) throw InputError(where + ": cannot be written: " + std::strerror(errno));
-    if (!write_all(writer, picture))
-        throw InputError(where + ": cannot be written: " + writer.failure.message);
-    std::FILE* done = writer.file;
-    writer.file = nullptr;
-    if (std::fclose(done) != 0)
-        throw InputError(where + ": cannot be written: " + std::strerror(errno));
+    if (!write_all(writer, out.get(), picture)) out.fail(writer.failure.message);
+    out.close();
 }
 
 }  // namespace laminate

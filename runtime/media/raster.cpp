@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "runtime/media/codecs.h"
+#include "runtime/media/colour.h"
 #include "runtime/media/npy.h"
 
 namespace laminate {
@@ -45,10 +47,10 @@ std::string shape_text(const RasterShape& shape) {
            std::to_string(shape.width);
 }
 
-/// Words of a PNM header: separated by white space, # begins a comment up to the end of the line.
+/// Words of a PNM header, separated by white space; # begins a comment up to the end of the line.
 class PnmWords {
 public:
-    PnmWords(const std::string& bytes, const std::string& where) : bytes_(bytes), where_(where) {}
+    PnmWords(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
 
     std::string next() {
         while (at_ < bytes_.size() && (is_space() || bytes_[at_] == '#')) {
@@ -60,10 +62,10 @@ public:
         }
         const size_t begin = at_;
         while (at_ < bytes_.size() && !is_space()) ++at_;
-        // One character of white space ends the last word, whatever follows.
+        // A single character of white space ends the last word, whatever follows it.
         if (at_ == begin || at_ == bytes_.size())
             throw InputError(where_ + ": ends within the header, or its header is no PNM header");
-        return bytes_.substr(begin, at_ - begin);
+        return std::string(bytes_.substr(begin, at_ - begin));
     }
     int64_t number(const std::string& name, int64_t most) {
         const std::string word = next();
@@ -75,7 +77,7 @@ public:
         }
         return value;
     }
-    /// Where the elements begin.
+    /// Offset of the first element.
     [[nodiscard]] int64_t end() const { return static_cast<int64_t>(at_) + 1; }
 
 private:
@@ -83,7 +85,7 @@ private:
         return std::isspace(static_cast<unsigned char>(bytes_[at_])) != 0;
     }
 
-    const std::string& bytes_;
+    std::string_view bytes_;
     const std::string& where_;
     size_t at_ = 0;
 };
@@ -119,8 +121,8 @@ RasterLayout npy_layout(const std::string& bytes, int64_t file_bytes, const std:
     return layout;
 }
 
-/// Runs of elements that lie together in the file: calls work(file offset, channel or 0, row of the
-/// box).
+/// Calls work(file offset, channel or 0, row of the box) for each run of elements of `box` that lie
+/// together in the file.
 template <class Work>
 void for_each_run(const RasterLayout& layout, const PictureBox& box, const Work& work) {
     const RasterShape& s = layout.shape;
@@ -166,7 +168,7 @@ void write_at(int file, const void* from, size_t bytes, int64_t offset, const st
     }
 }
 
-/// One channel of a run to floats; `step` samples from one element to the next.
+/// Converts one channel of a run to floats; elements lie `step` samples apart.
 void decode(const RasterLayout& layout, const unsigned char* run, int64_t count, int64_t step,
             float* values) {
     const auto largest = static_cast<float>(layout.largest);
@@ -222,7 +224,7 @@ int open_file(const std::filesystem::path& path, int flags, const std::string& v
     return file;
 }
 
-/// Beside the file, of this process: renamed when all is written.
+/// The layout of a new file, by its extension.
 RasterLayout layout_for(const std::filesystem::path& path, const RasterShape& shape) {
     const std::string extension = lower_extension(path);
     RasterLayout layout{.shape = shape};
@@ -254,9 +256,9 @@ bool is_raster_file(const std::filesystem::path& path) {
            extension == ".pfm" || extension == ".npy";
 }
 
-RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes,
+RasterLayout parse_pnm_header(std::string_view bytes, int64_t file_bytes,
                               const std::string& where) {
-    const std::string kind = bytes.substr(0, 2);
+    const std::string kind(bytes.substr(0, 2));
     const bool floats = kind == "Pf" || kind == "PF";
     if (!floats && kind != "P5" && kind != "P6")
         throw InputError(where + ": is no PNM file of kind P5, P6, Pf or PF");
@@ -293,15 +295,31 @@ RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes,
     return layout;
 }
 
+Picture decode_pnm(std::string_view bytes, const std::string& where) {
+    const RasterLayout layout = parse_pnm_header(bytes, std::ssize(bytes), where);
+    const auto [channels, height, width, type] = layout.shape;
+    (void)blank_picture(height, width, channels, where);  // refuses what is too large
+    std::vector<float> values(static_cast<size_t>(channels * height * width));
+    for_each_run(layout, {0, 0, height, width}, [&](int64_t offset, int64_t, int64_t y) {
+        const auto* run = reinterpret_cast<const unsigned char*>(bytes.data()) + offset;
+        for (int64_t c = 0; c < channels; ++c)
+            decode(layout, run + c * sample_bytes(type), width, channels,
+                   values.data() + (c * height + y) * width);
+    });
+    return from_planar(values.data(), channels, height, width);
+}
+
 RasterDescriptor::~RasterDescriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 RasterReader::RasterReader(const std::filesystem::path& path)
-    : where_(path.string()), file_(open_file(path, O_RDONLY, "read")) {
+    : where_(path.string()),
+      // Opening a pipe without O_NONBLOCK waits for a writer; here it is refused at once.
+      file_(open_file(path, O_RDONLY | O_NONBLOCK, "read")) {
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
-        throw InputError(where_ + ": is no file, expected one in which parts can be read");
+        throw InputError(where_ + ": is no regular file, expected one in which parts can be read");
     constexpr int64_t most_header = 64 << 10;
     std::string head(static_cast<size_t>(std::min<int64_t>(most_header, status.st_size)), '\0');
     read_at(file_.get(), head.data(), head.size(), 0, where_);

@@ -1,15 +1,16 @@
-// Picture files of which any part can be read or written by itself, for pictures larger than
+// Picture files of which any part can be read or written on its own, for pictures larger than
 // memory:
 //   PNM    P5 (grey) and P6 (colour) of 8 or 16 bits, Pf and PF (one and three channels of 32-bit
-//   floats); netpbm's pgm(5), ppm(5), pfm(5) .npy   float32 or uint8 of channels x rows x columns,
-//   with or without 1 x before it
-// Elements are floats: samples of P5 and P6 divided by the header's largest value, all others as
-// they are.
+//          floats); netpbm's pgm(5), ppm(5), pfm(5)
+//   .npy   float32 or uint8 of channels x rows x columns, with or without 1 x before it
+// Elements are floats: samples of P5 and P6 divided by the header's largest value, all others
+// unchanged.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/files.h"
 #include "base/picture_box.h"
@@ -34,15 +35,15 @@ struct RasterLayout {
     bool planar = false;       ///< C H W instead of H W C
     bool bottom_up = false;    ///< the last row first
     bool big_endian = false;
-    double largest = 1;  ///< the sample that is element 1.0
+    double largest = 1;  ///< the sample that stands for 1.0
 };
 
-/// True for .pgm, .ppm, .pnm, .pfm and .npy, in either case.
+/// True for .pgm, .ppm, .pnm, .pfm and .npy, in upper or lower case.
 [[nodiscard]] bool is_raster_file(const std::filesystem::path& path);
 
 /// Throws InputError "WHERE: ..." unless `bytes`, the beginning of a file of file_bytes, is the
 /// header of a PNM file whose elements are all there.
-[[nodiscard]] RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes,
+[[nodiscard]] RasterLayout parse_pnm_header(std::string_view bytes, int64_t file_bytes,
                                             const std::string& where);
 
 /// An open file descriptor.
@@ -53,7 +54,7 @@ public:
     RasterDescriptor(const RasterDescriptor&) = delete;
     RasterDescriptor& operator=(const RasterDescriptor&) = delete;
     [[nodiscard]] int get() const { return descriptor_; }
-    /// Takes another, once.
+    /// Takes over another descriptor, once.
     void reset(int descriptor) { descriptor_ = descriptor; }
 
 private:
@@ -63,7 +64,7 @@ private:
 /// Several threads may read at once.
 class RasterReader {
 public:
-    /// Throws InputError when the file is missing, of another kind, damaged or cut off.
+    /// Throws InputError when the file is missing, a pipe, of another kind, damaged or cut off.
     explicit RasterReader(const std::filesystem::path& path);
     [[nodiscard]] const RasterShape& shape() const { return layout_.shape; }
     /// Element (c, y, x) of the box goes to values[c * plane + y * row + x]. Throws InputError when
@@ -79,21 +80,21 @@ private:
 };
 
 /// Writes aside; publish() puts the file in its place (NewFile of base/files.h). Without publish()
-/// nothing is left. Several threads may write at once, different parts.
+/// nothing is left. Several threads may write different parts at once.
 class RasterWriter {
 public:
-    /// By extension: .npy float32, .pfm float32, .pgm, .ppm and .pnm 8 or 16 bits. Throws
-    /// InputError for another, for channels that the format has not, and when the file cannot be
-    /// made.
+    /// The extension decides: .npy and .pfm hold float32, .pgm, .ppm and .pnm 8 or 16 bits. Throws
+    /// InputError for another extension, for a number of channels that the format lacks, and when
+    /// the file cannot be created.
     RasterWriter(const std::filesystem::path& path, const RasterShape& shape);
     RasterWriter(const RasterWriter&) = delete;
     RasterWriter& operator=(const RasterWriter&) = delete;
-    /// The type of sample that a file of this name gets when `wanted` is what the input had.
+    /// The sample type of a file of this name, `wanted` (the input's) where the format allows it.
     [[nodiscard]] static SampleType type_for(const std::filesystem::path& path, SampleType wanted);
 
     /// The inverse of RasterReader::read(): samples are rounded to the nearest and clamped.
     void write(const PictureBox& box, const float* values, int64_t plane, int64_t row);
-    /// Samples of an 8-bit PNM file; the picture has the box's size.
+    /// Writes the samples of an 8-bit PNM file; the picture has the box's size.
     void write_picture(const PictureBox& box, const Picture& picture);
     void publish();
 

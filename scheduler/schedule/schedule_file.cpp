@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 
 namespace laminate {
 
@@ -28,7 +29,7 @@ std::string to_json(const Network& network, const Schedule& schedule) {
 Schedule parse_schedule_file(const Network& network, const std::string& content) {
     const size_t first = content.find_first_not_of(" \t\r\n");
     if (first == std::string::npos) throw InputError("empty; expected a schedule");
-    const nlohmann::json json = nlohmann::json::parse(content, nullptr, false);
+    const auto json = parsed_json<nlohmann::json>(content);
     // The text form starts with a brace too, so whatever parses as a JSON object is taken for JSON.
     if (!json.is_object()) {
         const size_t next = content.find_first_not_of(" \t\r\n", first + 1);

@@ -7,8 +7,8 @@
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/loop_nest.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/loop_nest.h"
 
 namespace laminate::cli {
 namespace {
@@ -50,7 +50,7 @@ TEST(GroupDrawings, TrafficPerTensorAndMemoryPerPhase) {
     EXPECT_NE(group["nest"].get<std::string>().find("for conv2.yo"), std::string::npos);
 }
 
-/// Groups of a schedule and of others, so that some are alike up to names and some up to a size.
+/// Groups of several schedules: some are alike up to names, some up to a size.
 std::vector<GroupSchedule> some_groups(const Network& network, uint64_t seed) {
     std::vector<GroupSchedule> groups;
     for (uint64_t n = 0; n < 3; ++n) {
@@ -92,7 +92,7 @@ TEST(GroupDrawings, GroupsAreDrawnTogetherAsEachByItself) {
         zoo_network("dmcnn-vd", {.height = 20, .width = 20});  // 18 layers of one shape
     const std::vector<GroupSchedule> schedule = some_groups(alike, 1);
     expect_each_as_by_itself(alike, schedule);
-    // The very same nest on every layer.
+    // The same nest on every layer.
     std::vector<GroupSchedule> renamed;
     for (LayerId id = 1; id < 6; ++id) {
         renamed.push_back(parse_group(

@@ -64,7 +64,7 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
               std::string::npos);
 }
 
-// As bench writes it when the network layer by layer does not fit in this machine's memory.
+// The answer of bench when the network layer by layer does not fit in this machine's memory.
 TEST(Measurements, ABenchThatLeftOutLayerByLayerIsShownWithItsReason) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front", file = front + "/timed.json";
@@ -87,7 +87,7 @@ TEST(Measurements, ABenchThatLeftOutLayerByLayerIsShownWithItsReason) {
     const ProgramResult report = run_program("report " + front);
     EXPECT_EQ(report.exit_code, 0) << report.err;
 
-    answer.erase("left_out");  // neither is no answer of bench
+    answer.erase("left_out");  // an answer with neither is not of bench
     write_file_atomically(file, answer.dump());
     EXPECT_EQ(run_program("report " + front).exit_code, 3);
 }

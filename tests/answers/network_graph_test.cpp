@@ -22,8 +22,7 @@ std::string text_of(const Network& network, const std::vector<GraphRow>& rows) {
     return text;
 }
 
-/// Layers `name: inputs`, of one shape; x is the network's input. No weights: groups are up to the
-/// schedule.
+/// Layers `name: inputs`, all of one shape and without weights; x is the network's input.
 Network diamond() {
     Network network;
     network.name = "diamond";
@@ -53,8 +52,8 @@ TEST(NetworkGraph, ASkipEdgeKeepsItsLaneWhileTheBranchTakesAnother) {
               "x 0 | a 0 | b 1 | c 1 | join 0");
 }
 
-// The rule of the header, on random networks under random schedules: no two tensors that wait share
-// a lane, readers stand below, groups are pieces.
+// The rules of the header, on random networks under random schedules: no two waiting tensors share
+// a lane, readers stand below what they read, and groups stay in one piece.
 TEST(NetworkGraph, LanesAndRowsOfRandomNetworks) {
     int forks = 0;
     for (uint64_t seed = 1; seed <= 60; ++seed) {

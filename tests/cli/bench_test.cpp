@@ -1,5 +1,5 @@
-// The verb `bench`: its JSON, and that its figures fit together. Speed itself is no test: machines
-// are busy.
+// The verb `bench`: its JSON, and the consistency of its figures. Speed is not tested, because
+// machines may be busy.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_program.h"

@@ -1,5 +1,5 @@
-// The verb `compile`: a directory that runs, appears whole or not at all, and replaces only its own
-// kind.
+// The verb `compile`: its directory runs, appears whole or not at all, and replaces only a
+// directory of the same kind.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -99,7 +99,7 @@ TEST(Compile, InfoSaysWhatADirectoryIsAndWhetherItIsWhole) {
     const ProgramResult text = run_program("info " + place);
     EXPECT_NE(text.out.find("libl3net.so: missing\n"), std::string::npos) << text.out;
 
-    // Another machine's code is described all the same.
+    // Code for another machine is described too.
     std::string manifest = read_file(place + "/manifest.json");
     const size_t list = manifest.find('[', manifest.find("\"cpu_features\""));
     write_file_atomically(place + "/manifest.json", manifest.insert(list + 1, "\"sve9\", "));
@@ -151,7 +151,7 @@ TEST(Compile, ATargetThatCodeCannotBeMadeForIsRefused) {
 
 TEST(Compile, ToolsOfAnotherProcessorAreRefusedBeforeTheWork) {
     const ScratchDirectory scratch;
-    // Compiling this network takes far longer than the test may.
+    // Compiling this network would take far longer than the test may.
     const auto start = std::chrono::steady_clock::now();
     const ProgramResult result =
         run_program("compile zoo:resnet18 --target arm-64-linux -o " + (scratch / "net"));

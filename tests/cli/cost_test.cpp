@@ -27,8 +27,8 @@ TEST(Cost, AFusedPairMovesItsInputItsWeightsAndItsOutputOnce) {
     EXPECT_EQ(counts.at("writes").at("Y"), 16 * 16 * 4);
     EXPECT_EQ(answer.at("macs"),
               18 * 18 * 4 * 3 * 9 + 16 * 16 * 4 * 4 * 9);  // every row of conv1 once
-    // The first tile of conv2 wants 6 rows of conv1 and these 8 rows of X; later ones 4 new rows,
-    // which need 6 of X.
+    // The first tile of conv2 needs 6 rows of conv1, which need 8 rows of X. Later tiles need 4 new
+    // rows, which need 6 of X.
     EXPECT_EQ(counts.at("buffer_elements").at("X"), 8 * 20 * 3);
     EXPECT_EQ(counts.at("buffer_elements").at("intermediates"), 6 * 18 * 4);
     EXPECT_EQ(counts.at("buffer_elements").at("Y"), 1);  // zi yi xi are outside: one sum at a time

@@ -1,4 +1,4 @@
-// The verb `explore`: the files it writes, and that their schedules are what they say.
+// The verb `explore`: the files it writes, and that their schedules cost what they claim.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -127,8 +127,8 @@ TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
     ASSERT_EQ(
         run_program("explore 'zoo:l2net?height=12&width=12' --tiles pow2 -o " + front).exit_code,
         0);
-    // The front says which network; a number with zeros before it, and the file instead of the
-    // directory, are the same.
+    // The front names its network. Leading zeros of the number, and the file in place of the
+    // directory, change nothing.
     const ProgramResult shown = run_program("show " + front + "#1 --json -");
     ASSERT_EQ(shown.exit_code, 0) << shown.err;
     EXPECT_EQ(run_program("show " + front + "/#0001 --json -").out, shown.out);
@@ -174,7 +174,7 @@ TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
 
 TEST(Explore, SecondsEndASearchWithWhatWasFoundAndItsGap) {
     const ScratchDirectory scratch;
-    // To the end this takes minutes.
+    // The whole search takes minutes.
     const std::string command =
         "explore 'zoo:fsrcnn?height=480&width=270' --tiles divisors --threads 1 -o " +
         (scratch / "front");

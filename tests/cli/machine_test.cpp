@@ -87,7 +87,7 @@ TEST(MachineVerb, MeasuresThisMachine) {
     EXPECT_EQ(answer["memories"].back()["name"], "DRAM");
     for (const auto& memory : answer["memories"])
         EXPECT_GT(memory["read_gigabytes_per_second"], 0.1) << memory;
-    // No cache is slower than a fourth of the memory behind all of them, however busy the machine.
+    // On any machine, however busy, each cache has at least a fourth of main memory's bandwidth.
     EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(),
               answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
 }
@@ -99,7 +99,7 @@ TEST(MachineVerb, ArraysInMainMemoryShareABudgetAndExceedTheCaches) {
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 2, 2 * gibi), 128 * mebi);
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 40, 2 * gibi), 2 * gibi / 40);
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 1024, 2 * gibi), 4 * mebi);
-    // A budget that is too small does not make arrays that fit in the caches.
+    // Even a small budget gives arrays that do not fit in the caches.
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 2, mebi), 64 * mebi);
 }
 

@@ -160,7 +160,7 @@ TEST(Info, JsonOnStdoutIsNothingButJsonAndItsSumsAreTheLayersSums) {
     EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"), peak);
 }
 
-/// Seconds of processor that the program takes to say what is in a chain of that many layers.
+/// CPU seconds of `info` on a chain of this many layers.
 double seconds_for_chain(int layers) {
     Network chain;
     chain.name = "chain";

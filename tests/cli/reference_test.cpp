@@ -1,4 +1,4 @@
-// Documents made of the command line: cli/reference.h.
+// Documents made from the command line: cli/reference.h.
 #include "cli/reference.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(Reference, IsHiddenFromHelpButListsEveryVerbOfIt) {
         EXPECT_NE(document.find("\n## " + std::string(verb) + "\n"), std::string::npos) << verb;
 }
 
-// A tree of one verb with one option of each sort.
+// One verb with one option of each kind.
 class SmallProgram : public ::testing::Test {
 protected:
     SmallProgram() {

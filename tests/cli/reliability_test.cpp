@@ -1,10 +1,12 @@
-// What goes wrong outside the program: full disks, directories that cannot be written, kills,
-// damaged files (docs/reliability.md).
+// Trouble outside the program: full disks, read-only directories, kills, damaged files, limits
+// (docs/reliability.md).
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/files.h"
@@ -13,7 +15,7 @@
 namespace laminate::cli {
 namespace {
 
-/// Runs a shell command with $laminate; exit code and stderr.
+/// Runs a shell command that calls $laminate; returns its exit code and stderr.
 ProgramResult run_shell(const ScratchDirectory& scratch, const std::string& command) {
     const std::string file = scratch / "said";
     const int status = std::system(("laminate=" + std::string(LAMINATE_PROGRAM) + "; { " + command +
@@ -41,7 +43,7 @@ TEST(FullDisk, OnStandardOutputIsSaid) {
     }
 }
 
-// A file system of a few pages: every verb that writes either succeeds or says one line and leaves
+// On a file system of a few pages every verb that writes succeeds, or prints one line and leaves
 // nothing.
 TEST(FullDisk, LeavesNothingAndIsSaid) {
     const ScratchDirectory scratch;
@@ -70,8 +72,7 @@ TEST(FullDisk, LeavesNothingAndIsSaid) {
     }
 }
 
-// The same without any right: files may not grow beyond a limit, so that a write fails wherever the
-// limit falls.
+// The same without the right to mount: a limit on file sizes makes a write fail at any point.
 TEST(FullDisk, InTheMiddleOfAFileLeavesNothingAndIsSaid) {
     if (test::is_thread_sanitized)
         GTEST_SKIP() << "the sanitizer begins with a file of its own, which may not grow either";
@@ -79,15 +80,15 @@ TEST(FullDisk, InTheMiddleOfAFileLeavesNothingAndIsSaid) {
     const std::string place = scratch / "disk";
     std::filesystem::create_directory(place);
     int refused = 0;
-    // Limits in blocks of 512 bytes. The object that LLVM makes in memory is a file to the limit,
-    // too: it must fit, what is made of it need not.
+    // Limits in blocks of 512 bytes. The object file that LLVM makes in memory counts as a file and
+    // must fit; the files made from it need not.
     std::vector<std::pair<std::string, std::vector<std::string>>> tries{
         {"compile zoo:l3net -o net", {"64"}},
         {"explore zoo:l2net -o front", {"1", "64"}},
         {"zoo export mc-cnn -o net.onnx", {"1", "64"}},
         {"run 'zoo:mc-cnn?height=64&width=64' --output y.npy", {"1"}}};
-    // LLVM's OpenMP, which the sanitizers' builds have, shares memory by a file and ends the
-    // program where it may not grow.
+    // LLVM's OpenMP, which builds with sanitizers use, shares memory through a file and ends the
+    // program when the file may not grow.
     if (test::is_sanitized) tries.pop_back();
     for (const auto& [verb, limits] : tries) {
         for (const std::string& blocks : limits) {
@@ -131,7 +132,7 @@ TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
     std::filesystem::create_directory(directory);
     std::filesystem::permissions(
         directory, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
-    // Root may write everywhere unless it gives that up.
+    // Root may write everywhere unless it drops that capability.
     const std::string unprivileged =
         ::geteuid() == 0 ? "setpriv --bounding-set -dac_override " : "";
     for (const char* verb : {"compile zoo:l2net -o ", "explore zoo:l2net -o ",
@@ -146,8 +147,8 @@ TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
     EXPECT_TRUE(std::filesystem::is_empty(directory));
 }
 
-/// Kills the program after some time, at other times in turn; afterwards `place` holds the whole
-/// answer of an earlier run or is not there.
+/// Kills the program after different times. Afterwards `place` holds the whole answer of an earlier
+/// run or does not exist.
 void kill_again_and_again(const ScratchDirectory& scratch, const std::string& verb,
                           const std::string& network, const std::string& proof) {
     const std::string place = scratch / "out";
@@ -185,40 +186,41 @@ TEST(Killed, ExploreLeavesTheWholeOrNothingAndTheNextOneWorks) {
     kill_again_and_again(scratch, "explore", "zoo:l3net", "report ");
 }
 
-// The first remark on progress says that the search is in its midst.
+// A person interrupts; `timeout` and batch systems send SIGTERM.
 TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
-    const ScratchDirectory scratch;
-    const std::string place = scratch / "out", remarks = scratch / "remarks";
-    const pid_t child = ::fork();
-    if (child == 0) {
-        if (std::freopen(remarks.c_str(), "w", stderr) == nullptr ||
-            std::freopen("/dev/null", "w", stdout) == nullptr)
+    for (const int number : {SIGINT, SIGTERM}) {
+        const ScratchDirectory scratch;
+        const std::string place = scratch / "out", remarks = scratch / "remarks";
+        const pid_t child = ::fork();
+        if (child == 0) {
+            if (std::freopen(remarks.c_str(), "w", stderr) == nullptr ||
+                std::freopen("/dev/null", "w", stdout) == nullptr)
+                ::_exit(127);
+            ::execl(LAMINATE_PROGRAM, "laminate", "explore", "zoo:fsrcnn", "--tiles", "all", "-o",
+                    place.c_str(), static_cast<char*>(nullptr));
             ::_exit(127);
-        ::execl(LAMINATE_PROGRAM, "laminate", "explore", "zoo:fsrcnn", "--tiles", "all", "-o",
-                place.c_str(), static_cast<char*>(nullptr));
-        ::_exit(127);
+        }
+        // The first remark on progress shows that the search is under way.
+        for (int tries = 0; tries < 6000; ++tries) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            if (std::filesystem::exists(remarks) &&
+                read_file(remarks).find(" groups") != std::string::npos)
+                break;
+        }
+        ::kill(child, number);
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            << status << ": " << read_file(remarks);
+        EXPECT_NE(read_file(remarks).find("interrupted: the front of what was looked at so far"),
+                  std::string::npos);
+        EXPECT_NE(read_file(place + "/front.json").find("\"complete\": false"), std::string::npos);
     }
-    for (int tries = 0; tries < 6000; ++tries) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        if (std::filesystem::exists(remarks) &&
-            read_file(remarks).find(" groups") != std::string::npos)
-            break;
-    }
-    ::kill(child, SIGINT);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        << status << ": " << read_file(remarks);
-    EXPECT_NE(read_file(remarks).find("interrupted: the front of what was looked at so far"),
-              std::string::npos);
-    EXPECT_NE(read_file(place + "/front.json").find("\"complete\": false"), std::string::npos);
 }
 
 TEST(Interrupted, CompileAndExploreLeaveNothingBehind) {
-    for (const auto& [verb, number] : {std::pair{"compile", SIGINT},
-                                       {"compile", SIGTERM},
-                                       {"explore", SIGTERM},
-                                       {"explore", SIGHUP}}) {
+    for (const auto& [verb, number] :
+         {std::pair{"compile", SIGINT}, {"compile", SIGTERM}, {"explore", SIGHUP}}) {
         const ScratchDirectory scratch;
         const std::string place = scratch / "out";
         const pid_t child = ::fork();
@@ -273,6 +275,78 @@ TEST(Interrupted, AStreamedPictureLeavesNothingBehind) {
     EXPECT_FALSE(std::filesystem::exists(out));
 }
 
+// Each publishes over what the others have published since it began.
+TEST(SameDirectory, SeveralCompilationsLeaveTheFilesOfOne) {
+    const ScratchDirectory scratch;
+    const std::string place = scratch / "net";
+    std::filesystem::create_directory(place);
+    const ProgramResult result = run_shell(
+        scratch, "for name in a b c d; do $laminate compile zoo:l2net --quiet --name $name -o " +
+                     place + " & done; wait");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto manifest = nlohmann::json::parse(read_file(place + "/manifest.json"));
+    const std::string winner = manifest.at("library").get<std::string>();
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(place))
+        found.insert(entry.path().filename().string());
+    EXPECT_EQ(found, (std::set<std::string>{"lib" + winner + ".a", "lib" + winner + ".so",
+                                            winner + ".h", "manifest.json", "schedule.json"}));
+    EXPECT_EQ(run_program("run " + place + " --quiet").exit_code, 0);
+}
+
+// JSON of a million brackets: values as deep as that overflow the stack when they are copied,
+// compared or printed.
+TEST(DeepJson, IsRefusedInOneLine) {
+    const ScratchDirectory scratch;
+    const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+    ASSERT_EQ(run_program("explore zoo:l2net --tiles pow2 -q -o " + (scratch / "front")).exit_code,
+              0);
+    std::filesystem::create_directory(scratch / "compiled");
+    const std::string file = scratch / "deep.json";
+    for (const std::string& json :
+         {deep, std::string(2'000'000, '['),
+          R"({"schema": "laminate.machine", "version": )" + deep + "}",
+          R"({"schema": "laminate.front", "points": [], "version": )" + deep + "}",
+          R"({"schema": "laminate.validate", "structure_hash": )" + deep + "}"}) {
+        write_file_atomically(file, json);
+        write_file_atomically(scratch / "compiled/manifest.json", json);
+        for (const std::string& command :
+             {"machine check " + file, "machine show " + file, "explore " + file + " -o out",
+              "show --net zoo:l2net " + file, "cost zoo:l2net --schedule " + file,
+              "validate zoo:l2net --front " + file, "report " + file,
+              "report " + (scratch / "front") + " --measured " + file,
+              "info " + (scratch / "compiled")}) {
+            const ProgramResult result = run_program(command);
+            EXPECT_EQ(result.exit_code, 3) << command << ": " << json.substr(0, 40);
+            EXPECT_EQ(lines_of(result.err), 1U) << command << ": " << result.err.substr(0, 200);
+        }
+    }
+}
+
+// Halide walks expressions by recursion.
+TEST(SmallStack, IsEnough) {
+    const ScratchDirectory scratch;
+    for (const std::string& command :
+         {"compile zoo:l3net --quiet -o " + (scratch / "net"), "run " + (scratch / "net -q"),
+          std::string("validate zoo:l2net --random 2 -q --threads 2")}) {
+        const ProgramResult result = run_shell(scratch, "ulimit -s 64; $laminate " + command);
+        EXPECT_EQ(result.exit_code, 0) << command << ": " << result.err;
+    }
+}
+
+// Outputs of more than 2^31 elements, 8 GiB, do not fit in 3 GiB of addresses.
+TEST(AddressSpace, ALimitIsMemoryThatIsNotThere) {
+    if (test::is_sanitized) GTEST_SKIP() << "the sanitizer's shadow takes more";
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_shell(
+        scratch,
+        "ulimit -v 3000000; $laminate run 'zoo:fsrcnn?height=24000&width=24000' --threads 1");
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_EQ(lines_of(result.err), 1U) << result.err;
+    EXPECT_NE(result.err.find(" of memory that are available"), std::string::npos) << result.err;
+}
+
 TEST(NobodyListens, ExitCodesSpeak) {
     const ScratchDirectory scratch;
     EXPECT_EQ(run_shell(scratch, "$laminate info nosuch.onnx 2>&-").exit_code, 3);
@@ -310,7 +384,7 @@ TEST(DamagedNetwork, IsRefusedBeforeItRuns) {
             std::string::npos)
             << result.err;
     }
-    // One bit anywhere.
+    // One bit at different places.
     for (const size_t at : {whole.size() / 5, whole.size() / 2, whole.size() - 1}) {
         std::string changed = whole;
         changed[at] = static_cast<char>(changed[at] ^ 4);

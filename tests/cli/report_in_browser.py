@@ -1,9 +1,12 @@
-"""The page of a front in headless Chromium: it draws every point, says nothing on the console, and looks like a page.
+"""Opens the page of a front in headless Chromium: it draws every point, reports nothing on the
+console, and looks like a page.
 
   report_in_browser.py --laminate PROGRAM [--keep DIRECTORY]
 
-Fronts of 1, about 70 and 2000 points, on a screen, on a phone, in the dark and on paper; what the page saves; measurements; the pages of a depth-first sweep. Exit 0: all right; 1: the line says what is wrong; 77: Chromium or Pillow is missing
-(`make test` installs both). --keep leaves pages and screenshots there.
+Fronts of 1, about 70 and 2000 points, on a screen, on a phone, in the dark and on paper; the files that
+the page saves; measurements; the pages of a depth-first sweep. Exit 0: all right; 1: a line says what
+is wrong; 77: Chromium or Pillow is missing (`make test` installs both). --keep leaves pages and
+screenshots in the directory.
 """
 
 import argparse
@@ -26,7 +29,9 @@ except ImportError as error:
     print(f"skipped: {error}; `make test` installs it")
     sys.exit(77)
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 WIDTH, HEIGHT = 1360, 2000
 
 
@@ -41,14 +46,28 @@ def expect(condition, text):
 
 def laminate(program, *arguments):
     done = subprocess.run([program, *arguments], capture_output=True, text=True)
-    expect(done.returncode == 0, f"laminate {' '.join(arguments)}: exit {done.returncode}: {done.stderr.strip()}")
+    expect(
+        done.returncode == 0,
+        f"laminate {' '.join(arguments)}: exit {done.returncode}: {done.stderr.strip()}",
+    )
 
 
 def chromium(directory, page, *options):
     """stdout and the console lines of one run."""
-    command = [CHROMIUM, "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
-               f"--user-data-dir={directory}/profile", f"--window-size={WIDTH},{HEIGHT}", "--virtual-time-budget=10000",
-               "--enable-logging=stderr", *options, f"file://{page}"]
+    command = [
+        CHROMIUM,
+        "--headless=new",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        "--no-first-run",
+        f"--user-data-dir={directory}/profile",
+        f"--window-size={WIDTH},{HEIGHT}",
+        "--virtual-time-budget=10000",
+        "--enable-logging=stderr",
+        *options,
+        f"file://{page}",
+    ]
     if os.geteuid() == 0:
         command.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to run as root
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
@@ -58,6 +77,7 @@ def chromium(directory, page, *options):
 
 class Balance(html.parser.HTMLParser):
     """Every element that must be closed is, in order."""
+
     VOID = {"meta", "link", "br", "img", "input", "hr"}
 
     def __init__(self):
@@ -92,12 +112,18 @@ def colour_count(pixels, colour):
 
 
 def answer_of(directory, page, script, *options):
-    """What an expression is worth on the page, by a copy of it that says so; and nothing on the console."""
+    """The value of an expression on the page, computed by a copy of the page."""
     copy = os.path.join(directory, "asked.html")
     with open(page, encoding="utf-8") as file:
         text = file.read()
     with open(copy, "w", encoding="utf-8") as file:
-        file.write(text.replace("</body>", f"<script>{{ const answer = {script}; document.body.replaceChildren(); document.title = JSON.stringify(answer); }}</script></body>"))
+        file.write(
+            text.replace(
+                "</body>",
+                f"<script>{{ const answer = {script}; document.body.replaceChildren(); "
+                "document.title = JSON.stringify(answer); }</script></body>",
+            )
+        )
     dom, console = chromium(directory, copy, "--dump-dom", *options)
     expect(not console, f"{script}: console: {console}")
     return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.S).group(1)))
@@ -105,8 +131,13 @@ def answer_of(directory, page, script, *options):
 
 def boxes(directory, page, *selectors):
     """Left, top, right and bottom of every element of each selector."""
-    script = "(names => names.map(name => { const all = [...document.querySelectorAll(name)].map(e => e.getBoundingClientRect())" \
-             ".map(r => [r.left, r.top, r.right, r.bottom].map(Math.round)); return all; }))(" + json.dumps(selectors) + ")"
+    script = (
+        "(names => names.map(name => { const all = [...document.querySelectorAll(name)]"
+        ".map(e => e.getBoundingClientRect())"
+        ".map(r => [r.left, r.top, r.right, r.bottom].map(Math.round)); return all; }))("
+        + json.dumps(selectors)
+        + ")"
+    )
     return answer_of(directory, page, script)
 
 
@@ -119,21 +150,34 @@ def check_picture(directory, page, path, points):
     pixels = np.asarray(Image.open(path).convert("RGB"))
     expect(pixels.shape == (HEIGHT, WIDTH, 3), f"screenshot is {pixels.shape}")
     corners = [tuple(pixels[y, x]) for y in (2, HEIGHT - 3) for x in (2, WIDTH - 3)]
-    expect(all(corner == (255, 255, 255) for corner in corners), f"the margins are not white: {corners}")
-    plots, [timeline], [traffic], [graph] = boxes(directory, page, "#plots svg", "#timeline", "#traffic", "#graph")
+    expect(
+        all(corner == (255, 255, 255) for corner in corners),
+        f"the margins are not white: {corners}",
+    )
+    plots, [timeline], [traffic], [graph] = boxes(
+        directory, page, "#plots svg", "#timeline", "#traffic", "#graph"
+    )
     expect(len(plots) == 3, f"{len(plots)} drawings of the front, expected 3")
     for n, box in enumerate(plots):
         drawing = region(pixels, box)
         saturation = drawing.max(axis=-1).astype(int) - drawing.min(axis=-1)
-        dots = int(np.count_nonzero(saturation > 50))  # a dot alone has about 50 pixels, and a ring around it
-        expect(dots >= min(40, 40 * points), f"drawing {n + 1} of the front has {dots} coloured pixels")
+        dots = int(
+            np.count_nonzero(saturation > 50)
+        )  # a dot alone has about 50 pixels, and a ring around it
+        expect(
+            dots >= min(40, 40 * points), f"drawing {n + 1} of the front has {dots} coloured pixels"
+        )
         blank = np.mean(np.all(drawing == 255, axis=-1))
-        expect(blank > 0.5, f"drawing {n + 1} of the front is {blank:.0%} white, expected most of it")
+        expect(
+            blank > 0.5, f"drawing {n + 1} of the front is {blank:.0%} white, expected most of it"
+        )
     live = region(pixels, timeline)
     filled = colour_count(live, (181, 203, 230)) + colour_count(live, (201, 220, 242))
     expect(filled > 10000, f"memory over time has {filled} pixels")
     for name, colour in (("X", (31, 78, 133)), ("W", (200, 116, 26)), ("Y", (140, 203, 150))):
-        bars = max(colour_count(region(pixels, traffic), tint(colour, share)) for share in (0, 0.13))
+        bars = max(
+            colour_count(region(pixels, traffic), tint(colour, share)) for share in (0, 0.13)
+        )
         expect(bars > 60, f"bars of {name} have {bars} pixels")
     lines = colour_count(region(pixels, graph), (39, 96, 163))
     expect(lines > 100, f"the boxes and dots of the groups have {lines} pixels")
@@ -152,7 +196,10 @@ def check_page(directory, page, points):
     expect(found == 3 * points, f"{found} dots, expected 3 drawings of {points}")
     rows = len(re.findall(r"<tr data-point=", dom))
     expect(rows == points, f"{rows} rows, expected {points}")
-    expect('id="timeline"' in dom and 'id="traffic"' in dom and 'class="box"' in dom, "no memory over time, no traffic, or no groups on the network")
+    expect(
+        'id="timeline"' in dom and 'id="traffic"' in dom and 'class="box"' in dom,
+        "no memory over time, no traffic, or no groups on the network",
+    )
     picture = os.path.join(directory, f"report-{points}.png")
     _, console = chromium(directory, page, f"--screenshot={picture}")
     expect(not console, f"{points} points: console: {console}")
@@ -165,9 +212,13 @@ def check_files(directory, page):
     copy = os.path.join(directory, "saved.html")
     with open(page, encoding="utf-8") as file:
         text = file.read()
-    script = """<script>{ const blobs = []; URL.createObjectURL = b => { blobs.push(b); return "data:,"; }; HTMLAnchorElement.prototype.click = () => {};
+    script = """<script>{ const blobs = [];
+        URL.createObjectURL = b => { blobs.push(b); return "data:,"; };
+        HTMLAnchorElement.prototype.click = () => {};
         document.querySelectorAll("#files button").forEach(b => b.click());
-        Promise.all(blobs.map(b => b.text())).then(texts => { document.body.replaceChildren(); document.title = JSON.stringify(texts); }); }</script></body>"""
+        Promise.all(blobs.map(b => b.text())).then(texts => {
+            document.body.replaceChildren(); document.title = JSON.stringify(texts); });
+        }</script></body>"""
     with open(copy, "w", encoding="utf-8") as file:
         file.write(text.replace("</body>", script))
     dom, _ = chromium(directory, copy, "--dump-dom")
@@ -175,23 +226,44 @@ def check_files(directory, page):
     with open(os.path.join(os.path.dirname(page), "front.json"), encoding="utf-8") as file:
         front = json.load(file)["points"]
     schedules = list(csv.DictReader(io.StringIO(texts[0])))
-    expect([int(line["accesses_elements"]) for line in schedules] == [point["accesses_elements"] for point in front], "schedules.csv is not the front")
+    expect(
+        [int(line["accesses_elements"]) for line in schedules]
+        == [point["accesses_elements"] for point in front],
+        "schedules.csv is not the front",
+    )
     moved = {}
     for line in csv.DictReader(io.StringIO(texts[1])):
-        moved[line["schedule"]] = moved.get(line["schedule"], 0) + int(line["reads_elements"]) + int(line["writes_elements"])
-    expect(moved == {f"#{n}": point["accesses_elements"] for n, point in enumerate(front)}, "the sums of traffic.csv are not the accesses of the front")
+        moved[line["schedule"]] = (
+            moved.get(line["schedule"], 0)
+            + int(line["reads_elements"])
+            + int(line["writes_elements"])
+        )
+    expect(
+        moved == {f"#{n}": point["accesses_elements"] for n, point in enumerate(front)},
+        "the sums of traffic.csv are not the accesses of the front",
+    )
     held = {}
     for line in csv.DictReader(io.StringIO(texts[2])):
         held[line["schedule"]] = max(held.get(line["schedule"], 0), int(line["live_elements"]))
-    expect(held == {f"#{n}": point["live_total_elements"] for n, point in enumerate(front)}, "the largest of memory.csv is not what the front says")
+    expect(
+        held == {f"#{n}": point["live_total_elements"] for n, point in enumerate(front)},
+        "the largest of memory.csv is not what the front says",
+    )
     expect(len(json.loads(texts[-1])["points"]) == len(front), "report.json lacks points")
     print(f"{len(texts)} files: as the front")
 
 
 def check_small_dark_and_paper(directory, page):
-    """Nothing wider than a phone, texts as large as on a screen; light or dark as the system is; on paper, grey, the three kinds of traffic stay apart."""
-    needed, given, smallest = answer_of(directory, page, """(() => { const scale = [...document.querySelectorAll("svg")].map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width);
-        return [document.documentElement.scrollWidth, innerWidth, Math.min(...scale)]; })()""", "--window-size=500,900")
+    """Nothing is wider than a phone, and texts are as large as on a screen. Colours follow the system.
+    On paper, in grey, the three kinds of traffic stay distinct."""
+    needed, given, smallest = answer_of(
+        directory,
+        page,
+        """(() => { const scale = [...document.querySelectorAll("svg")]
+            .map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width);
+        return [document.documentElement.scrollWidth, innerWidth, Math.min(...scale)]; })()""",
+        "--window-size=500,900",
+    )
     expect(needed <= given <= 500, f"{needed} pixels wide on a screen of {given}")
     expect(smallest > 0.85, f"a drawing is shrunk to {smallest:.0%} on a phone")
     check_light_and_dark(directory, page, "front")
@@ -200,10 +272,23 @@ def check_small_dark_and_paper(directory, page):
     with open(paper, "rb") as file:
         pages = len(re.findall(rb"/Type\s*/Page\b", file.read()))
     expect(2 <= pages <= 40, f"printed on {pages} pages")
-    style = answer_of(directory, page, """["--i", "--w", "--o"].map(name => getComputedStyle(document.documentElement).getPropertyValue(name).trim())""")
-    greys = [0.299 * int(c[1:3], 16) + 0.587 * int(c[3:5], 16) + 0.114 * int(c[5:7], 16) for c in style]
-    expect(all(light - dark > 40 for dark, light in zip(greys, greys[1:])), f"colours of X, W and Y are grey levels {greys}")
-    marks = answer_of(directory, page, """[...document.querySelectorAll("#colours rect")].map(r => r.getAttribute("fill").match(/\\d+/g).map(Number))""")
+    style = answer_of(
+        directory,
+        page,
+        """["--i", "--w", "--o"].map(name => getComputedStyle(document.documentElement).getPropertyValue(name).trim())""",
+    )
+    greys = [
+        0.299 * int(c[1:3], 16) + 0.587 * int(c[3:5], 16) + 0.114 * int(c[5:7], 16) for c in style
+    ]
+    expect(
+        all(light - dark > 40 for dark, light in zip(greys, greys[1:])),
+        f"colours of X, W and Y are grey levels {greys}",
+    )
+    marks = answer_of(
+        directory,
+        page,
+        """[...document.querySelectorAll("#colours rect")].map(r => r.getAttribute("fill").match(/\\d+/g).map(Number))""",
+    )
     levels = [0.299 * r + 0.587 * g + 0.114 * b for r, g, b in marks]
     expect(levels == sorted(levels), f"the colours of the front do not rise in grey: {levels}")
     print(f"phone, dark, {pages} pages of paper: readable")
@@ -213,14 +298,47 @@ def check_measured(directory, program):
     """Counts and times beside what was predicted."""
     front = os.path.join(directory, "measured")
     laminate(program, "explore", "zoo:l2net", "--max-depth", "2", "-q", "-o", front)
-    laminate(program, "validate", "zoo:l2net", "--front", front, "--points", "3", "-q", "--json", os.path.join(front, "counted.json"))
-    laminate(program, "bench", "zoo:l2net", "--schedule", front + "#0", "--seconds", "0", "-q", "--json", os.path.join(front, "timed.json"))
+    laminate(
+        program,
+        "validate",
+        "zoo:l2net",
+        "--front",
+        front,
+        "--points",
+        "3",
+        "-q",
+        "--json",
+        os.path.join(front, "counted.json"),
+    )
+    laminate(
+        program,
+        "bench",
+        "zoo:l2net",
+        "--schedule",
+        front + "#0",
+        "--seconds",
+        "0",
+        "-q",
+        "--json",
+        os.path.join(front, "timed.json"),
+    )
     laminate(program, "report", front, "-q")
     dom, console = chromium(directory, os.path.join(front, "report.html"), "--dump-dom")
     expect(not console, f"measured: console: {console}")
-    for text in ("Predicted beside measured: counts", "generated code", "Measured: time", "counted.json", "timed.json", "3 of 3", "= model"):
-        expect(text in dom, f"measured: \"{text}\" is not on the page")
-    expect("DIFFERENT" not in re.sub(r"<script.*?</script>", "", dom, flags=re.S), "measured: something differs")
+    for text in (
+        "Predicted beside measured: counts",
+        "generated code",
+        "Measured: time",
+        "counted.json",
+        "timed.json",
+        "3 of 3",
+        "= model",
+    ):
+        expect(text in dom, f'measured: "{text}" is not on the page')
+    expect(
+        "DIFFERENT" not in re.sub(r"<script.*?</script>", "", dom, flags=re.S),
+        "measured: something differs",
+    )
 
     # A bench that left out the network layer by layer, which did not fit.
     timed = os.path.join(front, "timed.json")
@@ -234,8 +352,12 @@ def check_measured(directory, program):
     dom, console = chromium(directory, os.path.join(front, "report.html"), "--dump-dom")
     expect(not console, f"measured, left out: console: {console}")
     shown = re.sub(r"<script.*?</script>", "", dom, flags=re.S)
-    for text in ("layer by layer left out", "layer by layer is left out: no room", "Measured: time"):
-        expect(text in shown, f"measured, left out: \"{text}\" is not on the page")
+    for text in (
+        "layer by layer left out",
+        "layer by layer is left out: no room",
+        "Measured: time",
+    ):
+        expect(text in shown, f'measured, left out: "{text}" is not on the page')
     print("measured beside predicted: shown")
 
 
@@ -245,11 +367,19 @@ def check_click(directory, page, row, title, contains):
     with open(page, encoding="utf-8") as file:
         text = file.read()
     with open(copy, "w", encoding="utf-8") as file:
-        file.write(text.replace("</body>", f"<script>document.querySelector('tr[data-point=\"{row}\"]').click();</script></body>"))
+        file.write(
+            text.replace(
+                "</body>",
+                f"<script>document.querySelector('tr[data-point=\"{row}\"]').click();</script></body>",
+            )
+        )
     dom, console = chromium(directory, copy, "--dump-dom")
     expect(not console, f"click: console: {console}")
-    expect(f'<h2 id="point-heading">Schedule {title}</h2>' in dom, f"a click on row {row} does not show {title}")
-    expect(contains in dom, f"a click on row {row} does not show \"{contains}\"")
+    expect(
+        f'<h2 id="point-heading">Schedule {title}</h2>' in dom,
+        f"a click on row {row} does not show {title}",
+    )
+    expect(contains in dom, f'a click on row {row} does not show "{contains}"')
     print(f"click on {title}: shown")
 
 
@@ -257,14 +387,19 @@ def check_that_the_console_is_heard(directory):
     """Else an empty console would mean nothing."""
     page = os.path.join(directory, "broken.html")
     with open(page, "w", encoding="utf-8") as file:
-        file.write("<!doctype html><title>broken</title><script>console.warn('careful'); missing();</script>")
+        file.write(
+            "<!doctype html><title>broken</title><script>console.warn('careful'); missing();</script>"
+        )
     _, console = chromium(directory, page, "--dump-dom")
     heard = "\n".join(console)
-    expect("careful" in heard and "missing is not defined" in heard, f"the console of a broken page: {console}")
+    expect(
+        "careful" in heard and "missing is not defined" in heard,
+        f"the console of a broken page: {console}",
+    )
 
 
 def front_of(program, directory, name, points):
-    """A copy of the front with so many points: the first ones, or all again and again with other numbers."""
+    """A copy of the front with this many points: the first, or all repeatedly with other numbers."""
     copy = os.path.join(directory, name)
     os.makedirs(copy, exist_ok=True)
     with open(os.path.join(directory, "front", "front.json"), encoding="utf-8") as file:
@@ -285,17 +420,31 @@ def front_of(program, directory, name, points):
 def check_light_and_dark(directory, page, name):
     for scheme, setting, light in (("light", 1, True), ("dark", 0, False)):
         picture = os.path.join(directory, f"{name}-{scheme}.png")
-        chromium(directory, page, f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={setting}")
+        chromium(
+            directory,
+            page,
+            f"--screenshot={picture}",
+            f"--blink-settings=preferredColorScheme={setting}",
+        )
         corner = np.asarray(Image.open(picture).convert("L"))[2, 2]
-        expect((corner > 200) == light and (corner < 60) != light, f"{name}: the {scheme} page's corner has grey level {corner}")
+        expect(
+            (corner > 200) == light and (corner < 60) != light,
+            f"{name}: the {scheme} page's corner has grey level {corner}",
+        )
 
 
 def check_plain_page(directory, page, name):
-    """A page without scripts: nothing on the console, nothing wider than a phone, light and dark as the system is."""
+    """Checks a page without scripts: nothing on the console, nothing wider than a phone, colours of
+    the system."""
     check_markup(page)
     _, console = chromium(directory, page, "--dump-dom")
     expect(not console, f"{name}: console: {console}")
-    needed, given = answer_of(directory, page, "[document.documentElement.scrollWidth, innerWidth]", "--window-size=500,900")
+    needed, given = answer_of(
+        directory,
+        page,
+        "[document.documentElement.scrollWidth, innerWidth]",
+        "--window-size=500,900",
+    )
     expect(needed <= given <= 500, f"{name}: {needed} pixels wide on a screen of {given}")
     check_light_and_dark(directory, page, name)
     print(f"{name}: screen, phone and dark")
@@ -303,23 +452,47 @@ def check_plain_page(directory, page, name):
 
 def check_plain_pages(directory, program):
     sweep = os.path.join(directory, "sweep")
-    laminate(program, "explore", "zoo:l3net", "--model", "depth-first", "--machine", "meta_proto_df", "--stacks", "all", "--columns", "3,8", "--rows", "2,5",
-             "-q", "-o", sweep)
+    laminate(
+        program,
+        "explore",
+        "zoo:l3net",
+        "--model",
+        "depth-first",
+        "--machine",
+        "meta_proto_df",
+        "--stacks",
+        "all",
+        "--columns",
+        "3,8",
+        "--rows",
+        "2,5",
+        "-q",
+        "-o",
+        sweep,
+    )
     with open(os.path.join(sweep, "sweep.json"), encoding="utf-8") as file:
         answer = json.load(file)
     page = os.path.join(sweep, "report.html")
     check_plain_page(directory, page, "sweep")
     with open(page, encoding="utf-8") as file:
         text = file.read()
-    expect(text.count('class="on-front"') == len(answer["front"]), "not every point of the front is drawn")
+    expect(
+        text.count('class="on-front"') == len(answer["front"]),
+        "not every point of the front is drawn",
+    )
     expect(text.count('class="beaten"') == len(answer["points"]), "not every point is drawn")
     dom, console = chromium(directory, os.path.join(sweep, "schedules.html"), "--dump-dom")
     expect(not console, f"schedules.html: console: {console}")
-    expect('id="timeline"' in dom and 'id="traffic"' in dom, "schedules.html: no memory over time or no traffic")
+    expect(
+        'id="timeline"' in dom and 'id="traffic"' in dom,
+        "schedules.html: no memory over time or no traffic",
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--laminate", required=True)
     parser.add_argument("--keep")
     options = parser.parse_args()
@@ -330,7 +503,9 @@ def main():
         directory = os.path.abspath(options.keep) if options.keep else temporary
         os.makedirs(directory, exist_ok=True)
         check_that_the_console_is_heard(directory)
-        laminate(options.laminate, "explore", "zoo:l3net", "-q", "-o", os.path.join(directory, "front"))
+        laminate(
+            options.laminate, "explore", "zoo:l3net", "-q", "-o", os.path.join(directory, "front")
+        )
         page = os.path.join(directory, "front", "report.html")
         with open(os.path.join(directory, "front", "front.json"), encoding="utf-8") as file:
             points = len(json.load(file)["points"])

@@ -43,7 +43,7 @@ nlohmann::ordered_json front_of(const Network& network, const std::vector<std::s
             {"group_schedules", schedules}};
 }
 
-/// What the page's script reads.
+/// The data that the page's script reads.
 nlohmann::json data_of(const std::string& page) {
     const std::string begin = "<script type=\"application/json\" id=\"data\">";
     const size_t at = page.find(begin) + begin.size();

@@ -1,5 +1,7 @@
-// The verb `run` on pictures in windows, videos and folders: the same pixels as whole pictures,
-// memory as announced, and what is refused.
+// The verb `run` on pictures in windows, videos and folders: pixels equal those of whole pictures,
+// memory stays as announced, and bad input is refused.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -53,7 +55,7 @@ void expect_windows_make_the_whole(const Picture& picture, const std::string& op
 }
 
 TEST(RunStream, ColourInWindowsIsTheWholePictureToTheLastBit) {
-    // 700 KiB hold no window for filtering by tiles of columns, which rounds otherwise.
+    // No window for filtering by tiles of columns, which rounds differently, fits in 700 KiB.
     expect_windows_make_the_whole(part_of_chelsea(149, 223), " --no-winograd", "700KiB");
 }
 
@@ -81,8 +83,7 @@ TEST(RunStream, MemoryIsAnnouncedKeptAndSeen) {
     // One channel in, one of twice the height and width out, four bytes each.
     EXPECT_EQ(answer.at("window_bytes").get<int64_t>(),
               5 * 4 * window.at("height").get<int64_t>() * window.at("width").get<int64_t>());
-    // What Linux counts beyond it: pages of the buffers of files, stacks; under a sanitizer its
-    // shadow too.
+    // Linux also counts pages of file buffers and stacks, and the shadow of a sanitizer.
     if (!test::is_sanitized && answer.contains("resident_growth_bytes")) {
         EXPECT_LE(answer.at("resident_growth_bytes").get<int64_t>(), announced + (4 << 20));
         EXPECT_GE(answer.at("resident_growth_bytes").get<int64_t>(), announced / 2);
@@ -129,7 +130,7 @@ std::string small_video(int64_t width, int64_t height) {
     return bytes;
 }
 
-// The program has chosen windows itself, and says so.
+// The program chose windows itself, and says so.
 TEST(RunStream, APictureThatIsTooLargeToBeRunWholeSaysWhyItIsStreamed) {
     const ScratchDirectory scratch;
     const std::string head = "P5\n16384 8193\n255\n";  // 2^27 samples and a row
@@ -187,6 +188,66 @@ TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
     EXPECT_EQ(large.substr(second_chroma, chroma), std::string(chroma, static_cast<char>(90)));
 }
 
+// Luma of ten bits in two bytes each, with four times the value, is the same film.
+TEST(RunVideo, MoreBitsAndAlphaAreTheSameFilm) {
+    const ScratchDirectory scratch;
+    const int64_t width = 12, height = 10;
+    const size_t pixels = 12 * 10, large_pixels = 4 * pixels;
+    std::string bytes, words;
+    for (size_t k = 0; k < pixels; ++k) {
+        const auto sample = static_cast<unsigned>(40 + k * 7 % 170);
+        bytes += static_cast<char>(sample);
+        words += {static_cast<char>(4 * sample & 0xff), static_cast<char>(4 * sample >> 8)};
+    }
+    const std::string size = "YUV4MPEG2 W" + std::to_string(width) + " H" + std::to_string(height);
+    const auto upscaled = [&](const std::string& video) {
+        write_file_atomically(scratch / "small.y4m", video);
+        const ProgramResult result = run_program(
+            "run " + upscaler + " --no-winograd --output - --input " + (scratch / "small.y4m"));
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        return result.out.substr(result.out.find("FRAME\n") + 6);
+    };
+    const std::string grey = upscaled(size + " Cmono\nFRAME\n" + bytes);
+    ASSERT_EQ(grey.size(), large_pixels);
+    const std::string ten = upscaled(size + " Cmono10\nFRAME\n" + words);
+    ASSERT_EQ(ten.size(), 2 * large_pixels);
+    for (size_t k = 0; k < large_pixels; ++k) {
+        const int word = static_cast<unsigned char>(ten[2 * k]) |
+                         static_cast<unsigned char>(ten[2 * k + 1]) << 8;
+        ASSERT_NEAR(word / 4.0, static_cast<unsigned char>(grey[k]), 0.75) << k;
+    }
+    const std::string flat(pixels, static_cast<char>(77));
+    const std::string alpha = upscaled(size + " C444alpha\nFRAME\n" + bytes + flat + flat + flat);
+    ASSERT_EQ(alpha.size(), 4 * large_pixels);
+    EXPECT_EQ(alpha.substr(0, large_pixels), grey);
+    EXPECT_EQ(alpha.substr(3 * large_pixels), std::string(large_pixels, static_cast<char>(77)));
+}
+
+// Shells make pipes of `<(...)`; each is read once, and its contents say what it is.
+TEST(RunFiles, PipesOfPicturesArraysAndNetworks) {
+    const ScratchDirectory scratch;
+    save_picture(grey(part_of_chelsea(20, 16)), scratch / "a.pgm");
+    const std::string convert = "run " + upscaler + " --no-winograd --output ";
+    ASSERT_EQ(
+        run_program(convert + (scratch / "a.npy") + " --input " + (scratch / "a.pgm")).exit_code,
+        0);
+    const auto from_pipe = [&](const std::string& file, const std::string& words) {
+        const std::string pipe = scratch / "pipe";
+        EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+        const std::string command =
+            "cat " + file + " > " + pipe + " & timeout 100 " + LAMINATE_PROGRAM + " " + words;
+        EXPECT_EQ(std::system(("sh -c '" + command + "' > /dev/null 2>&1").c_str()), 0) << words;
+        std::filesystem::remove(pipe);
+    };
+    from_pipe(scratch / "a.pgm", convert + (scratch / "b.npy") + " --input " + (scratch / "pipe"));
+    EXPECT_EQ(read_file(scratch / "b.npy"), read_file(scratch / "a.npy"));
+    from_pipe(upscaler, "run " + (scratch / "pipe") + " --no-winograd --output " +
+                            (scratch / "c.npy") + " --input " + (scratch / "a.pgm"));
+    EXPECT_EQ(read_file(scratch / "c.npy"), read_file(scratch / "a.npy"));
+    from_pipe(scratch / "a.npy",
+              "run " + upscaler + " -q --height 40 --width 32 --input " + (scratch / "pipe"));
+}
+
 TEST(RunVideo, ADamagedStreamLeavesNoFile) {
     const ScratchDirectory scratch;
     const std::string video = small_video(24, 16);
@@ -219,7 +280,7 @@ TEST(RunFolder, EveryPictureOfEverySizeInColourOrGrey) {
                   .exit_code,
               0);
     EXPECT_EQ(load_picture(scratch / "c.png"), load_picture(scratch / "out/c.png"));
-    // What is there is never overwritten.
+    // An existing folder is never overwritten.
     EXPECT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " +
                           (scratch / "out"))
                   .exit_code,

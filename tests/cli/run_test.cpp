@@ -1,4 +1,4 @@
-// The verb `run`: results, what it refuses and how, and that a refusal leaves no file.
+// The verb `run`: its results, its refusals, and that a refusal leaves no file.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -24,7 +24,7 @@ size_t lines(const std::string& text) {
     return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-/// One line that names what is wrong, the exit code, and nothing written.
+/// Expects one line that names the fault, the exit code, and no file.
 void expect_refused(const ProgramResult& result, int exit_code, const std::string& message,
                     const ScratchDirectory& scratch) {
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
@@ -209,8 +209,8 @@ TEST(Run, CountsOfModelAndGeneratedCodeStandSideBySide) {
 }
 
 TEST(Run, TheArenaIsPrintedAndWithinTheBudget) {
-    // The lines of the first two take more than their elements: chosen again with less. The third
-    // one's smallest too.
+    // The padded lines of the first two take more than their elements: chosen again with less. The
+    // third one's smallest too.
     for (const int64_t kib : {256, 200, 150}) {
         const ProgramResult result =
             run_program("run " + example + " --height 64 --width 64 --memory " +

@@ -1,13 +1,16 @@
-"""The six networks of ConvFusion, from search to execution: explore, choose under three budgets, count, compile, run.
+"""Takes the six networks of ConvFusion from search to execution.
 
-  six_networks.py --laminate PROGRAM [NETWORK...] [--tiles divisors|pow2|all] [--max-depth N] [--keep DIRECTORY]
+  six_networks.py --laminate PROGRAM [NETWORK...] [--tiles divisors|pow2|all] [--max-depth N]
+                  [--keep DIRECTORY]
 
-For each network: `explore` at its real size; a tight, a middle and a large budget (3/10, 6/10 and all of the way from the least memory
-to the most that the front uses, by factors); for the schedule with the fewest accesses within each budget `validate` (every group's
-instrumented code is compiled and executed at real size: predicted = measured, and its result is the reference operators') and
-`compile`, and the compiled network's output against onnxruntime. DMCNN-VD is counted at 3840x2160, its loops without their arithmetic,
-and executed on a part of a picture: 5.5 tera-MACs would take a day in code that follows a schedule to the letter.
-Exit 0: everything agrees; 1: a line says what does not; 77: onnxruntime is not installed.
+For each network: `explore` at its real size. For a tight, a middle and a large budget (3/10, 6/10 and
+all of the way, by factors, from the least memory to the most that the front uses), the schedule with
+the fewest accesses within it goes through `validate` (every group's instrumented code is compiled and
+executed at real size: predicted = measured, and its result is the reference operators') and
+`compile`, and the compiled network's output is compared with onnxruntime's. DMCNN-VD is counted at
+3840x2160 by its loops alone, without arithmetic, and executed on a part of a picture: 5.5 tera-MACs
+would take a day in code that follows a schedule literally.
+Exit 0: everything agrees; 1: a line says what differs; 77: onnxruntime is not installed.
 """
 
 import argparse
@@ -45,7 +48,10 @@ def budgets(points):
     least = min(point["live_bytes"] for point in points)
     most = max(point["live_bytes"] for point in points)
     # The very least would step through single elements, hours of counting at 4K.
-    return {label: round(least ** (1 - part) * most ** part) for label, part in (("tight", 0.3), ("middle", 0.6), ("large", 1))}
+    return {
+        label: round(least ** (1 - part) * most**part)
+        for label, part in (("tight", 0.3), ("middle", 0.6), ("large", 1))
+    }
 
 
 def front_of(program, network, directory, search):
@@ -56,15 +62,35 @@ def front_of(program, network, directory, search):
 
 
 def counts_differ(program, network, schedule, execute_macs):
-    """Empty when model and generated code agree in every group, else what `validate` says; and how many groups computed their results."""
-    done = subprocess.run([program, "validate", network, "--schedule", schedule, "--walker-macs", "1000000", "--execute-macs", str(execute_macs),
-                           "--json", "-", "-q"], capture_output=True, text=True)
+    """The difference between model and generated code ("" for none), and the number of groups whose
+    results were computed."""
+    done = subprocess.run(
+        [
+            program,
+            "validate",
+            network,
+            "--schedule",
+            schedule,
+            "--walker-macs",
+            "1000000",
+            "--execute-macs",
+            str(execute_macs),
+            "--json",
+            "-",
+            "-q",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode not in (0, 1):
         return f"exit {done.returncode}: {done.stderr.strip()}", 0
     answer = json.loads(done.stdout)
     entry = answer["schedules"][0]
     if done.returncode == 1 or entry["model"] != entry["measured"]:
-        return entry.get("difference", "model and measured counts differ"), answer["executed_groups"]
+        return (
+            entry.get("difference", "model and measured counts differ"),
+            answer["executed_groups"],
+        )
     return "", answer["executed_groups"]
 
 
@@ -76,7 +102,7 @@ def output_differs(program, network, schedule, directory):
     compare.laminate(program, "compile", network, "-q", "--schedule", schedule, "-o", library)
     session = compare.onnxruntime_session(path)
     inputs = compare.random_inputs(session, np.random.default_rng(1))
-    (name, value), = inputs.items()
+    ((name, value),) = inputs.items()
     given, found = os.path.join(directory, "in.npy"), os.path.join(directory, "out.npy")
     np.save(given, value)
     compare.laminate(program, "run", library, "-q", "--input", given, "--output", found)
@@ -88,32 +114,50 @@ def check(program, name, search, directory):
     counted, run = COUNTED.get(name, f"zoo:{name}"), RUN.get(name, f"zoo:{name}")
     seconds, points = front_of(program, counted, os.path.join(directory, "front"), search)
     print(f"{counted}: {len(points)} schedules in {seconds:.1f} s", flush=True)
-    run_points = points if run == counted else front_of(program, run, os.path.join(directory, "run-front"), search)[1]
+    run_points = (
+        points
+        if run == counted
+        else front_of(program, run, os.path.join(directory, "run-front"), search)[1]
+    )
     for (label, budget), run_budget in zip(budgets(points).items(), budgets(run_points).values()):
         point, run_point = chosen(points, budget), chosen(run_points, run_budget)
         begin = time.monotonic()
-        difference, executed = counts_differ(program, counted, point["schedule"], ALL_MACS if run == counted else 1)
+        difference, executed = counts_differ(
+            program, counted, point["schedule"], ALL_MACS if run == counted else 1
+        )
         counting, begin = time.monotonic() - begin, time.monotonic()
-        print(f"  {label:6} {budget:>10} B: {point['accesses_elements']:>14} accesses, {point['live_bytes']:>10} B, {point['macs']} MACs, "
-              f"{point['groups']} groups, {executed} executed; predicted {'= measured' if not difference else '!= measured: ' + difference} "
-              f"({counting:.0f} s)",
-              flush=True)
+        print(
+            f"  {label:6} {budget:>10} B: {point['accesses_elements']:>14} accesses, "
+            f"{point['live_bytes']:>10} B, {point['macs']} MACs, {point['groups']} groups, "
+            f"{executed} executed; predicted "
+            f"{'= measured' if not difference else '!= measured: ' + difference} "
+            f"({counting:.0f} s)",
+            flush=True,
+        )
         wrong += bool(difference)
         if run != counted:
             difference, executed = counts_differ(program, run, run_point["schedule"], ALL_MACS)
-            print(f"         {run}: {run_point['groups']} groups, {executed} executed; predicted "
-                  f"{'= measured' if not difference else '!= measured: ' + difference}", flush=True)
+            print(
+                f"         {run}: {run_point['groups']} groups, {executed} executed; predicted "
+                f"{'= measured' if not difference else '!= measured: ' + difference}",
+                flush=True,
+            )
             wrong += bool(difference)
             begin = time.monotonic()
         difference = output_differs(program, run, run_point["schedule"], directory)
-        print(f"         output {'= onnxruntime' if not difference else 'differs: ' + difference} "
-              f"({time.monotonic() - begin:.0f} s, compiled and run{'' if run == counted else ' as ' + run})", flush=True)
+        print(
+            f"         output {'= onnxruntime' if not difference else 'differs: ' + difference} "
+            f"({time.monotonic() - begin:.0f} s, compiled and run{'' if run == counted else ' as ' + run})",
+            flush=True,
+        )
         wrong += bool(difference)
     return wrong
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--laminate", required=True)
     parser.add_argument("--tiles", default="divisors")
     parser.add_argument("--max-depth", default="3")

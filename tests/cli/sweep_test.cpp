@@ -1,4 +1,4 @@
-// Lists of jobs, and their outcomes however they were run: cli/sweep.h.
+// Lists of jobs, and their outcomes for every way to run them: cli/sweep.h.
 #include "cli/sweep.h"
 
 #include <algorithm>
@@ -188,7 +188,7 @@ TEST_F(SweepTest, UnderMpirunIsTheSame) {
         std::system((mpirun(2) + explore + " > " + (scratch_ / "said") + " 2> /dev/null").c_str()),
         0);
     EXPECT_EQ(merged("two"), merged("one"));
-    // One of them speaks.
+    // Only one of them prints.
     const std::string said = read_file(scratch_ / "said");
     EXPECT_NE(said.find("3 jobs; all in "), std::string::npos) << said;
     EXPECT_EQ(said.find("3 jobs; all in "), said.rfind("3 jobs; all in ")) << said;
@@ -210,8 +210,8 @@ TEST(ExploreOfOneNetwork, UnderMpirunIsTheSame) {
     EXPECT_EQ(read_file(scratch / "said"), alone.out);
 }
 
-// The same by hand, as launchers other than Open MPI's start processes: the first does it, the
-// others leave it, each command of a launch has its first.
+// The same by hand, as launchers other than Open MPI start processes: only the first process of
+// each command explores.
 TEST(ExploreOfOneNetwork, IsDoneByTheFirstProcessOfACommand) {
     const ScratchDirectory scratch;
     const std::string explore = std::string(LAMINATE_PROGRAM) +
@@ -248,7 +248,7 @@ TEST_F(SweepTest, GoesOnAfterAKill) {
                 "--processes", "1", "--quiet", static_cast<char*>(nullptr));
         ::_exit(127);
     }
-    // In the midst: the first job has its outcome, the last has begun.
+    // Midway: the first job has its outcome, and the last has begun.
     const auto outcomes = [&] {
         size_t count = 0;
         std::error_code error;
@@ -268,7 +268,7 @@ TEST_F(SweepTest, GoesOnAfterAKill) {
         EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
 }
 
-/// Starts the program in a process group of its own, as a shell does.
+/// Starts the program in its own process group, as a shell does.
 pid_t started(const std::vector<std::string>& words, const std::string& said) {
     const pid_t child = ::fork();
     if (child != 0) {
@@ -295,30 +295,33 @@ bool appears(const std::string& file, const std::string& text) {
 }
 
 TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
-    write_file_atomically(
-        scratch_ / "jobs.json",
-        list(
-            R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
-    const pid_t child = started(
-        {"laminate", "sweep", scratch_ / "jobs.json", "-o", scratch_ / "out", "--processes", "1"},
-        scratch_ / "said");
-    ASSERT_TRUE(appears(scratch_ / "said", "(1 of 2)"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the second is under way
-    ::kill(-child, SIGINT);  // as a terminal does: all of the group
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
-    const std::string said = read_file(scratch_ / "said");
-    EXPECT_NE(
-        said.find(
-            "\nlaminate: interrupted; 1 of 2 jobs are done, the same command goes on from here\n"),
-        std::string::npos)
-        << said;
-    EXPECT_EQ(said.find("error"), std::string::npos) << said;
-    // Of the job that was ended there is neither an outcome nor half of a directory.
-    for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out")) {
-        const std::string name = entry.path().filename().string();
-        EXPECT_TRUE(name.rfind("fsrcnn", 0) != 0 || entry.path().extension() == ".log") << name;
+    for (const int number : {SIGINT, SIGTERM}) {
+        write_file_atomically(
+            scratch_ / "jobs.json",
+            list(
+                R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
+        const pid_t child = started({"laminate", "sweep", scratch_ / "jobs.json", "-o",
+                                     scratch_ / "out", "--processes", "1"},
+                                    scratch_ / "said");
+        ASSERT_TRUE(appears(scratch_ / "said", "(1 of 2)"));
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the second is under way
+        ::kill(-child, number);  // as terminals and batch systems do: all of the group
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
+        const std::string said = read_file(scratch_ / "said");
+        EXPECT_NE(said.find("\nlaminate: interrupted; 1 of 2 jobs are done, the same command goes "
+                            "on from here\n"),
+                  std::string::npos)
+            << said;
+        EXPECT_EQ(said.find("error"), std::string::npos) << said;
+        // The job that was ended leaves neither an outcome nor half a directory.
+        for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out")) {
+            const std::string name = entry.path().filename().string();
+            EXPECT_TRUE(name.rfind("fsrcnn", 0) != 0 || entry.path().extension() == ".log") << name;
+        }
+        std::filesystem::remove_all(scratch_ / "out");
+        std::filesystem::remove(scratch_ / "said");
     }
 }
 

@@ -1,4 +1,4 @@
-// The verb `validate`: agreement, its JSON, and what it says when asked for nothing.
+// The verb `validate`: agreement, its JSON, and its refusal without anything to validate.
 #include <fstream>
 #include <nlohmann/json.hpp>
 

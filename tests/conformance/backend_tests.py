@@ -1,13 +1,16 @@
-"""Writes the backend tests of the installed `onnx` package that Laminate is held against, one directory each.
+"""Writes the backend tests of the installed `onnx` package that Laminate runs.
 
   backend_tests.py DIRECTORY
 
-DIRECTORY/SET/NAME/model.onnx with test_data_set_0/input_K.pb and output_K.pb, the layout of the package's own data. Sets: `node` (one operator
-each, or the same as the operators that ONNX defines it by, `_expanded`), made by the package's generators since the package does not carry their
-files; `pytorch-converted`, `pytorch-operator`, `simple`, copied. Of `node` the files in NODES below; of all sets the tests on the float path: every
-output is FLOAT, every input FLOAT or what shapes and flags are made of (INT64, INT32, BOOL).
+Each test becomes DIRECTORY/SET/NAME/model.onnx with test_data_set_0/input_K.pb and output_K.pb, the
+layout of the package's own data. The sets `pytorch-converted`, `pytorch-operator` and `simple` are
+copied. The set `node` (one operator each, or the operators that define it, `_expanded`) is made by
+the package's generators, because the package does not carry its files; NODES below selects among
+them. Only tests on the float path are taken: every output is FLOAT, and every input is FLOAT or a
+type of shapes and flags (INT64, INT32, BOOL).
 
-Does nothing when DIRECTORY is complete and of this version. Exit 77: onnx is not installed (`make test` installs it).
+Does nothing if DIRECTORY is complete and of this version. Exit 77 if onnx is not installed (`make
+test` installs it).
 """
 
 import hashlib
@@ -27,16 +30,19 @@ except ImportError as error:
     print(f"skipped: {error}; `make test` installs the peers")
     sys.exit(77)
 
-# Files of onnx.backend.test.case.node: the operators that convolutional networks use, and those that exporters write around them.
-NODES = """conv convtranspose batch_normalization instance_normalization layernormalization groupnormalization rmsnormalization
-    meanvariancenormalization lrn maxpool averagepool lppool globalaveragepool globalmaxpool
-    relu leakyrelu prelu clip sigmoid hardsigmoid hardswish tanh elu selu celu softplus softsign mish thresholdedrelu shrink gelu swish
-    abs neg exp log sqrt reciprocal floor ceil round sign erf sin cos tan
-    add sub mul div pow sum mean max min where
-    concat split slice reshape flatten squeeze unsqueeze transpose expand tile gather pad depthtospace spacetodepth resize upsample
-    gemm matmul softmax logsoftmax hardmax
-    reducemean reducesum reducemax reducemin reduceprod reducel1 reducel2 reduce_log_sum reduce_log_sum_exp reducesumsquare
-    dropout identity constant constantofshape shape size cast""".split()
+# Files of onnx.backend.test.case.node: operators of convolutional networks, and operators that
+# exporters write around them.
+NODES = """
+    conv convtranspose batch_normalization instance_normalization layernormalization
+    groupnormalization rmsnormalization meanvariancenormalization lrn maxpool averagepool lppool
+    globalaveragepool globalmaxpool relu leakyrelu prelu clip sigmoid hardsigmoid hardswish tanh
+    elu selu celu softplus softsign mish thresholdedrelu shrink gelu swish abs neg exp log sqrt
+    reciprocal floor ceil round sign erf sin cos tan add sub mul div pow sum mean max min where
+    concat split slice reshape flatten squeeze unsqueeze transpose expand tile gather pad
+    depthtospace spacetodepth resize upsample gemm matmul softmax logsoftmax hardmax reducemean
+    reducesum reducemax reducemin reduceprod reducel1 reducel2 reduce_log_sum reduce_log_sum_exp
+    reducesumsquare dropout identity constant constantofshape shape size cast
+""".split()
 COPIED_SETS = ["pytorch-converted", "pytorch-operator", "simple"]
 INPUT_TYPES = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL}
 
@@ -44,7 +50,10 @@ INPUT_TYPES = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorPr
 def is_float_path(model):
     def type_of(value):
         return value.type.tensor_type.elem_type
-    return all(type_of(v) == TensorProto.FLOAT for v in model.graph.output) and all(type_of(v) in INPUT_TYPES for v in model.graph.input)
+
+    return all(type_of(v) == TensorProto.FLOAT for v in model.graph.output) and all(
+        type_of(v) in INPUT_TYPES for v in model.graph.input
+    )
 
 
 def tensor_proto(value, info):
@@ -63,7 +72,10 @@ def write_node_tests(directory):
         os.makedirs(data)
         onnx.save(case.model, os.path.join(directory, case.name, "model.onnx"))
         inputs, outputs = case.data_sets[0]
-        for kind, values, infos in (("input", inputs, case.model.graph.input), ("output", outputs, case.model.graph.output)):
+        for kind, values, infos in (
+            ("input", inputs, case.model.graph.input),
+            ("output", outputs, case.model.graph.output),
+        ):
             for k, (value, info) in enumerate(zip(values, infos)):
                 with open(os.path.join(data, f"{kind}_{k}.pb"), "wb") as file:
                     file.write(tensor_proto(value, info).SerializeToString())
@@ -89,13 +101,14 @@ def main():
         print("complete already")
         return
     os.makedirs(os.path.dirname(directory), exist_ok=True)
-    aside = tempfile.mkdtemp(dir=os.path.dirname(directory))  # renamed when it is complete
+    aside = tempfile.mkdtemp(dir=os.path.dirname(directory))  # renamed when complete
     package = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
     left_out = {"node": write_node_tests(os.path.join(aside, "node"))}
     for name in COPIED_SETS:
         left_out[name] = copy_tests(os.path.join(package, name), os.path.join(aside, name))
     for name, count in left_out.items():
-        print(f"{name}: {len(os.listdir(os.path.join(aside, name)))} tests; {count} not on the float path")
+        taken = len(os.listdir(os.path.join(aside, name)))
+        print(f"{name}: {taken} tests; {count} not on the float path")
     with open(os.path.join(aside, "version"), "w") as file:
         file.write(version)
     shutil.rmtree(directory, ignore_errors=True)

@@ -1,17 +1,16 @@
-// Runs the onnx project's backend tests: import, code generation, execution, comparison with the
-// expected outputs.
+// Runs the onnx project's backend tests: imports and compiles each model, runs it and compares the
+// outputs with the expected ones.
 //
 //   conformance --data DIRECTORY --exceptions FILE [--shard K/N] [--only NAME] [-v]
 //
-// DIRECTORY is what backend_tests.py writes. FILE names the tests that do not pass and says why: a
-// line "reason: text" opens a reason, the lines after it name its tests, one each as SET/NAME. Exit
-// 1 when a test that is not listed fails, or one that is listed passes or does not exist; 77
-// without DIRECTORY.
+// backend_tests.py writes DIRECTORY. FILE lists the tests that do not pass: a line "reason: text"
+// opens a reason, and the lines after it name its tests, one each as SET/NAME. The exit code is 1
+// if an unlisted test fails, or if a listed one passes or does not exist; 77 without DIRECTORY.
 //
-// A backend test gives weights, axes and the like as inputs of the graph. Here convolution weights
-// must be known before the run, as must everything that a shape depends on. So inputs that are not
-// FLOAT are made initializers; and where the importer then refuses the model, all inputs but the
-// first FLOAT one. The table says how many tests ran each way.
+// A backend test gives weights, axes and the like as inputs of the graph, but the importer must
+// know convolution weights and everything that a shape depends on. So inputs that are not FLOAT
+// become initializers. If the importer still refuses the model, all inputs but the first FLOAT one
+// become initializers. The table counts the tests that ran each way.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -55,7 +54,7 @@ fs::path data_file(const fs::path& test, const std::string& kind, int k) {
     return test / "test_data_set_0" / (kind + "_" + std::to_string(k) + ".pb");
 }
 
-/// A model with some inputs made initializers, and what remains for its inputs.
+/// A model with some inputs turned into initializers, and the values of the remaining inputs.
 struct BoundModel {
     std::string bytes;
     std::vector<std::vector<float>> inputs;
@@ -100,7 +99,7 @@ std::string difference(const std::vector<float>& found, const Constant& expected
     return "";
 }
 
-/// What is wrong with the results, or nothing.
+/// Describes what is wrong with the results; empty if nothing is.
 std::string run(const fs::path& test, const BoundModel& model, const Network& network) {
     std::vector<Constant> expected;
     for (int k = 0; k < static_cast<int>(network.outputs.size()); ++k)
@@ -173,7 +172,7 @@ Result result_of(const fs::path& test) {
     return result;
 }
 
-/// Reasons by the tests that they excuse.
+/// The reason of each listed test, by the test's name.
 std::map<std::string, std::string> read_exceptions(const std::string& path) {
     std::map<std::string, std::string> reasons;
     std::istringstream lines(read_file(path));

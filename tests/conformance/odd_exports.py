@@ -1,6 +1,8 @@
-"""What exporters leave in real files, all around the same small network: it runs as in onnxruntime, or it is refused in one line that names the culprit.
+"""Variants of one small network that exporters leave in real files.
 
   odd_exports.py --laminate PROGRAM [CASE ...]      cases: all
+
+Each variant runs as in onnxruntime, or is refused in one line that names the culprit.
 
 Exit 0: as expected; 1: the lines say what is not; 77: onnx or onnxruntime is not installed.
 """
@@ -14,7 +16,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
-from compare import compare_model, onnxruntime_session  # noqa: E402  (exits 77 without its packages)
+from compare import (
+    compare_model,
+    onnxruntime_session,
+)  # noqa: E402  (exits 77 without its packages)
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
@@ -29,8 +34,12 @@ CASES = {}
 
 
 def case(function):
-    """`function` returns a model and what is particular about running it: shape or shapes of its inputs, options, a model of the same network for onnxruntime, `refused`: a word
-    of the one line, `unchecked`: onnx.checker does not take it either, `renamed`: outputs that have another name here, by their places."""
+    """Registers a case. `function` returns a model and how to run it.
+
+    `shape`, `shapes`: of the inputs; `options`: of `run`; `for_onnxruntime`: a model of the same
+    network that onnxruntime takes; `refused`: a word of the message; `unchecked`: onnx.checker
+    refuses the model too; `renamed`: names of outputs that differ here, by position.
+    """
     CASES[function.__name__] = function
     return function
 
@@ -52,28 +61,48 @@ def conv(x, y, weights, bias=None, **attributes):
 
 def body(x="x", y="y", w1="w1", b1="b1", w2="w2"):
     """Conv 3x3, Relu, Conv 1x1."""
-    return [conv(x, "a", w1, b1, kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["r"]), conv("r", y, w2, kernel_shape=[1, 1])]
+    return [
+        conv(x, "a", w1, b1, kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        conv("r", y, w2, kernel_shape=[1, 1]),
+    ]
 
 
 def model(nodes, constants=None, inputs=None, outputs=None, opset=17, ir_version=8, **extra):
-    graph = helper.make_graph(nodes, extra.pop("name", "g"), inputs or [floats("x", SHAPE)], outputs or [floats("y")],
-                              tensors(w1=W1, b1=B1, w2=W2) if constants is None else constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, **extra)
+    graph = helper.make_graph(
+        nodes,
+        extra.pop("name", "g"),
+        inputs or [floats("x", SHAPE)],
+        outputs or [floats("y")],
+        tensors(w1=W1, b1=B1, w2=W2) if constants is None else constants,
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, **extra
+    )
 
 
 @case
 def dynamic_batch():
-    return model(body(), inputs=[floats("x", ["N", 2, 6, 7])]), {"shape": (3, 2, 6, 7), "options": ["--batch", "3"]}
+    return model(body(), inputs=[floats("x", ["N", 2, 6, 7])]), {
+        "shape": (3, 2, 6, 7),
+        "options": ["--batch", "3"],
+    }
 
 
 @case
 def every_size_dynamic():
-    return model(body(), inputs=[floats("x", ["N", 2, None, "width"])]), {"options": ["--batch", "1", "--height", "6", "--width", "7"]}
+    return model(body(), inputs=[floats("x", ["N", 2, None, "width"])]), {
+        "options": ["--batch", "1", "--height", "6", "--width", "7"]
+    }
 
 
 @case
 def nhwc():
-    nodes = [helper.make_node("Transpose", ["x"], ["c"], perm=[0, 3, 1, 2]), *body("c", "d"), helper.make_node("Transpose", ["d"], ["y"], perm=[0, 2, 3, 1])]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["c"], perm=[0, 3, 1, 2]),
+        *body("c", "d"),
+        helper.make_node("Transpose", ["d"], ["y"], perm=[0, 2, 3, 1]),
+    ]
     return model(nodes, inputs=[floats("x", [1, 6, 7, 2])]), {"shape": (1, 6, 7, 2)}
 
 
@@ -85,7 +114,12 @@ def external_data():
 @case
 def opset_7_ir_3():
     # Before IR version 4 every initializer is an input as well.
-    inputs = [floats("x", SHAPE), floats("w1", W1.shape), floats("b1", B1.shape), floats("w2", W2.shape)]
+    inputs = [
+        floats("x", SHAPE),
+        floats("w1", W1.shape),
+        floats("b1", B1.shape),
+        floats("w2", W2.shape),
+    ]
     return model(body(), inputs=inputs, opset=7, ir_version=3), {}
 
 
@@ -104,43 +138,90 @@ def half_precision_weights_cast_to_float():
 @case
 def double_weights_cast_to_float():
     double = tensors(h1=W1.astype(np.float64), w2=W2, b1=B1)
-    return model([helper.make_node("Cast", ["h1"], ["w1"], to=TensorProto.FLOAT), *body()], double), {}
+    return (
+        model([helper.make_node("Cast", ["h1"], ["w1"], to=TensorProto.FLOAT), *body()], double),
+        {},
+    )
 
 
 @case
 def weights_dequantised():
     quantised = tensors(q1=W1.astype(np.int8), w2=W2, b1=B1, scale=np.float32(0.5), zero=np.int8(0))
-    return model([helper.make_node("DequantizeLinear", ["q1", "scale", "zero"], ["w1"]), *body()], quantised), {}
+    return (
+        model(
+            [helper.make_node("DequantizeLinear", ["q1", "scale", "zero"], ["w1"]), *body()],
+            quantised,
+        ),
+        {},
+    )
 
 
 @case
 def weights_dequantised_by_channel():
-    quantised = tensors(q1=W1.astype(np.int8), q2=(W2 + 128).astype(np.uint8), b1=B1, s1=np.float32([0.5, 2, 1, 0.25]), s2=np.float32([3, 0.125]), z2=np.uint8([128, 127]))
-    nodes = [helper.make_node("DequantizeLinear", ["q1", "s1"], ["w1"], axis=0), helper.make_node("DequantizeLinear", ["q2", "s2", "z2"], ["w2"], axis=0)]
+    quantised = tensors(
+        q1=W1.astype(np.int8),
+        q2=(W2 + 128).astype(np.uint8),
+        b1=B1,
+        s1=np.float32([0.5, 2, 1, 0.25]),
+        s2=np.float32([3, 0.125]),
+        z2=np.uint8([128, 127]),
+    )
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q1", "s1"], ["w1"], axis=0),
+        helper.make_node("DequantizeLinear", ["q2", "s2", "z2"], ["w2"], axis=0),
+    ]
     return model([*nodes, *body()], quantised), {}
 
 
 @case
 def integer_weights_cast_to_float():
     constants = tensors(q1=W1.astype(np.int8), q2=(W2 + 3).astype(np.uint8), i1=B1.astype(np.int16))
-    casts = [helper.make_node("Cast", [old], [new], to=TensorProto.FLOAT) for old, new in (("q1", "w1"), ("q2", "w2"), ("i1", "b1"))]
+    casts = [
+        helper.make_node("Cast", [old], [new], to=TensorProto.FLOAT)
+        for old, new in (("q1", "w1"), ("q2", "w2"), ("i1", "b1"))
+    ]
     return model([*casts, *body()], constants), {}
 
 
 @case
 def quantised_and_back():
     constants = tensors(w1=W1, w2=W2, b1=B1, scale=np.float32(0.5), zero=np.uint8(128))
-    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="quantise"), helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]), *body("d")]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="quantise"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        *body("d"),
+    ]
     return model(nodes, constants), {"refused": "QuantizeLinear"}
 
 
 @case
 def names_with_spaces_slashes_and_letters():
-    names = {"x": "serving default/input image:0", "y": "StatefulPartitionedCall/Ausgabe für Bilder", "w1": "模型/卷积/weight", "b1": " ", "w2": "w=2", "a": "a\\b", "r": "'r\""}
-    nodes = [helper.make_node(n.op_type, [names[t] for t in n.input], [names[t] for t in n.output], name=f"/block 1/{n.op_type} ü{k}", **{a.name: helper.get_attribute_value(a) for a in n.attribute})
-             for k, n in enumerate(body())]
+    names = {
+        "x": "serving default/input image:0",
+        "y": "StatefulPartitionedCall/Ausgabe für Bilder",
+        "w1": "模型/卷积/weight",
+        "b1": " ",
+        "w2": "w=2",
+        "a": "a\\b",
+        "r": "'r\"",
+    }
+    nodes = [
+        helper.make_node(
+            n.op_type,
+            [names[t] for t in n.input],
+            [names[t] for t in n.output],
+            name=f"/block 1/{n.op_type} ü{k}",
+            **{a.name: helper.get_attribute_value(a) for a in n.attribute},
+        )
+        for k, n in enumerate(body())
+    ]
     constants = tensors(**{names["w1"]: W1, names["b1"]: B1, names["w2"]: W2})
-    return model(nodes, constants, [floats(names["x"], SHAPE)], [floats(names["y"])], name="netz / größe"), {}
+    return (
+        model(
+            nodes, constants, [floats(names["x"], SHAPE)], [floats(names["y"])], name="netz/größe"
+        ),
+        {},
+    )
 
 
 @case
@@ -167,7 +248,9 @@ def names_that_differ_in_punctuation():
 @case
 def two_inputs():
     nodes = [*body(y="c"), helper.make_node("Add", ["c", "z"], ["y"])]
-    return model(nodes, inputs=[floats("x", SHAPE), floats("z", SHAPE)]), {"shapes": {"x": SHAPE, "z": SHAPE}}
+    return model(nodes, inputs=[floats("x", SHAPE), floats("z", SHAPE)]), {
+        "shapes": {"x": SHAPE, "z": SHAPE}
+    }
 
 
 @case
@@ -193,14 +276,27 @@ def an_output_is_constant():
 @case
 def what_nobody_reads():
     constants = tensors(w1=W1, b1=B1, w2=W2, unused=np.ones((5, 5), np.int64))
-    return model([*body(), helper.make_node("Sigmoid", ["r"], ["dead"]), helper.make_node("Neg", ["dead"], ["deader"])], constants), {}
+    return (
+        model(
+            [
+                *body(),
+                helper.make_node("Sigmoid", ["r"], ["dead"]),
+                helper.make_node("Neg", ["dead"], ["deader"]),
+            ],
+            constants,
+        ),
+        {},
+    )
 
 
 @case
 def a_dead_branch_of_unsupported_operators():
-    # What onnxruntime refuses; the network is the rest.
-    dead = [helper.make_node("RandomNormalLike", ["r"], ["noise"], name="noise"), helper.make_node("FusedThing", ["noise"], ["lost"], domain="com.vendor"),
-            helper.make_node("TopK", ["r", "lost"], ["best", "places"])]
+    # onnxruntime refuses the dead branch; the rest is the network.
+    dead = [
+        helper.make_node("RandomNormalLike", ["r"], ["noise"], name="noise"),
+        helper.make_node("FusedThing", ["noise"], ["lost"], domain="com.vendor"),
+        helper.make_node("TopK", ["r", "lost"], ["best", "places"]),
+    ]
     net = model([*body(), *dead])
     net.opset_import.append(helper.make_opsetid("com.vendor", 1))
     return net, {"for_onnxruntime": model(body())}
@@ -208,7 +304,7 @@ def a_dead_branch_of_unsupported_operators():
 
 @case
 def blocks_of_mobilenet_v3():
-    """Depthwise, squeeze and excitation, HardSwish as one node and as PyTorch wrote it before opset 14."""
+    """Depthwise, squeeze-and-excitation, HardSwish as one node and as PyTorch before opset 14."""
     count = iter(range(100))
     constants = {"zero": np.float32(0), "three": np.float32(3), "six": np.float32(6)}
     nodes = []
@@ -220,9 +316,19 @@ def blocks_of_mobilenet_v3():
 
     def convolution(x, z, i, kernel, groups=1):
         name = f"w{next(count)}"
-        constants[name] = RNG.normal(0, 1 / kernel, (z, i // groups, kernel, kernel)).astype(np.float32)
+        constants[name] = RNG.normal(0, 1 / kernel, (z, i // groups, kernel, kernel)).astype(
+            np.float32
+        )
         constants[name + "b"] = RNG.normal(0, 0.5, z).astype(np.float32)
-        return add("Conv", x, name, name + "b", kernel_shape=[kernel] * 2, pads=[kernel // 2] * 4, group=groups)
+        return add(
+            "Conv",
+            x,
+            name,
+            name + "b",
+            kernel_shape=[kernel] * 2,
+            pads=[kernel // 2] * 4,
+            group=groups,
+        )
 
     def block(x, hard_swish):
         wide = hard_swish(convolution(x, 8, 2, 1))
@@ -232,31 +338,50 @@ def blocks_of_mobilenet_v3():
         return add("Add", x, convolution(add("Mul", deep, gate), 2, 8, 1))
 
     first = block("x", lambda x: add("HardSwish", x))
-    last = block(first, lambda x: add("Div", add("Mul", x, add("Clip", add("Add", x, "three"), "zero", "six")), "six"))
+    last = block(
+        first,
+        lambda x: add(
+            "Div", add("Mul", x, add("Clip", add("Add", x, "three"), "zero", "six")), "six"
+        ),
+    )
     nodes.append(helper.make_node("Identity", [last], ["y"]))
-    return model(nodes, tensors(**constants)), {"activations": {"hard_swish": 4, "hard_sigmoid": 2, "relu": 2}, "scheduled": True}
+    return model(nodes, tensors(**constants)), {
+        "activations": {"hard_swish": 4, "hard_sigmoid": 2, "relu": 2},
+        "scheduled": True,
+    }
 
 
 @case
 def an_input_nobody_reads():
-    return model(body(), inputs=[floats("x", SHAPE), floats("unused", [3])]), {"shapes": {"x": SHAPE, "unused": (3,)}}
+    return model(body(), inputs=[floats("x", SHAPE), floats("unused", [3])]), {
+        "shapes": {"x": SHAPE, "unused": (3,)}
+    }
 
 
 @case
 def weights_shared_by_two_layers():
-    nodes = [conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), conv("a", "y", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1])]
+    nodes = [
+        conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        conv("a", "y", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+    ]
     return model(nodes, tensors(w=W1[:2])), {}
 
 
 @case
 def weights_from_constant_nodes():
-    nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)) for name, array in (("w1", W1), ("b1", B1), ("w2", W2))]
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        for name, array in (("w1", W1), ("b1", B1), ("w2", W2))
+    ]
     return model([*nodes, *body()], []), {}
 
 
 @case
 def weights_as_lists_of_floats():
-    lists = [helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.flatten().tolist()) for name, array in (("w1", W1), ("b1", B1), ("w2", W2))]
+    lists = [
+        helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.flatten().tolist())
+        for name, array in (("w1", W1), ("b1", B1), ("w2", W2))
+    ]
     return model(body(), lists), {}
 
 
@@ -266,16 +391,38 @@ def sparse_weights():
     flat = W1.flatten()
     (places,) = np.nonzero(flat)
     values = numpy_helper.from_array(flat[places], "w1")
-    net.graph.sparse_initializer.append(helper.make_sparse_tensor(values, numpy_helper.from_array(places.astype(np.int64), "w1_places"), W1.shape))
+    net.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(
+            values, numpy_helper.from_array(places.astype(np.int64), "w1_places"), W1.shape
+        )
+    )
     return net, {"refused": "sparse", "unchecked": True}
 
 
 @case
 def if_node():
     def branch(name, operator):
-        return helper.make_graph([helper.make_node(operator, ["r"], [name])], name, [], [floats(name)])
-    nodes = body(y="c") + [helper.make_node("If", ["condition"], ["y"], name="choice", then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg"))]
-    return model(nodes, inputs=[floats("x", SHAPE), helper.make_tensor_value_info("condition", TensorProto.BOOL, [])]), {"refused": "condition"}
+        return helper.make_graph(
+            [helper.make_node(operator, ["r"], [name])], name, [], [floats(name)]
+        )
+
+    nodes = body(y="c") + [
+        helper.make_node(
+            "If",
+            ["condition"],
+            ["y"],
+            name="choice",
+            then_branch=branch("t", "Relu"),
+            else_branch=branch("e", "Neg"),
+        )
+    ]
+    return model(
+        nodes,
+        inputs=[
+            floats("x", SHAPE),
+            helper.make_tensor_value_info("condition", TensorProto.BOOL, []),
+        ],
+    ), {"refused": "condition"}
 
 
 def branch(name, *nodes, constants=()):
@@ -284,15 +431,31 @@ def branch(name, *nodes, constants=()):
 
 @case
 def if_on_a_shape():
-    """What PyTorch writes where an extent decides, with a second If inside; its branches use names that there are outside."""
-    inner = helper.make_node("If", ["many"], ["chosen"], then_branch=branch("then", helper.make_node("Neg", ["c"], ["r"])), else_branch=branch("else", helper.make_node("Abs", ["c"], ["r"])))
+    """PyTorch's If on an extent, with a second If inside; its branches reuse names from outside."""
+    inner = helper.make_node(
+        "If",
+        ["many"],
+        ["chosen"],
+        then_branch=branch("then", helper.make_node("Neg", ["c"], ["r"])),
+        else_branch=branch("else", helper.make_node("Abs", ["c"], ["r"])),
+    )
     scaled = helper.make_node("Mul", ["chosen", "w2"], ["scaled"])
-    nodes = [*body(y="c"), helper.make_node("Shape", ["c"], ["shape"]), helper.make_node("Gather", ["shape", "axis"], ["extent"]), helper.make_node("Equal", ["extent", "one"], ["is_one"]),
-             helper.make_node("Greater", ["extent", "one"], ["many"]),
-             helper.make_node("If", ["is_one"], ["y"], then_branch=branch("flat", helper.make_node("Flatten", ["c"], ["s"])),
-                              else_branch=branch("kept", inner, scaled, constants=tensors(w2=np.float32([[[[2]]]]))))]
+    nodes = [
+        *body(y="c"),
+        helper.make_node("Shape", ["c"], ["shape"]),
+        helper.make_node("Gather", ["shape", "axis"], ["extent"]),
+        helper.make_node("Equal", ["extent", "one"], ["is_one"]),
+        helper.make_node("Greater", ["extent", "one"], ["many"]),
+        helper.make_node(
+            "If",
+            ["is_one"],
+            ["y"],
+            then_branch=branch("flat", helper.make_node("Flatten", ["c"], ["s"])),
+            else_branch=branch("kept", inner, scaled, constants=tensors(w2=np.float32([[[[2]]]]))),
+        ),
+    ]
     constants = tensors(w1=W1, b1=B1, w2=W2, axis=np.int64([1]), one=np.int64([1]))
-    # onnxruntime takes no branch whose names hide others: there it has names of its own.
+    # onnxruntime refuses branches whose names hide others, so its copy has names of its own.
     for_onnxruntime = model(nodes, constants)
     kept = [a.g for a in for_onnxruntime.graph.node[-1].attribute if a.name == "else_branch"][0]
     kept.initializer[0].name = kept.node[1].input[1] = "two"
@@ -303,36 +466,75 @@ def if_on_a_shape():
 
 @case
 def clip_by_computed_bounds():
-    nodes = [*body(y="c"), helper.make_node("ReduceMax", ["x"], ["high"], keepdims=0), helper.make_node("ReduceMin", ["x"], ["low"], keepdims=0), helper.make_node("Clip", ["c", "low", "high"], ["y"])]
+    nodes = [
+        *body(y="c"),
+        helper.make_node("ReduceMax", ["x"], ["high"], keepdims=0),
+        helper.make_node("ReduceMin", ["x"], ["low"], keepdims=0),
+        helper.make_node("Clip", ["c", "low", "high"], ["y"]),
+    ]
     return model(nodes), {}
 
 
 @case
 def weights_that_are_computed():
-    nodes = [helper.make_node("ReduceMean", ["x"], ["mean"]), helper.make_node("Mul", ["w", "mean"], ["w1"]), *body()]
-    return model(nodes, tensors(w=W1, b1=B1, w2=W2)), {"refused": "is computed when the network runs"}
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"]),
+        helper.make_node("Mul", ["w", "mean"], ["w1"]),
+        *body(),
+    ]
+    return model(nodes, tensors(w=W1, b1=B1, w2=W2)), {
+        "refused": "is computed when the network runs"
+    }
 
 
 @case
 def loop_node():
-    loop = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Relu", ["carried"], ["next"])], "loop",
-                             [helper.make_tensor_value_info("k", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []), floats("carried")],
-                             [helper.make_tensor_value_info("on", TensorProto.BOOL, []), floats("next")])
-    nodes = body(y="c") + [helper.make_node("Loop", ["times", "yes", "c"], ["y"], name="again", body=loop)]
-    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, times=np.int64(2), yes=np.bool_(True))), {"refused": "Loop"}
+    loop = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Relu", ["carried"], ["next"]),
+        ],
+        "loop",
+        [
+            helper.make_tensor_value_info("k", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            floats("carried"),
+        ],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), floats("next")],
+    )
+    nodes = body(y="c") + [
+        helper.make_node("Loop", ["times", "yes", "c"], ["y"], name="again", body=loop)
+    ]
+    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, times=np.int64(2), yes=np.bool_(True))), {
+        "refused": "Loop"
+    }
 
 
 @case
 def function_of_the_model():
-    function = helper.make_function("here", "Twice", ["p"], ["q"], [helper.make_node("Add", ["p", "p"], ["q"])], [helper.make_opsetid("", 17)])
-    net = model([*body(y="c"), helper.make_node("Twice", ["c"], ["y"], domain="here")], functions=[function])
+    function = helper.make_function(
+        "here",
+        "Twice",
+        ["p"],
+        ["q"],
+        [helper.make_node("Add", ["p", "p"], ["q"])],
+        [helper.make_opsetid("", 17)],
+    )
+    net = model(
+        [*body(y="c"), helper.make_node("Twice", ["c"], ["y"], domain="here")], functions=[function]
+    )
     net.opset_import.append(helper.make_opsetid("here", 1))
     return net, {"refused": "Twice"}
 
 
 @case
 def foreign_operator():
-    net = model([*body(y="c"), helper.make_node("FusedThing", ["c"], ["y"], domain="com.vendor", name="thing")])
+    net = model(
+        [
+            *body(y="c"),
+            helper.make_node("FusedThing", ["c"], ["y"], domain="com.vendor", name="thing"),
+        ]
+    )
     net.opset_import.append(helper.make_opsetid("com.vendor", 1))
     return net, {"refused": "FusedThing"}
 
@@ -340,7 +542,10 @@ def foreign_operator():
 @case
 def half_precision_network():
     half = tensors(w1=W1.astype(np.float16), b1=B1.astype(np.float16), w2=W2.astype(np.float16))
-    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape) for name, shape in (("x", SHAPE), ("y", ANY))]
+    value = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape)
+        for name, shape in (("x", SHAPE), ("y", ANY))
+    ]
     return model(body(), half, value[:1], value[1:]), {"refused": "is FLOAT16, expected FLOAT"}
 
 
@@ -357,63 +562,138 @@ NORMALISE = {"mean": np.float32([120, 100]).reshape(1, 2, 1, 1), "scale": np.flo
 
 @case
 def picture_of_bytes():
-    nodes = [cast("p", "f"), helper.make_node("Sub", ["f", "mean"], ["s"]), helper.make_node("Mul", ["s", "scale"], ["x"]), *body()]
-    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, **NORMALISE), [small("p", SHAPE)]), {"shape": SHAPE, "scheduled": True}
+    nodes = [
+        cast("p", "f"),
+        helper.make_node("Sub", ["f", "mean"], ["s"]),
+        helper.make_node("Mul", ["s", "scale"], ["x"]),
+        *body(),
+    ]
+    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, **NORMALISE), [small("p", SHAPE)]), {
+        "shape": SHAPE,
+        "scheduled": True,
+    }
 
 
 @case
 def picture_of_bytes_channels_last():
-    """Moved while still bytes: transposed, cut, and reshaped to a shape that is computed from its own."""
-    constants = tensors(w1=W1, b1=B1, w2=W2, starts=np.int64([1]), ends=np.int64([7]), axes=np.int64([1]))
-    nodes = [helper.make_node("Slice", ["p", "starts", "ends", "axes"], ["cut"]), helper.make_node("Transpose", ["cut"], ["t"], perm=[0, 3, 1, 2]), helper.make_node("Shape", ["t"], ["extents"]),
-             helper.make_node("Flatten", ["t"], ["flat"]), helper.make_node("Reshape", ["flat", "extents"], ["r0"]), cast("r0", "x"), *body()]
+    """Bytes are transposed, cut, and reshaped to a shape computed from their own."""
+    constants = tensors(
+        w1=W1, b1=B1, w2=W2, starts=np.int64([1]), ends=np.int64([7]), axes=np.int64([1])
+    )
+    nodes = [
+        helper.make_node("Slice", ["p", "starts", "ends", "axes"], ["cut"]),
+        helper.make_node("Transpose", ["cut"], ["t"], perm=[0, 3, 1, 2]),
+        helper.make_node("Shape", ["t"], ["extents"]),
+        helper.make_node("Flatten", ["t"], ["flat"]),
+        helper.make_node("Reshape", ["flat", "extents"], ["r0"]),
+        cast("r0", "x"),
+        *body(),
+    ]
     return model(nodes, constants, [small("p", [None, 8, 7, 2])]), {"shape": (1, 8, 7, 2)}
 
 
 @case
 def picture_of_bytes_in_and_out():
-    """Fractions are cut off; the bytes that come out are transposed before they leave."""
-    constants = tensors(w1=W1, b1=B1, w2=W2, low=np.float32(0), high=np.float32(255), half=np.float32(1 / 256))
-    nodes = [cast("p", "x"), *body(y="large"), helper.make_node("Mul", ["large", "half"], ["small"]), helper.make_node("Clip", ["small", "low", "high"], ["c"]), cast("c", "b", TensorProto.UINT8),
-             helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1])]
+    """Fractions are truncated; the resulting bytes are transposed before they leave."""
+    constants = tensors(
+        w1=W1, b1=B1, w2=W2, low=np.float32(0), high=np.float32(255), half=np.float32(1 / 256)
+    )
+    nodes = [
+        cast("p", "x"),
+        *body(y="large"),
+        helper.make_node("Mul", ["large", "half"], ["small"]),
+        helper.make_node("Clip", ["small", "low", "high"], ["c"]),
+        cast("c", "b", TensorProto.UINT8),
+        helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1]),
+    ]
     return model(nodes, constants, [small("p", SHAPE)], [small("y", ANY)]), {"shape": SHAPE}
 
 
 @case
 def bytes_in_windows():
-    """A picture through `run --stream` and whole, and the same by channels last."""
-    constants = tensors(w=RNG.integers(-3, 4, (3, 3, 3, 3)).astype(np.float32), scale=np.float32(1 / 32), low=np.float32(0), high=np.float32(255))
-    nodes = [cast("p", "x"), conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Mul", ["a", "scale"], ["s"]), helper.make_node("Clip", ["s", "low", "high"], ["c"])]
-    return model([*nodes, cast("c", "y", TensorProto.UINT8)], constants, [small("p", [1, 3, "height", "width"])], [small("y", ANY)]), {"shape": (1, 3, 90, 110), "streamed": True}
+    """A picture run in windows by `run --stream` and whole."""
+    constants = tensors(
+        w=RNG.integers(-3, 4, (3, 3, 3, 3)).astype(np.float32),
+        scale=np.float32(1 / 32),
+        low=np.float32(0),
+        high=np.float32(255),
+    )
+    nodes = [
+        cast("p", "x"),
+        conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Mul", ["a", "scale"], ["s"]),
+        helper.make_node("Clip", ["s", "low", "high"], ["c"]),
+    ]
+    return model(
+        [*nodes, cast("c", "y", TensorProto.UINT8)],
+        constants,
+        [small("p", [1, 3, "height", "width"])],
+        [small("y", ANY)],
+    ), {"shape": (1, 3, 90, 110), "streamed": True}
 
 
 @case
 def signed_bytes_beside_floats():
-    nodes = [helper.make_node("Identity", ["q"], ["q1"]), helper.make_node("CastLike", ["q1", "z"], ["f"]), helper.make_node("Add", ["f", "z"], ["x"]), *body()]
-    return model(nodes, None, [small("q", SHAPE, TensorProto.INT8), floats("z", SHAPE)]), {"shapes": {"q": SHAPE, "z": SHAPE}}
+    nodes = [
+        helper.make_node("Identity", ["q"], ["q1"]),
+        helper.make_node("CastLike", ["q1", "z"], ["f"]),
+        helper.make_node("Add", ["f", "z"], ["x"]),
+        *body(),
+    ]
+    return model(nodes, None, [small("q", SHAPE, TensorProto.INT8), floats("z", SHAPE)]), {
+        "shapes": {"q": SHAPE, "z": SHAPE}
+    }
 
 
 @case
 def bytes_through_a_branch():
-    branches = [helper.make_graph([helper.make_node("Identity", ["p"], [name])], name, [], [small(name, SHAPE)]) for name in ("yes", "no")]
+    branches = [
+        helper.make_graph(
+            [helper.make_node("Identity", ["p"], [name])], name, [], [small(name, SHAPE)]
+        )
+        for name in ("yes", "no")
+    ]
     constants = tensors(w1=W1, b1=B1, w2=W2, condition=np.bool_(True))
-    nodes = [helper.make_node("If", ["condition"], ["chosen"], then_branch=branches[0], else_branch=branches[1]), cast("chosen", "x"), *body()]
+    nodes = [
+        helper.make_node(
+            "If", ["condition"], ["chosen"], then_branch=branches[0], else_branch=branches[1]
+        ),
+        cast("chosen", "x"),
+        *body(),
+    ]
     return model(nodes, constants, [small("p", SHAPE)]), {"shape": SHAPE}
 
 
 @case
 def sum_of_bytes():
-    """It wraps around at 256."""
-    nodes = [helper.make_node("Add", ["p", "p"], ["twice"], name="wrapping"), cast("twice", "x"), *body()]
+    """The sum would wrap around at 256."""
+    nodes = [
+        helper.make_node("Add", ["p", "p"], ["twice"], name="wrapping"),
+        cast("twice", "x"),
+        *body(),
+    ]
     return model(nodes, None, [small("p", SHAPE)]), {"refused": "wrapping"}
 
 
 @case
 def sum_of_bytes_after_a_branch():
-    branches = [helper.make_graph([helper.make_node("Identity", ["p"], [name])], name, [], [small(name, SHAPE)]) for name in ("yes", "no")]
-    nodes = [helper.make_node("If", ["condition"], ["chosen"], then_branch=branches[0], else_branch=branches[1]), helper.make_node("Mul", ["chosen", "chosen"], ["square"], name="wrapping"),
-             cast("square", "x"), *body()]
-    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, condition=np.bool_(False)), [small("p", SHAPE)]), {"refused": "wrapping"}
+    branches = [
+        helper.make_graph(
+            [helper.make_node("Identity", ["p"], [name])], name, [], [small(name, SHAPE)]
+        )
+        for name in ("yes", "no")
+    ]
+    nodes = [
+        helper.make_node(
+            "If", ["condition"], ["chosen"], then_branch=branches[0], else_branch=branches[1]
+        ),
+        helper.make_node("Mul", ["chosen", "chosen"], ["square"], name="wrapping"),
+        cast("square", "x"),
+        *body(),
+    ]
+    return model(
+        nodes, tensors(w1=W1, b1=B1, w2=W2, condition=np.bool_(False)), [small("p", SHAPE)]
+    ), {"refused": "wrapping"}
 
 
 @case
@@ -432,53 +712,92 @@ def documents_and_metadata():
 
 @case
 def blocks_of_yolo():
-    """SiLU as PyTorch writes it (Sigmoid, Mul), Mish before opset 18 (Softplus, Tanh, Mul), branches joined, Elu and LeakyRelu at the end."""
-    wide = {"s1": RNG.normal(0, 0.3, (8, 2, 3, 3)), "s2": RNG.normal(0, 0.3, (4, 8, 1, 1)), "s3": RNG.normal(0, 0.3, (4, 8, 3, 3)), "s4": RNG.normal(0, 0.3, (2, 8, 1, 1))}
-    nodes = [conv("x", "a", "s1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Sigmoid", ["a"], ["as"]), helper.make_node("Mul", ["a", "as"], ["b"]),
-             conv("b", "c", "s2", kernel_shape=[1, 1]), helper.make_node("Softplus", ["c"], ["cs"]), helper.make_node("Tanh", ["cs"], ["ct"]), helper.make_node("Mul", ["c", "ct"], ["d"]),
-             conv("b", "e", "s3", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Elu", ["e"], ["f"], alpha=0.7),
-             helper.make_node("Concat", ["d", "f"], ["g"], axis=1), conv("g", "h", "s4", kernel_shape=[1, 1]), helper.make_node("LeakyRelu", ["h"], ["y"], alpha=0.1)]
+    """PyTorch's SiLU (Sigmoid, Mul) and Mish before opset 18 (Softplus, Tanh, Mul), joined."""
+    wide = {
+        "s1": RNG.normal(0, 0.3, (8, 2, 3, 3)),
+        "s2": RNG.normal(0, 0.3, (4, 8, 1, 1)),
+        "s3": RNG.normal(0, 0.3, (4, 8, 3, 3)),
+        "s4": RNG.normal(0, 0.3, (2, 8, 1, 1)),
+    }
+    nodes = [
+        conv("x", "a", "s1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Sigmoid", ["a"], ["as"]),
+        helper.make_node("Mul", ["a", "as"], ["b"]),
+        conv("b", "c", "s2", kernel_shape=[1, 1]),
+        helper.make_node("Softplus", ["c"], ["cs"]),
+        helper.make_node("Tanh", ["cs"], ["ct"]),
+        helper.make_node("Mul", ["c", "ct"], ["d"]),
+        conv("b", "e", "s3", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Elu", ["e"], ["f"], alpha=0.7),
+        helper.make_node("Concat", ["d", "f"], ["g"], axis=1),
+        conv("g", "h", "s4", kernel_shape=[1, 1]),
+        helper.make_node("LeakyRelu", ["h"], ["y"], alpha=0.1),
+    ]
     constants = {name: array.astype(np.float32) for name, array in wide.items()}
-    return model(nodes, tensors(**constants)), {"activations": {"swish": 1, "mish": 1, "elu": 1, "leaky_relu": 1}, "scheduled": True}
+    return model(nodes, tensors(**constants)), {
+        "activations": {"swish": 1, "mish": 1, "elu": 1, "leaky_relu": 1},
+        "scheduled": True,
+    }
 
 
 def wrong_activations(program, path, expected):
-    """`expected`: how many layers carry each; no layer is left that is nothing else."""
-    layers = json.loads(subprocess.run([program, "info", path, "--json", "-"], capture_output=True, text=True, check=True).stdout)["layers"]
-    found = collections.Counter(layer["activation"] for layer in layers if layer["activation"] != "none")
+    """Checks how many layers carry each activation, and that no layer is only an activation."""
+    layers = json.loads(
+        subprocess.run(
+            [program, "info", path, "--json", "-"], capture_output=True, text=True, check=True
+        ).stdout
+    )["layers"]
+    found = collections.Counter(
+        layer["activation"] for layer in layers if layer["activation"] != "none"
+    )
     alone = [layer["name"] for layer in layers if layer["kind"] == "activation"]
-    return f"activations are {dict(found)}, expected {expected}; on their own: {alone}" if found != expected or alone else ""
+    return (
+        f"activations are {dict(found)}, expected {expected}; on their own: {alone}"
+        if found != expected or alone
+        else ""
+    )
 
 
 def wrong_schedule(program, path, inputs, directory):
-    """From the file to a front, counts, a compiled directory under the front's first schedule and its results."""
+    """Explores, validates and compiles the file, and compares the compiled results."""
     front, compiled = (os.path.join(directory, name) for name in ("front", "compiled"))
-    for command in (["explore", path, "--max-depth", "3", "--tiles", "pow2", "-o", front], ["validate", path, "--schedule", front + "#0"],
-                    ["compile", path, "--schedule", front + "#0", "-o", compiled]):
+    for command in (
+        ["explore", path, "--max-depth", "3", "--tiles", "pow2", "-o", front],
+        ["validate", path, "--schedule", front + "#0"],
+        ["compile", path, "--schedule", front + "#0", "-o", compiled],
+    ):
         done = subprocess.run([program, *command, "--quiet"], capture_output=True, text=True)
         if done.returncode != 0:
-            return f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()[:400]}"
+            found = done.stderr.strip() or done.stdout.strip()[:400]
+            return f"{' '.join(command)}: exit {done.returncode}: {found}"
     return compare_model(program, compiled, inputs, directory, for_onnxruntime=path)
 
 
 def wrong_windows(program, path, picture, directory):
-    """The picture in small windows and at once: the same file."""
+    """Checks that the picture in small windows and at once gives the same file."""
     files = [os.path.join(directory, name) for name in ("in.ppm", "windows.ppm", "whole.ppm")]
     with open(files[0], "wb") as file:
-        file.write(b"P6 %d %d 255\n" % picture.shape[:0:-1][:2] + np.ascontiguousarray(picture[0].transpose(1, 2, 0)).tobytes())
+        file.write(
+            b"P6 %d %d 255\n" % picture.shape[:0:-1][:2]
+            + np.ascontiguousarray(picture[0].transpose(1, 2, 0)).tobytes()
+        )
     for options, output in ((["--stream", "--memory", "160KiB"], files[1]), ([], files[2])):
-        done = subprocess.run([program, "run", path, "--quiet", "--input", files[0], "--output", output, *options], capture_output=True, text=True)
+        done = subprocess.run(
+            [program, "run", path, "--quiet", "--input", files[0], "--output", output, *options],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode != 0:
             return f"{' '.join(options)}: exit {done.returncode}: {done.stderr.strip()}"
     windows, whole = (open(file, "rb").read() for file in files[1:])
     [expected] = onnxruntime_session(path).run(None, {"p": picture})
     if not whole.endswith(expected[0].transpose(1, 2, 0).tobytes()):
         return "the picture is not onnxruntime's"
-    return "" if windows == whole else "in windows it is another picture"
+    return "" if windows == whole else "the picture in windows differs from the whole one"
 
 
 def run_case(program, name, directory):
-    """Empty, or what is wrong."""
+    """What is wrong, or an empty text."""
     net, about = CASES[name]()
     path = os.path.join(directory, "net.onnx")
     if about.get("external"):
@@ -490,12 +809,23 @@ def run_case(program, name, directory):
     if "refused" in about:
         done = subprocess.run([program, "info", path], capture_output=True, text=True)
         lines = done.stderr.splitlines()
-        if done.returncode != 3 or len(lines) != 1 or not lines[0].startswith("laminate: error: ") or about["refused"] not in lines[0]:
-            return f"exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()[:200]}; expected one line about {about['refused']}, exit 3"
+        if (
+            done.returncode != 3
+            or len(lines) != 1
+            or not lines[0].startswith("laminate: error: ")
+            or about["refused"] not in lines[0]
+        ):
+            found = done.stderr.strip() or done.stdout.strip()[:200]
+            wanted = f"expected one line about {about['refused']}, exit 3"
+            return f"exit {done.returncode}: {found}; {wanted}"
         return ""
     shapes = about.get("shapes") or {net.graph.input[0].name: about.get("shape", SHAPE)}
     types = {value.name: value.type.tensor_type.elem_type for value in net.graph.input}
-    bounds = {TensorProto.FLOAT: (-4, 5, np.float32), TensorProto.UINT8: (0, 256, np.uint8), TensorProto.INT8: (-128, 128, np.int8)}
+    bounds = {
+        TensorProto.FLOAT: (-4, 5, np.float32),
+        TensorProto.UINT8: (0, 256, np.uint8),
+        TensorProto.INT8: (-128, 128, np.int8),
+    }
     inputs = {}
     for tensor, shape in shapes.items():
         low, high, dtype = bounds[types[tensor]]
@@ -504,7 +834,15 @@ def run_case(program, name, directory):
     if "for_onnxruntime" in about:
         accepted = os.path.join(directory, "accepted.onnx")
         onnx.save(about["for_onnxruntime"], accepted)
-    wrong = compare_model(program, path, inputs, directory, about.get("options", []), for_onnxruntime=accepted, renamed=about.get("renamed"))
+    wrong = compare_model(
+        program,
+        path,
+        inputs,
+        directory,
+        about.get("options", []),
+        for_onnxruntime=accepted,
+        renamed=about.get("renamed"),
+    )
     if not wrong and "activations" in about:
         wrong = wrong_activations(program, path, about["activations"])
     if not wrong and about.get("streamed"):
@@ -524,12 +862,14 @@ def main():
         with tempfile.TemporaryDirectory() as directory:
             try:
                 wrong = run_case(arguments.laminate, name, directory)
-            except SystemExit as stopped:  # compare.py's, where the program fails
+            except SystemExit as stopped:  # raised by compare.py if the program fails
                 wrong = str(stopped)
             if wrong:
                 failed += 1
                 print(f"{name}: {wrong}", flush=True)
-    print(f"{len(arguments.cases or CASES) - failed} of {len(arguments.cases or CASES)} as expected")
+    print(
+        f"{len(arguments.cases or CASES) - failed} of {len(arguments.cases or CASES)} as expected"
+    )
     sys.exit(1 if failed else 0)
 
 

@@ -1,390 +1,437 @@
-"""Random models of a few operators with odd attributes, written in the ways of different exporters, against onnxruntime: equal results, or onnxruntime does not take the model either.
+"""Random models (random_models.py) against onnxruntime and PyTorch: no difference is unexplained.
 
-  random_exports.py --laminate PROGRAM FIRST COUNT [--keep DIR]   seeds FIRST ...; --keep: models that differ stay there
+  random_exports.py --laminate PROGRAM --reference PROGRAM FIRST COUNT
+                    [--compiled EVERY] [--recorded FILE | --record FILE] [--keep DIR]
 
-Exit 0: all as expected; 1: the lines say which seeds are not; 77: onnx or onnxruntime is not installed.
+The reference operators run every model of the seeds FIRST ... FIRST + COUNT - 1; every EVERY-th
+model also runs as generated code (`laminate run`), on finite inputs only. Every third seed has NaN,
+infinities and subnormal values among its inputs.
+
+PyTorch evaluates the models where it is installed. Elsewhere its answers are taken from FILE, which
+--record writes: some elements of every output.
+
+Where a peer differs, its own values are fed to every node of the model alone. The difference is
+explained if it begins at nodes that EXPLANATIONS names, or if every node agrees, so that only
+roundings grew from node to node. Exit 0: no difference is left; 1: the lines name the seeds that
+differ; 77: onnx or onnxruntime is not installed.
 """
 
 import argparse
+import collections
+import json
 import os
-import shutil
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
-from compare import compare_model, difference, onnxruntime_session  # noqa: E402  (exits 77 without its packages)
+from compare import compare_model  # noqa: E402  (exits 77 without its packages)
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
-import onnx.reference  # noqa: E402
+import onnxruntime  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-# Continuous functions only: where a last digit decides between 0 and 1, two right programs differ.
-ACTIVATIONS = {"Relu": {}, "Sigmoid": {}, "Tanh": {}, "LeakyRelu": {"alpha": 0.3}, "Elu": {"alpha": 0.7}, "Selu": {}, "Softplus": {}, "Softsign": {}, "HardSigmoid": {"alpha": 0.3}, "Abs": {},
-               "Neg": {}, "Celu": {"alpha": 1.5}, "Exp": {}, "Erf": {}, "Sin": {}, "Cos": {}, "HardSwish": {}, "Mish": {}, "Gelu": {"approximate": "tanh"}}
-SINCE = {"Celu": 12, "HardSwish": 14, "Mish": 18, "Gelu": 20}
-REDUCTIONS = ["ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare"]
+import random_models  # noqa: E402
+from reference import ReferenceOperators, Refused  # noqa: E402
+
+try:
+    import torch_nodes
+except ImportError:
+    torch_nodes = None
+
+RELATIVE, OF_RANGE = 1e-3, 1e-5
+SAMPLES = 24  # elements of an output that --record keeps
 
 
-class Refused(Exception):
-    """A node that does not fit its input, by onnx's own shape inference."""
+def difference(found, expected):
+    """Empty if equal, else one line. NaN equals NaN; the range is that of the finite values."""
+    if found.shape != expected.shape and (found.shape, expected.shape) != ((1,), ()):
+        return f"shape {found.shape}, expected {expected.shape}"
+    found, expected = found.reshape(-1).astype(np.float64), expected.reshape(-1).astype(np.float64)
+    finite = np.isfinite(expected)
+    span = np.ptp(expected[finite]) if finite.any() else 0.0
+    with np.errstate(invalid="ignore"):
+        near = np.abs(found - expected) <= OF_RANGE * span + RELATIVE * np.abs(expected)
+        equal = (found == expected) | (np.isnan(found) & np.isnan(expected)) | (finite & near)
+    if equal.all():
+        return ""
+    worst = int(np.argmin(equal))
+    return (
+        f"{np.count_nonzero(~equal)} of {equal.size} elements differ, the first at {worst}: "
+        f"found {found[worst]:.8g}, expected {expected[worst]:.8g}, range {span:.3g}"
+    )
 
 
-class Model:
-    """Grows node by node; the shapes are those that onnx infers."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-        self.opset = int(self.rng.choice([9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22]))
-        self.nodes, self.constants, self.shapes = [], [], {}
-        rank = int(self.rng.choice([3, 4, 4, 4, 4, 5]))
-        self.inputs = {"x": [int(self.rng.integers(1, 3)), int(self.rng.choice([1, 2, 3, 4, 6, 8])), *(int(n) for n in self.rng.integers(3 if rank == 5 else 5, 8 if rank == 5 else 20, rank - 2))]}
-        self.shapes.update(self.inputs)
-        self.last = "x"
-
-    def pick(self, *options):
-        return options[int(self.rng.integers(len(options)))]
-
-    def name(self, stem):
-        return f"{stem}{len(self.nodes)}_{len(self.constants)}"
-
-    def constant(self, array):
-        """As an initializer, a Constant node, or in another width behind a Cast."""
-        array = np.asarray(array)
-        name, way = self.name("c"), self.pick("plain", "plain", "node", "half", "bytes")
-        if array.dtype == np.float32 and way in ("half", "bytes"):
-            stored = array.astype(np.float16) if way == "half" else np.round(array * 16).astype(np.int8)
-            self.constants.append(numpy_helper.from_array(stored, name + "_stored"))
-            self.nodes.append(helper.make_node("Cast", [name + "_stored"], [name], to=TensorProto.FLOAT))
-        elif way == "node":
-            self.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
-        else:
-            self.constants.append(numpy_helper.from_array(array, name))
-        return name
-
-    def weights(self, *shape):
-        return self.constant((self.rng.integers(-8, 9, shape) / (4 * max(1.0, np.sqrt(np.prod(shape[1:]))))).astype(np.float32))
-
-    def ints(self, values):
-        return self.constant(np.asarray(values, np.int64))
-
-    def model(self, outputs):
-        infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in self.inputs.items()]
-        graph = helper.make_graph(self.nodes, "g", infos, [helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes.get(name)) for name in outputs], self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
-
-    def add(self, operator, inputs, outputs=1, **attributes):
-        """Names of the results; Refused leaves the model as it was."""
-        names = [self.name("t") + f"_{k}" for k in range(outputs)]
-        self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
-        try:
-            inferred = onnx.shape_inference.infer_shapes(self.model(names), strict_mode=True, data_prop=True)
-        except Exception as error:
-            raise Refused(str(error)) from error
-        for output in inferred.graph.output:
-            extents = [d.dim_value for d in output.type.tensor_type.shape.dim]
-            if not output.type.tensor_type.HasField("shape") or any(n < 1 for n in extents) or np.prod(extents) > 40000:
-                raise Refused(f"{operator} makes {extents}")
-            self.shapes[output.name] = extents
-        return names
-
-    # ---- one step each: from self.last to another tensor -----------------------------------------------------------
-
-    def window(self, rank, largest=4, dilated=True):
-        spatial = self.shapes[self.last][2:]
-        kernel = [int(self.rng.integers(1, min(largest, n) + 1)) for n in spatial]
-        attributes = {"kernel_shape": kernel}
-        if self.rng.random() < 0.6:
-            attributes["strides"] = [int(n) for n in self.rng.integers(1, 4, rank)]
-        if dilated and self.rng.random() < 0.3:
-            attributes["dilations"] = [int(n) for n in self.rng.integers(1, 4, rank)]
-        way = self.pick("none", "pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID")
-        if way == "pads":
-            attributes["pads"] = [int(self.rng.integers(0, kernel[k % rank])) for k in range(2 * rank)]
-        elif way != "none":
-            attributes["auto_pad"] = way
-        return attributes
-
-    def conv(self):
-        channels, rank = self.shapes[self.last][1], len(self.shapes[self.last]) - 2
-        group = int(self.pick(1, 1, 1, channels, *[g for g in range(2, channels) if channels % g == 0]))
-        out = group * int(self.rng.integers(1, 4)) if group > 1 else int(self.rng.integers(1, 9))
-        attributes = self.window(rank)
-        inputs = [self.last, self.weights(out, channels // group, *attributes["kernel_shape"])]
-        if self.rng.random() < 0.7:
-            inputs.append(self.weights(out))
-        if self.rng.random() < 0.2:
-            del attributes["kernel_shape"]
-        return self.add("Conv", inputs, group=group, **attributes)[0]
-
-    def conv_transpose(self):
-        channels, rank = self.shapes[self.last][1], len(self.shapes[self.last]) - 2
-        group = int(self.pick(1, 1, channels))
-        out = int(self.rng.integers(1, 4))
-        attributes = self.window(rank)
-        if "auto_pad" not in attributes and "strides" in attributes and self.rng.random() < 0.4:
-            attributes["output_padding"] = [int(self.rng.integers(0, s)) for s in attributes["strides"]]
-        inputs = [self.last, self.weights(channels, out, *attributes["kernel_shape"])]
-        if self.rng.random() < 0.5:
-            inputs.append(self.weights(out * group))
-        return self.add("ConvTranspose", inputs, group=group, **attributes)[0]
-
-    def pool(self):
-        operator = self.pick("MaxPool", "AveragePool", "LpPool")
-        attributes = self.window(len(self.shapes[self.last]) - 2, 3, self.opset >= {"MaxPool": 10, "AveragePool": 19, "LpPool": 18}[operator])
-        if self.rng.random() < 0.4 and self.opset >= (18 if operator == "LpPool" else 10):
-            attributes["ceil_mode"] = 1
-        if operator == "AveragePool":
-            attributes["count_include_pad"] = int(self.rng.integers(2))
-        return self.add(operator, [self.last], **attributes)[0]
-
-    def global_pool(self):
-        return self.add(self.pick("GlobalAveragePool", "GlobalMaxPool"), [self.last])[0]
-
-    def activation(self):
-        operator = self.pick(*(name for name in ACTIVATIONS if SINCE.get(name, 1) <= self.opset))
-        return self.add(operator, [self.last], **ACTIVATIONS[operator])[0]
-
-    def clip(self):
-        if self.opset < 11:
-            return self.add("Clip", [self.last], min=-0.5, max=0.75)[0]
-        low = self.pick("", self.constant(np.float32(-0.5)))
-        return self.add("Clip", [self.last, low, self.constant(np.float32(0.75))])[0]
-
-    def prelu(self):
-        shape = self.shapes[self.last]
-        return self.add("PRelu", [self.last, self.weights(*self.pick([1], [shape[1]] + [1] * (len(shape) - 2)))])[0]
-
-    def with_constant(self):
-        shape = self.shapes[self.last]
-        extents = self.pick([], [1], [shape[1]] + [1] * (len(shape) - 2), shape[1:], shape[-1:], [n if self.rng.random() < 0.5 else 1 for n in shape])
-        operator = self.pick("Add", "Sub", "Mul", "Div", "Max", "Min")
-        array = self.rng.integers(1, 9, extents).astype(np.float32) / 4
-        operands = [self.last, self.constant(array)]
-        if operator != "Div" and self.rng.random() < 0.3:
-            operands.reverse()
-        return self.add(operator, operands)[0]
-
-    def with_earlier(self):
-        earlier = [name for name in self.shapes if self.shapes[name] == self.shapes[self.last]]
-        other = self.pick(*earlier)
-        return self.add(self.pick("Add", "Mul", "Sub", "Sum", "Max", "Mean"), [self.last, other] if self.rng.random() < 0.5 else [other, self.last])[0]
-
-    def gate(self):
-        return self.add("Mul", [self.last, self.add("Sigmoid", [self.add("GlobalAveragePool", [self.last])[0]])[0]])[0]
-
-    def normalise(self):
-        channels = self.shapes[self.last][1]
-        operator = self.pick("BatchNormalization", "BatchNormalization", "InstanceNormalization", "LRN")
-        if operator == "LRN":
-            return self.add("LRN", [self.last], size=int(self.pick(1, 3, 5)), alpha=0.1)[0]
-        inputs = [self.last, self.weights(channels), self.weights(channels)]
-        if operator == "BatchNormalization":
-            inputs += [self.weights(channels), self.constant(self.rng.integers(1, 9, channels).astype(np.float32) / 4)]
-        return self.add(operator, inputs)[0]
-
-    def concat(self):
-        shape = self.shapes[self.last]
-        axis = int(self.rng.integers(1, len(shape)))
-        fitting = [name for name, other in self.shapes.items() if len(other) == len(shape) and all(a == b for d, (a, b) in enumerate(zip(shape, other)) if d != axis)]
-        return self.add("Concat", [self.pick(*fitting) for _ in range(int(self.rng.integers(1, 3)))] + [self.last], axis=self.pick(axis, axis - len(shape)))[0]
-
-    def split(self):
-        shape = self.shapes[self.last]
-        axis = self.pick(*[d for d in range(1, len(shape)) if shape[d] > 1] or [0])
-        first = max(1, shape[axis] // 3)
-        if shape[axis] < 2:
-            raise Refused("nothing to split")
-        sizes = [first, shape[axis] - first]
-        pieces = self.add("Split", [self.last], 2, axis=axis, split=sizes) if self.opset < 13 else self.add("Split", [self.last, self.ints(sizes)], 2, axis=axis)
-        return self.pick(*pieces)
-
-    def slice(self):
-        shape = self.shapes[self.last]
-        axis = int(self.rng.integers(1, len(shape)))
-        start, end, step = self.pick((0, shape[axis] - 1, 1), (1, 2**31 - 1, 1), (-2, 2**31 - 1, 1), (0, 2**31 - 1, 2), (-1, -2**31, -1))
-        if self.opset < 10:
-            return self.add("Slice", [self.last], starts=[start], ends=[end], axes=[axis])[0] if step == 1 else self.activation()
-        return self.add("Slice", [self.last, self.ints([start]), self.ints([end]), self.ints([self.pick(axis, axis - len(shape))]), self.ints([step])])[0]
-
-    def pad(self):
-        rank = len(self.shapes[self.last])
-        amounts = [0, 0, *(int(n) for n in self.rng.integers(0, 3, rank - 2))] * 2
-        mode = self.pick("constant", "reflect", "edge")
-        if self.opset < 11:
-            return self.add("Pad", [self.last], pads=amounts, mode=mode)[0]
-        inputs = [self.last, self.ints(amounts)] + ([self.constant(np.float32(0.5))] if mode == "constant" and self.rng.random() < 0.5 else [])
-        return self.add("Pad", inputs, mode=mode)[0]
-
-    def through_transposes(self):
-        """As an export from channels-last: something element by element between two Transposes."""
-        rank = len(self.shapes[self.last])
-        there, back = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
-        self.last = self.add("Transpose", [self.last], perm=there)[0]
-        self.last = self.pick(self.activation, self.with_constant)()
-        return self.add("Transpose", [self.last], perm=back)[0] if len(self.shapes[self.last]) == rank else self.last
-
-    def reshape_by_shape(self):
-        """N, C, rest as one axis, and back: the shape comes from Shape, Slice and Concat, as in exports with open sizes."""
-        shape = self.shapes[self.last]
-        extents = self.add_ints("Shape", [self.last])
-        head = self.add_ints("Gather", [extents, self.ints([0, 1])])
-        flat = self.add("Reshape", [self.last, self.add_ints("Concat", [head, self.ints([-1])], axis=0)])[0]
-        self.last = flat
-        self.last = self.activation()
-        self.shapes[self.last] = [shape[0], shape[1], int(np.prod(shape[2:]))]
-        return self.add("Reshape", [self.last, extents])[0]
-
-    def add_ints(self, operator, inputs, **attributes):
-        name = self.name("i")
-        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
-        return name
-
-    def blocks(self):
-        operator = self.pick("DepthToSpace", "SpaceToDepth")
-        mode = {"mode": self.pick("DCR", "CRD")} if operator == "DepthToSpace" and self.opset >= 11 else {}
-        return self.add(operator, [self.last], blocksize=2, **mode)[0]
-
-    def resize(self):
-        rank = len(self.shapes[self.last])
-        if self.opset < 11 or rank == 5:
-            raise Refused("only newer ones")
-        scales = self.constant(np.float32([1, 1] + [self.pick(0.5, 1, 2, 3) for _ in range(rank - 2)]))
-        mode = self.pick("nearest", "nearest", "linear")
-        how = {"nearest_mode": self.pick("floor", "round_prefer_floor")} if mode == "nearest" else {}
-        return self.add("Resize", [self.last, "", scales] if self.opset >= 13 else [self.last, self.constant(np.zeros(0, np.float32)), scales], mode=mode,
-                        coordinate_transformation_mode=self.pick("asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"), **how)[0]
-
-    def reduce(self):
-        rank = len(self.shapes[self.last])
-        operator = self.pick(*REDUCTIONS)
-        axes = sorted({int(d) for d in self.rng.integers(1, rank, 2)})
-        keep = int(self.rng.random() < 0.8)
-        if self.opset >= 18 or (operator == "ReduceSum" and self.opset >= 13):
-            return self.add(operator, [self.last, self.ints(axes)], keepdims=keep)[0]
-        return self.add(operator, [self.last], axes=axes, keepdims=keep)[0]
-
-    def softmax(self):
-        return self.add(self.pick("Softmax", "LogSoftmax"), [self.last], axis=int(self.rng.integers(1, len(self.shapes[self.last]))))[0]
-
-    def head(self):
-        self.last = self.add("Flatten", [self.last], axis=self.pick(1, 1, 2))[0]
-        rows = self.shapes[self.last][1]
-        if self.rng.random() < 0.5:
-            return self.add("MatMul", [self.last, self.weights(rows, 5)])[0]
-        return self.add("Gemm", [self.last, self.weights(5, rows), self.weights(*self.pick([5], [1, 5], [1]))], transB=1, alpha=0.5, beta=self.pick(1.0, 0.25))[0]
-
-    def gather(self):
-        shape = self.shapes[self.last]
-        axis = int(self.rng.integers(1, len(shape)))
-        return self.add("Gather", [self.last, self.ints([shape[axis] - 1, 0, -1])], axis=axis)[0]
-
-    def tile(self):
-        rank = len(self.shapes[self.last])
-        return self.add("Tile", [self.last, self.ints([1, *(int(n) for n in self.rng.integers(1, 3, rank - 1))])])[0]
-
-    def where(self):
-        constant = self.constant(np.float32(0.25))
-        return self.add("Where", [self.add_ints("Greater", ["x", self.constant(np.float32(0.1))]), self.last, constant])[0]
-
-    def by_if(self):
-        """An If on a comparison of extents; the branches share their names."""
-        operators = self.pick(("Tanh", "Abs"), ("Abs", "Tanh"))
-        condition = self.add_ints("Equal", [self.add_ints("Gather", [self.add_ints("Shape", [self.last]), self.ints(1)]), self.ints(self.pick(1, self.shapes[self.last][1]))])
-        branches = [helper.make_graph([helper.make_node(operator, [self.last], [f"{side}_{self.name('b')}"])], side, [], []) for side, operator in zip(("yes", "no"), operators)]
-        for branch in branches:
-            branch.output.append(helper.make_tensor_value_info(branch.node[0].output[0], TensorProto.FLOAT, self.shapes[self.last]))
-        return self.add("If", [condition], then_branch=branches[0], else_branch=branches[1])[0]
-
-    def step(self):
-        rank = len(self.shapes[self.last])
-        maps = [self.conv] * 6 + [self.conv_transpose, self.pool, self.pool, self.normalise, self.global_pool, self.prelu, self.pad, self.gate, self.head] + ([self.blocks, self.resize] if rank == 4 else [])
-        any_rank = [self.activation] * 4 + [self.clip, self.with_constant, self.with_constant, self.with_earlier, self.concat, self.split, self.slice, self.through_transposes, self.reshape_by_shape, self.reduce,
-                                            self.softmax, self.gather, self.tile, self.where, self.by_if]
-        before = len(self.nodes), len(self.constants), self.last, dict(self.shapes)
-        try:
-            self.last = self.pick(*(maps if rank in (3, 4, 5) and self.rng.random() < 0.6 else any_rank))()
-        except Refused:
-            del self.nodes[before[0]:], self.constants[before[1]:]
-            self.last, self.shapes = before[2:]
+# ---- why a peer differs, by the node where it begins -------------------------------------------
 
 
-def make(seed):
-    builder = Model(seed)
-    for _ in range(int(builder.rng.integers(2, 9))):
-        builder.step()
-    written = [name for node in builder.nodes for name in node.output if name in builder.shapes]
-    outputs = sorted({builder.last, builder.pick(*written)} if written else set())
-    return (builder.model([name for name in outputs if name != "x"]) if written else None), builder.inputs
+def has_nan(node, a, inputs):
+    return any(np.isnan(value).any() for value in inputs if value.dtype == np.float32)
 
 
-def run_seed(program, seed, directory):
-    """(what is wrong, or "" ; whether it was compared)"""
-    net, shapes = make(seed)
-    if net is None:
-        return "", False
-    path = os.path.join(directory, "net.onnx")
-    onnx.save(net, path)
-    rng = np.random.default_rng(seed)
-    inputs = {name: (rng.integers(-16, 17, shape) / 8).astype(np.float32) for name, shape in shapes.items()}
-    try:
-        expected = onnxruntime_session(path).run(None, inputs)
-    except Exception:  # not supported, or invalid after all
-        return "", False
-    # Where onnxruntime makes another shape than onnx's own rules (SAME padding of dilated LpPool windows, say), neither is our judge.
-    declared = [[d.dim_value for d in output.type.tensor_type.shape.dim] for output in net.graph.output]
-    if not all(np.all(np.isfinite(value)) and list(value.shape) == shape for value, shape in zip(expected, declared)):
-        return "", False
-    try:
-        wrong = compare_model(program, path, inputs, directory)
-    except SystemExit as stopped:
-        return str(stopped), True
-    return ("", False) if wrong and onnxruntime_stands_alone(net, inputs, directory) else (wrong, True)
+def has_infinity(node, a, inputs):
+    return any(np.isinf(value).any() for value in inputs if value.dtype == np.float32)
 
 
-def onnxruntime_stands_alone(net, inputs, directory):
-    """Whether one of its tensors has another shape than onnx's own rules say, or onnx's reference evaluator says what we say (onnxruntime approximates Sigmoid, which
-    shows where a product of several nears zero)."""
-    inferred = onnx.shape_inference.infer_shapes(net, data_prop=True)
-    judged = onnx.ModelProto.FromString(inferred.SerializeToString())
-    own = [output.name for output in net.graph.output]
-    inner = [value for value in inferred.graph.value_info if value.type.tensor_type.elem_type == TensorProto.FLOAT and value.name not in own]
-    written = {name for node in net.graph.node if node.op_type not in ("Constant", "Cast") for name in node.output}
-    judged.graph.output.extend(value for value in inner if value.name in written)
-    path = os.path.join(directory, "judged.onnx")
-    onnx.save(judged, path)
-    session = onnxruntime_session(path)
-    for value, output in zip(session.run(None, inputs), judged.graph.output):
-        if list(value.shape) != [d.dim_value for d in output.type.tensor_type.shape.dim]:
-            return True
-    try:
-        reference = onnx.reference.ReferenceEvaluator(net).run(own, inputs)
-    except Exception:  # it does not know every attribute
+def shrinks(node, a, inputs):
+    return a["opset"] == 10 and a.get("mode", "nearest") == "nearest" and (inputs[1] < 1).any()
+
+
+def reads_with_weight_zero(node, a, inputs):
+    """A special value that rounding multiplies by 0 or a little more; 0 makes it NaN."""
+    if a.get("mode") == "nearest" or not (
+        has_nan(node, a, inputs) or has_infinity(node, a, inputs)
+    ):
         return False
-    ours = [np.load(os.path.join(directory, f"out{k}.npy")) for k in range(len(own))]
-    return not any(difference(mine, theirs) for mine, theirs in zip(ours, reference))
+    x, *others = inputs
+    last = others[-1]
+    # onnxruntime interpolates lines along N and C, too, with weights of 1 and 0.
+    for axis in range(0 if x.ndim == 3 else 2, x.ndim):
+        extent = x.shape[axis]
+        scale = last[axis] / extent if last.dtype == np.int64 else np.float64(last[axis])
+        out = np.arange(max(1, int(extent * scale + 1e-6)))
+        at = (out + 0.5) / scale - 0.5
+        if a.get("coordinate_transformation_mode") == "align_corners":
+            at = out * (extent - 1) / max(1, len(out) - 1)
+        at = np.clip(at, 0, extent - 1)
+        if (np.abs(at - np.round(at)) < 1e-5).any():
+            return True
+    return False
+
+
+def new_extents(inputs):
+    extents = np.array(inputs[0].shape)
+    last = inputs[-1]
+    return extents, last if last.dtype == np.int64 else np.floor(extents * last).astype(int)
+
+
+def meets_whole_coordinates(node, a, inputs):
+    before, after = new_extents(inputs)
+    for axis in range(2, len(before)):
+        scale = after[axis] / before[axis] if inputs[-1].dtype == np.int64 else inputs[-1][axis]
+        at = np.arange(after[axis]) / np.float64(scale)
+        near = np.abs(at - np.round(at))
+        if a.get("mode", "nearest") == "nearest" and ((near > 0) & (near < 1e-5)).any():
+            return True
+    return False
+
+
+def shrinks_to_one(node, a, inputs):
+    is_named = a.get("coordinate_transformation_mode") == "pytorch_half_pixel"
+    return is_named and (new_extents(inputs)[1][2:] == 1).any()
+
+
+def keeps_an_extent(node, a, inputs):
+    before, after = new_extents(inputs)
+    return inputs[-1].dtype == np.float32 and ((before == after) & (inputs[-1] != 1)).any()
+
+
+def is_dilated_same(node, a, inputs):
+    return a.get("auto_pad", "").startswith("SAME") and max(a.get("dilations", [1])) > 1
+
+
+def is_ill_conditioned(node, a, inputs):
+    """Rows that are nearly constant, or whose squares are no 32-bit floats."""
+    x = inputs[0].astype(np.float64)
+    rows = x.reshape(x.shape[0] * x.shape[1], -1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        largest = np.abs(rows).max(axis=1)
+        return bool(((rows.std(axis=1) < 1e-3 * largest) | (largest > 1e18)).any())
+
+
+def nears_overflow(node, a, inputs):
+    floats = [value for value in inputs if value.dtype == np.float32]
+    return any((np.abs(value[np.isfinite(value)]) > 1e36).any() for value in floats)
+
+
+def is_small_sigmoid(node, a, inputs):
+    return (inputs[0] < -9).any()
+
+
+ILL_CONDITIONED = "rows are nearly constant or overflow: their normalisation has few digits"
+DROPS_NAN = "onnxruntime drops NaN or keeps it, by its place in the vector; torch keeps it"
+IGNORES_NAN = "onnxruntime finds places beside NaN; NumPy and torch find the NaN"
+WEIGHT_ZERO = "a NaN or infinity is read with a weight that is zero but for rounding"
+RUNNING_SUM = "onnxruntime's sum over channels runs on, and no NaN or infinity leaves it again"
+CLIP_OF_INFINITY = (
+    "Clip without a bound: torch keeps an infinity, ONNX and onnxruntime clip it to the largest "
+    "float, and Laminate does too except that Clip from 0 is Relu"
+)
+SAME_RULE = "onnxruntime makes another shape of SAME pooling with dilations than ONNX says"
+RECIPROCAL = "torch multiplies by the rounded reciprocal of a scale, ONNX divides by the scale"
+EXPLANATIONS = {
+    ("onnxruntime", "MaxPool"): [
+        (has_nan, DROPS_NAN),
+        (has_infinity, "onnxruntime's MaxPool starts from the lowest float, so -inf becomes that"),
+        (is_dilated_same, SAME_RULE),
+    ],
+    ("onnxruntime", "InstanceNormalization"): [(is_ill_conditioned, ILL_CONDITIONED)],
+    ("torch", "InstanceNormalization"): [(is_ill_conditioned, ILL_CONDITIONED)],
+    ("onnxruntime", "AveragePool"): [(is_dilated_same, SAME_RULE)],
+    ("onnxruntime", "LpPool"): [(is_dilated_same, SAME_RULE)],
+    ("onnxruntime", "GlobalMaxPool"): [(has_nan, DROPS_NAN)],
+    ("onnxruntime", "ReduceMax"): [(has_nan, DROPS_NAN)],
+    ("onnxruntime", "ReduceMin"): [(has_nan, DROPS_NAN)],
+    ("onnxruntime", "Resize"): [
+        (shrinks, "onnxruntime rounds up where nearest of opset 10 shrinks; torch rounds down"),
+        (reads_with_weight_zero, WEIGHT_ZERO),
+    ],
+    ("onnxruntime", "Sigmoid"): [
+        (
+            is_small_sigmoid,
+            "onnxruntime's Sigmoid has an absolute error of 4e-8, much below exp(-9)",
+        )
+    ],
+    ("torch", "Upsample"): [(meets_whole_coordinates, RECIPROCAL)],
+    ("onnxruntime", "LRN"): [(has_nan, RUNNING_SUM), (has_infinity, RUNNING_SUM)],
+    ("onnxruntime", "Clip"): [(has_infinity, CLIP_OF_INFINITY)],
+    ("torch", "Clip"): [(has_infinity, CLIP_OF_INFINITY)],
+    ("torch", "Resize"): [
+        (reads_with_weight_zero, WEIGHT_ZERO),
+        (
+            shrinks_to_one,
+            "ONNX's pytorch_half_pixel reads element 0 for one output, torch the middle",
+        ),
+        (meets_whole_coordinates, RECIPROCAL),
+        (keeps_an_extent, "torch copies along an axis whose extent stays, whatever its scale"),
+    ],
+    ("onnxruntime", "ArgMax"): [(has_nan, IGNORES_NAN)],
+    ("onnxruntime", "ArgMin"): [(has_nan, IGNORES_NAN)],
+}
+EVERYWHERE = [
+    (nears_overflow, "sums of values above 1e36 overflow 32 bits in one order or another")
+]
+
+
+def explanation(peer, node, opset, inputs):
+    attributes = {x.name: helper.get_attribute_value(x) for x in node.attribute}
+    attributes = {k: v.decode() if isinstance(v, bytes) else v for k, v in attributes.items()}
+    for holds, reason in EXPLANATIONS.get((peer, node.op_type), []) + EVERYWHERE:
+        if holds(node, {**attributes, "opset": opset}, inputs):
+            return reason
+    return None
+
+
+# ---- the peers ---------------------------------------------------------------------------------
+
+
+def onnxruntime_values(model, inputs, optimised):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    if not optimised:
+        level = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = level.ORT_DISABLE_ALL
+    text = model.SerializeToString()
+    session = onnxruntime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs)))
+
+
+def with_inner_outputs(model):
+    """The model with every value that its nodes write as an output."""
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    judged = onnx.ModelProto.FromString(inferred.SerializeToString())
+    own = {output.name for output in judged.graph.output}
+    judged.graph.output.extend(v for v in inferred.graph.value_info if v.name not in own)
+    return judged
+
+
+def single_node(model, node, values):
+    """A model of the node alone, and its inputs: the first FLOAT one is live if any is."""
+    arrays = {name: values[name] for name in node.input if name}
+    live = next((name for name in node.input if name and arrays[name].dtype == np.float32), None)
+    constants = [
+        numpy_helper.from_array(value, name) for name, value in arrays.items() if name != live
+    ]
+    infos = [helper.make_tensor_value_info(live, TensorProto.FLOAT, arrays[live].shape)]
+    outputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(values[name].dtype), values[name].shape
+        )
+        for name in node.output
+    ]
+    graph = helper.make_graph([node], "node", infos, outputs, constants)
+    opset = [helper.make_opsetid("", model.opset_import[0].version)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8), [arrays[live]]
+
+
+WITHOUT_VALUES = ("Constant", "If", "Shape")  # nodes that are not run alone
+
+
+def explained(reference, peer, model, values):
+    """Reasons for the difference to a peer, whose `values` are known for all nodes.
+
+    Returns (reasons, what no reason explains).
+    """
+    reasons = set()
+    opset = model.opset_import[0].version
+    for node in model.graph.node:
+        known = all(name in values for name in [*filter(None, node.input), *node.output])
+        floats = known and any(
+            values[name].dtype == np.float32 and values[name].size for name in node.input if name
+        )
+        if node.op_type in WITHOUT_VALUES or not floats or 0 in values[node.output[0]].shape:
+            continue
+        alone, inputs = single_node(model, node, values)
+        try:
+            results = reference.run(alone, inputs)
+        except Refused as refused:
+            if "constant" in str(refused):  # the node reads two live tensors, made constants here
+                continue
+            return reasons, f"{node.op_type} alone is refused: {refused}"
+        wrong = [difference(r, values[name]) for r, name in zip(results, node.output)]
+        if not any(wrong):
+            continue
+        reason = explanation(peer, node, opset, [values[name] for name in node.input if name])
+        if reason is None:
+            return reasons, f"{node.op_type} {node.output[0]}: {next(filter(None, wrong))}"
+        reasons.add(reason)
+    return reasons or {f"{peer}: every node agrees, roundings grow between them"}, ""
+
+
+# ---- one seed ----------------------------------------------------------------------------------
+
+
+class Judge:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.reference = ReferenceOperators(arguments.reference)
+        self.counts = collections.Counter()
+        self.reasons = collections.Counter()
+        self.recorded = {}
+        if arguments.recorded and torch_nodes is None:
+            with open(arguments.recorded) as file:
+                self.recorded = json.load(file)
+        self.to_record = {}
+
+    def differs(self, peer, model, found, expected, all_values):
+        """What is unexplained in the difference of the outputs, or an empty text."""
+        wrong = [difference(f, e) for f, e in zip(found, expected)]
+        self.counts[f"compared with {peer}"] += 1
+        if not any(wrong):
+            return ""
+        reasons, left = explained(self.reference, peer, model, all_values())
+        self.reasons.update(reasons)
+        self.counts[f"differ from {peer}"] += 1
+        return f"{peer}: {next(filter(None, wrong))}; {left}" if left else ""
+
+    def against_torch(self, seed, model, inputs, found):
+        names = [output.name for output in model.graph.output]
+        if torch_nodes is not None:
+            values = torch_nodes.evaluate(model, inputs)
+            if values is None:
+                return ""
+            expected = [values[name] for name in names]
+            if self.arguments.record and not any(map(difference, found, expected)):
+                self.to_record[seed] = [self.sample(value) for value in expected]
+            return self.differs("torch", model, found, expected, lambda: values)
+        record = self.recorded.get(str(seed))
+        if record is None:
+            return ""
+        self.counts["compared with recorded values of torch"] += 1
+        for name, value, (shape, places, numbers) in zip(names, found, record):
+            wrong = difference(value.reshape(-1)[places], np.array(numbers, np.float32))
+            if wrong or list(value.shape) != shape:
+                return f"recorded torch: {name}: {wrong or value.shape}"
+        return ""
+
+    @staticmethod
+    def sample(expected):
+        """Shape, places and values of some elements; the extremes keep the range."""
+        flat = expected.reshape(-1).astype(np.float32)
+        places = np.linspace(0, flat.size - 1, min(SAMPLES, flat.size)).astype(int)
+        finite = np.where(np.isfinite(flat), flat, 0)
+        places = sorted({*places.tolist(), int(finite.argmax()), int(finite.argmin())})
+        return [list(expected.shape), places, [float(str(value)) for value in flat[places]]]
+
+    def run(self, seed, directory):
+        """What is wrong and unexplained, or an empty text."""
+        model, shapes = random_models.make(seed)
+        if model is None:
+            return ""
+        inputs = random_models.inputs_of(seed, shapes)
+        try:
+            expected = onnxruntime_values(model, inputs, optimised=True)
+        except Exception:  # not supported, or invalid after all
+            self.counts["not taken by onnxruntime"] += 1
+            return ""
+        for output in model.graph.output:
+            rule = [d.dim_value for d in output.type.tensor_type.shape.dim]
+            if list(expected[output.name].shape) != rule:
+                self.counts["shaped by onnxruntime against onnx's rule"] += 1
+                return ""
+        try:
+            found = self.reference.run(model, list(inputs.values()))
+        except Refused as refused:
+            if "window spans" in str(refused):
+                self.reasons["onnxruntime counts a window that does not fit, torch does not"] += 1
+                return ""
+            return f"refused: {refused}"
+        wrong = self.differs(
+            "onnxruntime",
+            model,
+            found,
+            list(expected.values()),
+            lambda: {
+                **{c.name: numpy_helper.to_array(c) for c in model.graph.initializer},
+                **inputs,
+                **onnxruntime_values(with_inner_outputs(model), inputs, optimised=False),
+            },
+        )
+        wrong = wrong or self.against_torch(seed, model, inputs, found)
+        every = self.arguments.compiled
+        if not wrong and every and seed % every == 0 and not random_models.has_specials(seed):
+            wrong = self.compiled(model, inputs, found, directory)
+        return wrong
+
+    def compiled(self, model, inputs, found, directory):
+        """Generated code against the reference operators."""
+        path = os.path.join(directory, "net.onnx")
+        onnx.save(model, path)
+        self.counts["compared as generated code"] += 1
+        try:
+            compare_model(self.arguments.laminate, path, inputs, directory)
+        except SystemExit as stopped:
+            return str(stopped)
+        for k, value in enumerate(found):
+            wrong = difference(np.load(os.path.join(directory, f"out{k}.npy")), value)
+            if wrong:
+                return f"generated code: output {k}: {wrong}"
+        return ""
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--laminate", required=True)
+    parser.add_argument("--reference", required=True)
+    parser.add_argument("--compiled", type=int, default=0)
+    parser.add_argument("--recorded")
+    parser.add_argument("--record")
     parser.add_argument("--keep")
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
     arguments = parser.parse_args()
-    compared = failed = 0
+    judge = Judge(arguments)
+    failed = 0
     for seed in range(arguments.first, arguments.first + arguments.count):
         with tempfile.TemporaryDirectory() as directory:
-            wrong, was_compared = run_seed(arguments.laminate, seed, directory)
-            compared += was_compared
-            if wrong:
-                failed += 1
-                print(f"{seed}: {wrong}", flush=True)
-                if arguments.keep:
-                    os.makedirs(arguments.keep, exist_ok=True)
-                    shutil.copy(os.path.join(directory, "net.onnx"), os.path.join(arguments.keep, f"{seed}.onnx"))
-    print(f"{compared} of {arguments.count} compared, {failed} differ or are refused")
+            wrong = judge.run(seed, directory)
+        if wrong:
+            failed += 1
+            print(f"{seed}: {wrong}", flush=True)
+            if arguments.keep:
+                os.makedirs(arguments.keep, exist_ok=True)
+                onnx.save(random_models.make(seed)[0], os.path.join(arguments.keep, f"{seed}.onnx"))
+    if arguments.record:
+        lines = [f'"{seed}": {json.dumps(record)}' for seed, record in judge.to_record.items()]
+        with open(arguments.record, "w") as file:
+            file.write("{" + ",\n".join(lines) + "}\n")
+    for text, count in sorted({**judge.counts, **judge.reasons}.items()):
+        print(f"{count:6} {text}")
+    print(f"{arguments.count} models, {failed} with an unexplained difference")
     # A generator whose models onnxruntime does not take would show nothing.
+    compared = judge.counts["compared with onnxruntime"]
     sys.exit(1 if failed or compared < arguments.count // 2 else 0)
 
 

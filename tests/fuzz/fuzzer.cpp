@@ -1,7 +1,6 @@
-// libFuzzer's program: `fuzzer --target=NAME DIR` starts from the files in DIR, adds what it
-// learns, and stops at the first finding; libFuzzer leaves options that begin with two dashes to
-// us. `fuzzer --seeds=DIR` writes where to start: a directory for each target, with its seeds and
-// corpus.
+// libFuzzer's program. `fuzzer --target=NAME DIR` starts from the files in DIR, adds those it finds
+// useful, and stops at the first finding. `fuzzer --seeds=DIR` writes a directory for each target, with
+// its seeds and corpus, to start from. libFuzzer ignores options that begin with two dashes.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -45,7 +44,7 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** words) {
     std::exit(2);
 }
 
-/// An exception that is no refusal leaves, and ends the program: a finding.
+/// An exception other than a refusal ends the program and so becomes a finding.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     (void)laminate::fuzz::accepts(*chosen, {reinterpret_cast<const char*>(data), size});
     return 0;

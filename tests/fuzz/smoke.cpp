@@ -1,4 +1,4 @@
-// Replays the seeds and the corpus of a target, and seeded damage to them. Whatever is no
+// Replays the seeds and the corpus of a target, and seeded damage to them. Any exception other than
 // InputError fails, and so does a crash or a run-away allocation.
 //
 //   fuzz_smoke TARGET [ROUNDS [SEED]]
@@ -16,8 +16,8 @@
 namespace laminate::fuzz {
 namespace {
 
-/// A few changes of the kinds that find faults: bits, values at the limits of their type, pieces
-/// repeated, swapped, removed, or from another seed.
+/// A seed after a few changes of the kinds that find faults: bits, values at the limits of their type,
+/// pieces repeated, swapped, removed, or taken from another seed.
 std::string damaged(const std::vector<std::string>& seeds, Rng& rng) {
     const auto any = [&]() -> const std::string& {
         return seeds[static_cast<size_t>(rng.below(std::ssize(seeds)))];
@@ -101,7 +101,7 @@ int smoke(const Target& target, int64_t rounds, uint64_t seed) {
 
 int main(int count, char** words) {
     const std::string name = count > 1 ? words[1] : "";
-    // What a file asks for stays far below this, or is refused.
+    // A file that asks for more memory than this must be refused.
 #if !LAMINATE_SANITIZED
     const rlimit memory{rlim_t{4} << 30, rlim_t{4} << 30};
     setrlimit(RLIMIT_AS, &memory);

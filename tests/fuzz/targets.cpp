@@ -1,6 +1,5 @@
 #include "tests/fuzz/targets.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "answers/front_file.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/memory_file.h"
 #include "cli/sweep_jobs.h"
 #include "nets/onnx/onnx.h"
 #include "nets/operators/reference_operators.h"
@@ -32,30 +32,17 @@ namespace {
 
 using test::ModelBuilder;
 
-/// A file in memory, for readers that take nothing but a path.
-class MemoryFile {
-public:
-    explicit MemoryFile(std::string_view bytes)
-        : file_(::memfd_create("fuzz", MFD_CLOEXEC)),
-          path_("/proc/self/fd/" + std::to_string(file_)) {
-        if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != std::ssize(bytes))
-            throw std::runtime_error("a file in memory cannot be made");
+/// A file with these bytes, for readers that take nothing but a path.
+struct FileOf : MemoryFile {
+    explicit FileOf(std::string_view bytes) {
+        if (::write(descriptor(), bytes.data(), bytes.size()) != std::ssize(bytes))
+            throw std::runtime_error("no memory for a file");
     }
-    ~MemoryFile() { ::close(file_); }
-    MemoryFile(const MemoryFile&) = delete;
-    MemoryFile& operator=(const MemoryFile&) = delete;
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-private:
-    int file_;
-    std::string path_;
 };
 
 // ---- ONNX
 
-/// Small models in which every family of operators is met.
-std::vector<std::string> onnx_seeds() {
-    std::vector<std::string> seeds;
+std::string convolutional_model() {
     ModelBuilder picture({1, 2, 6, 6});
     picture.weights("w", {4, 1, 3, 3})
         .weights("b", {4})
@@ -72,8 +59,10 @@ std::vector<std::string> onnx_seeds() {
     picture.node("GlobalAveragePool", {"g"}, "h");
     picture.node("Flatten", {"h"}, "i");
     picture.node("Softmax", {"i"}, "y");
-    seeds.push_back(picture.bytes());
+    return picture.bytes();
+}
 
+std::string shape_model() {
     ModelBuilder shapes({1, 4, 3, 2});
     shapes.integers("two", {2})
         .integers("minus", {-1})
@@ -93,8 +82,10 @@ std::vector<std::string> onnx_seeds() {
     shapes.node("Exp", {"g"}, "h");
     shapes.node("InstanceNormalization", {"h", "i_scale", "i_shift"}, "y");
     shapes.weights("i_scale", {2}).weights("i_shift", {2});
-    seeds.push_back(shapes.bytes());
+    return shapes.bytes();
+}
 
+std::string matrix_model() {
     ModelBuilder matrices({3, 4});
     matrices.weights("w", {4, 5}).weights("c", {5}).input("z", {2, 5, 3});
     matrices.node("Gemm", {"x", "w", "c"}, "a").real("alpha", 0.5f);
@@ -103,8 +94,11 @@ std::vector<std::string> onnx_seeds() {
     matrices.node("Greater", {"d", "b"}, "e");
     matrices.node("Where", {"e", "d", "b"}, "f");
     matrices.node("LogSoftmax", {"f"}, "y").integer("axis", 0);
-    seeds.push_back(matrices.bytes());
+    return matrices.bytes();
+}
 
+/// Weights as INT8, and an If whose branches hide a name outside.
+std::string branching_model() {
     ModelBuilder branches({1, 2, 4, 4});
     auto* stored = branches.model.mutable_graph()->add_initializer();
     stored->set_name("q");
@@ -137,8 +131,12 @@ std::vector<std::string> onnx_seeds() {
         sum->add_output("result");
         graph->add_output()->set_name("result");
     }
-    seeds.push_back(branches.bytes());
-    return seeds;
+    return branches.bytes();
+}
+
+/// Small models that together contain every family of operators.
+std::vector<std::string> onnx_seeds() {
+    return {convolutional_model(), shape_model(), matrix_model(), branching_model()};
 }
 
 void read_onnx(std::string_view bytes) {
@@ -270,8 +268,7 @@ void read_manifest(std::string_view bytes) {
         if (layer_of_step == nullptr) continue;
         const Layer layer = restored_layer(*layer_of_step, constants.data(), std::ssize(constants));
         std::vector<std::vector<int64_t>> dims;
-        for (const TensorId id : layer.inputs)
-            dims.push_back(manifest.tensors[static_cast<size_t>(id)].dims);
+        for (const TensorId id : layer.inputs) dims.push_back(manifest.tensor(id).dims);
         try {
             (void)infer_output_dims(layer, dims);
         } catch (const std::overflow_error&) {  // Session::open() makes a message of it
@@ -304,7 +301,7 @@ std::vector<std::string> tensor_seeds() {
     })};
 }
 
-void read_tensor(std::string_view bytes) { (void)load_tensor_proto(MemoryFile(bytes).path()); }
+void read_tensor(std::string_view bytes) { (void)load_tensor_proto(FileOf(bytes).path()); }
 
 Picture example_picture() {
     Picture picture = blank_picture(5, 7, 3, "picture");
@@ -328,9 +325,9 @@ std::vector<std::string> raster_seeds() {
             "P5\n# grey\n3 2\n1023\nabcdefghijkl", "Pf 2 1 -1.0\n\x01\x02\x03\x04\x05\x06\x07\x08"};
 }
 
-/// A corner of it and, of what is a picture, all.
+/// Reads a corner of the file, and all of a P5 or P6.
 void read_raster(std::string_view bytes) {
-    const MemoryFile file(bytes);
+    const FileOf file(bytes);
     const RasterReader reader(file.path());
     const RasterShape& shape = reader.shape();
     constexpr int64_t affordable = 1 << 10;
@@ -339,21 +336,30 @@ void read_raster(std::string_view bytes) {
     std::vector<float> values(static_cast<size_t>(shape.channels * height * width));
     reader.read({shape.height - height, shape.width - width, height, width}, values.data(),
                 height * width, width);
-    if (bytes.starts_with("P5") || bytes.starts_with("P6")) (void)load_picture(file.path());
+    if (bytes.starts_with("P5") || bytes.starts_with("P6")) (void)decode_pnm(bytes, "picture");
 }
 
 std::vector<std::string> y4m_seeds() {
     std::vector<std::string> seeds;
     for (const char* chroma : {"mono", "420jpeg", "422", "444"}) {
-        const Y4mHeader header{.width = 5, .height = 3, .chroma = chroma, .parameters = "F25:1 Ip"};
+        const Y4mHeader header{.width = 5,
+                               .height = 3,
+                               .chroma = chroma,
+                               .sampling = y4m_sampling(chroma, "video"),
+                               .parameters = "F25:1 Ip"};
         const auto samples = static_cast<size_t>(header.chroma_width() * header.chroma_height());
         std::ostringstream stream;
         Y4mWriter writer(stream, header, "video");
         for (int frame = 0; frame < 2; ++frame)
-            writer.write({"", std::vector<uint8_t>(15, 128), std::vector<uint8_t>(samples, 1),
-                          std::vector<uint8_t>(samples, 2)});
+            writer.write({"",
+                          std::vector<uint8_t>(15, 128),
+                          std::vector<uint8_t>(samples, 1),
+                          std::vector<uint8_t>(samples, 2),
+                          {}});
         seeds.push_back(stream.str());
     }
+    seeds.push_back("YUV4MPEG2 W2 H1 C422p10\nFRAME\nYyYyBbRr");
+    seeds.push_back("YUV4MPEG2 W2 H1 C444alpha\nFRAME\nYYbbrraa");
     return seeds;
 }
 

@@ -1,5 +1,5 @@
-// Everything that reads what others wrote, as a function from bytes: whatever they are, it ends
-// well or throws InputError of one line.
+// Every reader of files as a function from bytes. For any bytes it succeeds or throws InputError of one
+// line.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ struct Target {
 /// onnx (read, and run where the network is small), tensor (.pb), schedule_text, schedule_json,
 /// front, jobs, machine, manifest, npy, png, jpeg, raster (PNM and .npy by parts), y4m.
 [[nodiscard]] const std::vector<Target>& targets();
-/// Throws std::runtime_error when there is none of this name.
+/// Throws std::runtime_error for an unknown name.
 [[nodiscard]] const Target& target(std::string_view name);
 
-/// True when the bytes were read, false when they were refused as they should be. Anything else is
-/// a finding and leaves as another exception than InputError.
+/// True when the bytes were read, false when they were refused with InputError. Any other exception is
+/// a finding and passes through.
 [[nodiscard]] bool accepts(const Target& target, std::string_view bytes);
 
 /// The files of tests/fuzz/corpus/NAME: inputs that once did harm.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the .tar.gz and, where dpkg-deb is, the .deb, as `make package` does, unpacks them and uses what they hold: stripped, at another place, with the
-# package's own libHalide.
+# Makes the .tar.gz and, if dpkg-deb exists, the .deb, as `make package` does, unpacks them and uses
+# their contents: stripped, at another place, with the package's own libHalide.
 #   packages.sh BUILD CPACK LAMINATE
 set -eu
 build=$1 cpack=$2 built=$3
@@ -16,15 +16,21 @@ fail() {
 
 generators=TGZ
 if command -v dpkg-deb > /dev/null; then generators="TGZ;DEB"; fi
-"$cpack" --config "$build/CPackConfig.cmake" -G "$generators" -B "$directory/packages" > cpack.log 2>&1 || { cat cpack.log >&2; fail "cpack fails"; }
+"$cpack" --config "$build/CPackConfig.cmake" -G "$generators" -B "$directory/packages" \
+    > cpack.log 2>&1 || {
+    cat cpack.log >&2
+    fail "cpack fails"
+}
 "$built" run zoo:l2net --seed 1 --output expected.npy --quiet > /dev/null
 version=$("$built" --version)
 
-# use ROOT: bin, lib and share lie there.
+# use ROOT, which holds bin, lib and share
 use() {
     test "$("$1/bin/laminate" --version)" = "$version" || fail "$1: not $version"
-    ldd "$1/bin/laminate" | grep 'libHalide.so' | grep -qF "$1/" || fail "libHalide is not the package's: $(ldd "$1/bin/laminate" | grep Halide)"
-    "$1/bin/laminate" run zoo:l2net --seed 1 --output found.npy --quiet > /dev/null || fail "$1: run fails"
+    ldd "$1/bin/laminate" | grep 'libHalide.so' | grep -qF "$1/" ||
+        fail "libHalide is not the package's: $(ldd "$1/bin/laminate" | grep Halide)"
+    "$1/bin/laminate" run zoo:l2net --seed 1 --output found.npy --quiet > /dev/null ||
+        fail "$1: run fails"
     cmp expected.npy found.npy
     rm found.npy
     test -s "$1/share/man/man1/laminate.1" || fail "$1: no manual page"
@@ -41,7 +47,9 @@ use "$directory/deb/usr"
 (cd archive && find . ! -type d | sort) > archive.files
 (cd deb/usr && find . ! -type d | sort) > deb.files
 cmp archive.files deb.files || fail "the packages hold different files"
-test "$(dpkg-deb --field "$deb" Package)" = laminate || fail "the package is called $(dpkg-deb --field "$deb" Package)"
+test "$(dpkg-deb --field "$deb" Package)" = laminate ||
+    fail "the package is called $(dpkg-deb --field "$deb" Package)"
 if command -v dpkg-shlibdeps > /dev/null; then
-    dpkg-deb --field "$deb" Depends | grep -q 'libc6' || fail "depends on: $(dpkg-deb --field "$deb" Depends)"
+    dpkg-deb --field "$deb" Depends | grep -q 'libc6' ||
+        fail "depends on: $(dpkg-deb --field "$deb" Depends)"
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# pip install of the checkout with an installed tree, away from any index; then the tests on what pip installed.
+# Installs the checkout by pip with an installed tree and without an index, then tests the result.
 #   install_and_test.sh BUILD SOURCE CMAKE PYTHON
 set -eu
 build=$1 source=$2 cmake=$3 python=$4
@@ -8,11 +8,12 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 
 "$cmake" --install "$build" --prefix "$directory/tree" > /dev/null
-"$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target "$directory/site" \
-    --config-settings "install-tree=$directory/tree" "$source"
+"$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+    --target "$directory/site" --config-settings "install-tree=$directory/tree" "$source"
 rm -rf "$directory/tree"
 cd "$directory"
-PYTHONPATH="$directory/site" LAMINATE_DATA="$source/examples/data" "$python" "$source/tests/python/package_test.py"
-PYTHONPATH="$directory/site" "$python" "$source/examples/front_in_python.py" zoo:l3net "$directory/front.svg" > said
+export PYTHONPATH="$directory/site" LAMINATE_DATA="$source/examples/data"
+"$python" "$source/tests/python/package_test.py"
+"$python" "$source/examples/front_in_python.py" zoo:l3net "$directory/front.svg" > said
 grep -q '^fused within ' said
 grep -q '</svg>' "$directory/front.svg"

@@ -1,4 +1,4 @@
-// A file of its own, so that no call is inlined and each new keeps the delete that belongs to it.
+// A separate source, so that no call is inlined and each new keeps its own delete.
 #include "tests/runtime/allocations.h"
 
 #include <atomic>
@@ -17,8 +17,8 @@ void* operator new(std::size_t size) {
     if (void* memory = std::malloc(size ? size : 1)) return memory;
     throw std::bad_alloc();
 }
-// Every form that the library does not build on another of these needs its own, or memory would
-// change hands to the wrong delete.
+// Every form that the library does not build on another one is replaced, or memory would reach the
+// wrong delete.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     ++allocations;
     return std::malloc(size ? size : 1);

@@ -1,4 +1,4 @@
-// How often this test program has called operator new, to show that a run allocates nothing.
+// Counts calls of operator new in this test program, to show that a run allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace laminate {
 
 [[nodiscard]] int64_t allocation_count();
-/// False in programs of clang's sanitizers, which bring operators of their own.
+/// False under clang's sanitizers, which bring their own operators.
 extern const bool allocations_are_counted;
 
 }  // namespace laminate

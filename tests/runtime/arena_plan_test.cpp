@@ -63,7 +63,7 @@ TEST(ArenaPlan, LiveBlocksNeverOverlap) {
         plan_sum += plan.bytes;
         bound_sum += arena_lower_bound(lifetimes);
     }
-    // Good, not only correct: on average within a quarter of what no plan can beat.
+    // The plan is also good: on average within a quarter of the lower bound.
     EXPECT_LE(plan_sum * 4, bound_sum * 5);
 }
 

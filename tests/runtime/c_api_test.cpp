@@ -1,6 +1,7 @@
 // The C API; runtime/c_api.cpp.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -95,6 +96,51 @@ TEST(CApi, FailuresAreNoted) {
     EXPECT_EQ(laminate_output_dims(session, -1), nullptr);
     EXPECT_EQ(laminate_output_rank(session, 9), -1);
     laminate_close(session);
+}
+
+std::atomic<bool> has_begun, may_end;
+
+int wait_for_the_test(const float* const*, float* const* outputs, const float*, void*, int32_t,
+                      int32_t) {
+    has_begun = true;
+    while (!may_end) std::this_thread::yield();
+    outputs[0][0] = 7;
+    return 0;
+}
+
+// Two runs at once would share the session's arena.
+TEST(CApi, ASecondRunOfABusySessionIsRefused) {
+    HandNetwork network;
+    network.manifest.inputs = {network.tensor("x", {1})};
+    network.manifest.outputs = {network.tensor("y", {1})};
+    network.group(wait_for_the_test, {0}, {1});
+    for (const int threads : {1, 2}) {
+        has_begun = may_end = false;
+        laminate_session* session = laminate_open_linked(network.compiled(), threads);
+        ASSERT_NE(session, nullptr) << laminate_last_error();
+        const float x = 0;
+        float first = 0, second = 0;
+        const float* inputs[] = {&x};
+        int32_t code = -1;
+        std::thread running([&] {
+            float* outputs[] = {&first};
+            code = laminate_run(session, inputs, outputs);
+        });
+        while (!has_begun) std::this_thread::yield();
+        float* outputs[] = {&second};
+        EXPECT_EQ(laminate_run(session, inputs, outputs), -1);
+        EXPECT_STREQ(laminate_last_error(),
+                     "session: is busy with another run; expected one run at a time, or a session "
+                     "per thread");
+        EXPECT_EQ(second, 0);
+        may_end = true;
+        running.join();
+        EXPECT_EQ(code, 0);
+        EXPECT_EQ(first, 7);
+        EXPECT_EQ(laminate_run(session, inputs, outputs), 0);  // free again
+        EXPECT_EQ(second, 7);
+        laminate_close(session);
+    }
 }
 
 TEST(CApi, NullSessionsAreHarmless) {

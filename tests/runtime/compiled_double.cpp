@@ -1,4 +1,4 @@
-// A shared library as `laminate compile` makes it, by hand.
+// A shared library like those of `laminate compile`, written by hand.
 #include "tests/runtime/compiled_double.h"
 
 #include "runtime/compiled_network.h"

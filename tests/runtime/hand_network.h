@@ -1,4 +1,4 @@
-// A compiled network written by hand: what `laminate compile` or the JIT would hand to a session.
+// A compiled network written by hand, as `laminate compile` or the JIT would pass it to a session.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ ConstantPtr constant(std::vector<int64_t> dims, std::vector<float> values) {
     return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
-/// x -> group -> a -> convolution -> b, with every attribute of a layer unlike its default
+/// x -> group -> a -> convolution -> b, ...; every attribute of a layer differs from its default
 /// somewhere.
 HandNetwork example() {
     HandNetwork network;
@@ -144,7 +144,7 @@ TEST(Manifest, EveryAttributeOfALayerComesBack) {
     EXPECT_EQ(read.activation.beta, 1.7f);
 }
 
-/// The message of reading the example after `change`.
+/// The error message for the example after `change`.
 std::string error_after(const std::function<void(nlohmann::ordered_json&)>& change) {
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(to_json(example().manifest));
     change(json);
@@ -210,7 +210,7 @@ TEST(Manifest, GarbageIsAnErrorNeverACrash) {
     EXPECT_THROW((void)parse_manifest("[1, 2", "m"), InputError);
     EXPECT_THROW((void)parse_manifest("[]", "m"), InputError);
     EXPECT_THROW((void)parse_manifest(std::string(100000, '['), "m"), InputError);
-    // Any single byte of a good manifest changed: read, or refused.
+    // A good manifest with any single byte changed is read or refused.
     const std::string good = to_json(example().manifest);
     std::mt19937 random(3);
     int refused = 0;

@@ -44,7 +44,7 @@ TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
         row.emplace_back(threads);
         row.back().fill(parts);
     }
-    // Plain integers: what a part wrote must be seen by whoever has finished its queue.
+    // Plain integers: every thread that has finished the queue must see what its parts wrote.
     std::vector<std::vector<int64_t>> done(row.size(), std::vector<int64_t>(parts, 0));
     std::atomic<int> too_early{0};
     std::vector<std::thread> team;

@@ -87,8 +87,7 @@ TEST_F(CompiledDirectory, AManifestOfAnotherCompilationIsRefused) {
               path("libdouble.so") + ": was not made together with " + path("manifest.json"));
 }
 
-// manifest.json of `compile` knows the library's bytes; a library changed or cut short is not even
-// loaded.
+// manifest.json records the library's size and hash; a changed or cut library is not even loaded.
 TEST_F(CompiledDirectory, ADamagedLibraryIsRefusedBeforeLoading) {
     const auto with_identity = [](const FileIdentity& identity) {
         Manifest manifest = parse_manifest(double_manifest, "manifest");

@@ -1,4 +1,4 @@
-// Running the windows of a network written by hand.
+// Runs the windows of a network written by hand.
 #include "runtime/windows.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Chains of convolutions, and networks layer by layer, for the tests of this room. The model reads
-// shapes only; weights are zeros.
+// Builds chains of convolutions, and networks layer by layer, for tests. Weights are zeros, because
+// the model reads shapes only.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct LayerSpec {
     LayerKind kind = LayerKind::conv;
 };
 
-/// The same along rows and columns.
+/// A window with the same numbers along rows and columns.
 inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0,
                             int64_t dilation = 1) {
     Window w;
@@ -32,7 +32,7 @@ inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0,
     return w;
 }
 
-/// Adds a layer that writes a new tensor, the network's only output from now on.
+/// Adds a layer that writes a new tensor, which becomes the network's only output.
 inline TensorId append(Network& network, const std::string& name, Layer layer) {
     layer.name = layer.onnx_name = name;
     std::vector<std::vector<int64_t>> dims;
@@ -60,7 +60,7 @@ inline TensorId append(Network& network, const std::string& name, TensorId input
                    .weights = std::make_shared<const Constant>(std::move(weights))});
 }
 
-/// Without layers; its input is tensor 0 of channels x rows x columns.
+/// A network without layers. Its input is tensor 0, of channels x rows x columns.
 inline Network empty_network(int64_t channels, int64_t rows, int64_t columns) {
     Network network;
     network.name = "chain";
@@ -93,8 +93,8 @@ inline std::vector<LayerId> all_layers(const Network& network) {
     return ids;
 }
 
-/// A chain of 2 to `most` tiny convolutions: any kernel, stride, dilation and padding that is
-/// schedulable.
+/// A random schedulable chain of 2 to `most` tiny convolutions with any kernel, stride, dilation
+/// and padding.
 inline Network tiny_chain(uint64_t seed, int64_t most) {
     for (Rng rng(seed);;) {
         std::vector<LayerSpec> specs;

@@ -1,4 +1,4 @@
-// Runs the built program as a user would and keeps what it said.
+// Runs the built program as a user would and keeps its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ struct ProgramResult {
     std::string err;
 };
 
-/// Halide's compiler changes stacks, of which the address sanitizer says that it may report too
-/// much; nothing turns that line off.
+/// Removes the address sanitizer's warning about Halide's compiler, which switches stacks. No
+/// option turns the warning off.
 inline std::string without_remark_on_stacks(const std::string& err) {
     constexpr const char* remark = "WARNING: ASan doesn't fully support makecontext/swapcontext";
     const size_t at = err.find(remark);
@@ -32,7 +32,7 @@ inline std::string without_remark_on_stacks(const std::string& err) {
     return err.substr(0, begin) + (end == std::string::npos ? "" : err.substr(end + 1));
 }
 
-/// `arguments` go through the shell, so quote what needs it.
+/// The shell parses `arguments`, so quote what needs it.
 inline ProgramResult run_program(const std::string& arguments) {
     const std::string base =
         ::testing::TempDir() + "laminate_program_" + std::to_string(::getpid());
@@ -51,7 +51,7 @@ inline ProgramResult run_program(const std::string& arguments) {
     return result;
 }
 
-/// A directory that lives as long as the object.
+/// A temporary directory that is removed with the object.
 class ScratchDirectory {
 public:
     ScratchDirectory()

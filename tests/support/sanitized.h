@@ -1,6 +1,6 @@
-// What tests do otherwise under a sanitizer, which makes a loop of checks cost five to fifty times
-// as much: its findings come from the paths that are taken, not from how often. The one home of the
-// question; GCC answers it by macros, clang by features.
+// Lets tests do less under a sanitizer, where a loop of checks costs five to fifty times as much: a
+// sanitizer's findings depend on the paths taken, not on how often. GCC tells by macros whether
+// there is one, clang by features.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@ namespace laminate::test {
 inline constexpr bool is_sanitized = LAMINATE_SANITIZED != 0;
 inline constexpr bool is_thread_sanitized = LAMINATE_THREAD_SANITIZED != 0;
 
-/// How many of `all` random cases a test takes: under a sanitizer one in ten. Not for tests that
-/// count how often something occurs among them.
+/// The number of random cases to take of `all`: one in ten under a sanitizer. Not for tests that
+/// count how often something occurs among the cases.
 template <class Count>
 [[nodiscard]] constexpr Count samples(Count all) {
     return is_sanitized ? std::max<Count>(1, all / 10) : all;

@@ -1,4 +1,4 @@
-// A directory of the test's own, removed at its end.
+// A test fixture with a directory that is removed at the end.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -16,8 +16,9 @@ TEST(Cut, AWindowAsLargeAsThePictureIsOnePart) {
 }
 
 TEST(Cut, ThreeWindowsByHand) {
-    // Doubled, two inputs of reach: windows of 10 on 22. The first keeps inputs 0 .. 7, the second
-    // begins at 6 and keeps 8 .. 13, the third at 12 and keeps the rest.
+    // The output is twice as large, the reach is two inputs: windows of 10 on 22. The first keeps
+    // inputs 0 .. 7, the second begins at 6 and keeps 8 .. 13, the third begins at 12 and keeps the
+    // rest.
     const std::vector<AxisPart> parts = cut({1, 2, 2, 2}, {10, 20}, 22);
     const std::vector<AxisPart> expected{{0, 0, 16, 0}, {6, 16, 28, 4}, {12, 28, 44, 4}};
     EXPECT_EQ(parts, expected);
@@ -32,7 +33,7 @@ TEST(Cut, EveryOutputOnceAndOnlyWhereTheWindowKnowsIt) {
         reach.after = reach.input_step * rng.between(0, 4);
         const int64_t picture = rng.between(1, 400), count = rng.between(1, 9);
         const int64_t window = window_for(reach, picture, count);
-        // Outputs of a window: a few more or fewer than its steps, as padding leaves them.
+        // A window has a few outputs more or fewer than steps, depending on padding.
         const int64_t output =
             window / reach.input_step * reach.output_step + rng.between(0, reach.output_step);
         if (output < 1) continue;

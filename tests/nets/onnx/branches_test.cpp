@@ -83,7 +83,7 @@ TEST(If, TakesTheBranchOfItsCondition) {
 }
 
 TEST(If, AConditionMayComeFromShapes) {
-    // Squeeze axis 1 where it has extent 1: how PyTorch exports x.squeeze(1).
+    // PyTorch exports x.squeeze(1) as "squeeze axis 1 if it has extent 1".
     for (const int64_t extent : {1, 3}) {
         ModelBuilder m({2, extent, 2});
         m.integers("one", {1}).integers("axes", {1});
@@ -101,7 +101,7 @@ TEST(If, AConditionMayComeFromShapes) {
 }
 
 TEST(If, NamesInBranchesMayHideOthers) {
-    // "c" and "result" are names outside too, and of a second If.
+    // "c" and "result" are also names outside the branch and in a second If.
     ModelBuilder m({1, 2});
     m.weights("c", {1}, {1000});
     add_truth(m, "yes", true);

@@ -1,4 +1,4 @@
-// Folding, with numbers small enough to check by hand.
+// Folding of layers, with numbers small enough to check by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -106,7 +106,7 @@ TEST(FoldConstants, ArithmeticOfConstantsLeavesNoLayer) {
 }
 
 TEST(FoldConstants, AShapeWithAFallback) {
-    // What PyTorch writes for x.expand(-1, 3): where the wish is -1 take 1, which broadcasts.
+    // PyTorch exports x.expand(-1, 3) with Where, which replaces -1 by 1; 1 broadcasts.
     ModelBuilder m({2, 1});
     m.integers("wish", {-1, 3}).integers("two", {2}).integers("minus", {-1});
     m.node("ConstantOfShape", {"two"}, "ones");
@@ -147,7 +147,7 @@ TEST(SmallIntegers, ACastMakesThemWeights) {
         m.node("Conv", {"x", "w"}, "y");
         EXPECT_EQ(run_reference_network(m.parse(), {{3}})[0], (Values{3 * value}));
     }
-    // Weights come in thousands: the limit on integers of shapes is not theirs.
+    // The limit on integers of shapes does not apply to weights, which come in thousands.
     ModelBuilder many({1, 100, 1, 1});
     add_small(many, "small", Type::INT8, {100, 100, 1, 1}, std::string(10000, '\x01'));
     many.node("Cast", {"small"}, "w").integer("to", Type::FLOAT);

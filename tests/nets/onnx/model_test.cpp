@@ -1,4 +1,4 @@
-// Files as they are on disk: truncated, garbage, external data, tensors.
+// Files on disk: truncated files, garbage, external data, tensors.
 #include "nets/onnx/model.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(ParseModel, GarbageIsRefused) {
                     "net.onnx: is not an ONNX model, or is truncated (0 bytes)");
     expect_contains(message_of([] { (void)parse_onnx("hello, world", "net.onnx"); }),
                     "net.onnx: is not an ONNX model");
-    // A picture is well-formed nonsense more often than text.
+    // A picture is well-formed protobuf more often than text is.
     const std::string picture = read_file(LAMINATE_EXAMPLE_DATA "/astronaut_half.png");
     expect_contains(message_of([&] { (void)parse_onnx(picture, "p.png"); }),
                     "p.png: is not an ONNX model");
@@ -149,7 +149,7 @@ TEST(Decode, OtherWidthsBecomeFloat) {
               (std::vector<float>{1.5f}));
 }
 
-/// Makes the first initializer say 2^40 values, the most that a shape may, whatever it holds.
+/// Makes the first initializer claim 2^40 values, the largest legal shape, whatever it holds.
 test::proto::TensorProto* claim_tebi_values(ModelBuilder& model) {
     auto* w = model.model.mutable_graph()->mutable_initializer(0);
     for (const int axis : {0, 1}) w->set_dims(axis, int64_t{1} << 20);
@@ -243,7 +243,7 @@ TEST_F(ExternalData, MustBeThereWhole) {
         "net.onnx: initializer \"w\": has external data, which a model in memory cannot have");
 }
 
-/// Refused by the sizes alone: 4 TiB asked for on the way would end in another message.
+/// The sizes alone must lead to the refusal; allocating 4 TiB first would end in another message.
 TEST_F(ExternalData, SmallFilesCannotClaimMuch) {
     auto* w = claim_tebi_values(model_);
     const std::string expected = "\"weights.bin\" has 40 bytes, expected 4398046511104 from byte ";
@@ -269,7 +269,7 @@ TEST(ParseModel, SmallFilesCannotClaimMuch) {
     expect_contains(model.error(), "initializer \"w\": has 36 bytes, expected 4398046511104");
 }
 
-/// A file with a hole takes no place on the disk, and what it holds is as long as it says.
+/// A sparse file takes no space on disk, yet its contents are as long as they claim.
 TEST_F(ExternalData, LongerThanMemoryIsOneLine) {
     if (test::is_sanitized) GTEST_SKIP() << "a sanitizer ends the process where it cannot allocate";
     claim_tebi_values(model_);
@@ -278,7 +278,7 @@ TEST_F(ExternalData, LongerThanMemoryIsOneLine) {
     std::filesystem::resize_file(directory_ / "weights.bin", static_cast<uintmax_t>(bytes + 4),
                                  no_such_files);
     if (no_such_files) GTEST_SKIP() << "this file system has no files of 4 TiB";
-    // Systems that promise more memory than they have would promise this, too.
+    // Systems that overcommit memory would grant this allocation, too.
     rlimit address_space{};
     ASSERT_EQ(getrlimit(RLIMIT_AS, &address_space), 0);
     const rlimit bounded{.rlim_cur = rlim_t{1} << 40, .rlim_max = address_space.rlim_max};

@@ -29,12 +29,13 @@ void expect_round_trip(const Network& network) {
 }
 
 TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
-    // Under a sanitizer every fourth: most of the time goes by making weights, by one function.
+    // Under a sanitizer test every fourth network: one function that makes weights takes most of
+    // the time.
     size_t place = 0;
     for (const ZooEntry& entry : zoo_entries()) {
         if (place++ % 4 != 0 && test::is_sanitized) continue;
-        // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net
-        // again. The unpadded networks of DeFiNES end in nothing at other sizes than their own.
+        // 75 pixels, the least that InceptionV3 takes, keep VGG16's head small. The 4K nets are
+        // l2net and l3net again. The unpadded networks of DeFiNES work at their own sizes only.
         const bool is_unpadded = entry.name.ends_with("-defines");
         expect_round_trip(zoo_network(
             entry.name,
@@ -122,7 +123,7 @@ TEST(SaveOnnx, EveryActivationComesBackTheSame) {
     }
 }
 
-/// The version of the operators that the file says.
+/// The operator set that the file declares.
 int64_t written_opset(const Network& network) {
     Scratch directory;
     save_onnx(network, directory / "net.onnx");
@@ -166,8 +167,8 @@ TEST(SaveOnnx, SharedWeightsAreWrittenOnce) {
     for (size_t i = 2; i < 19; ++i) network.layers[i].weights = network.layers[1].weights;
     Scratch directory;
     save_onnx(network, directory / "net.onnx");
-    // 64 * 64 * 9 * 4 = 147,456 bytes for the shared one, 3 * 64 * 9 * 4 * 2 for the ends, biases
-    // and structure.
+    // 64 * 64 * 9 * 4 = 147,456 bytes for the shared weights, 3 * 64 * 9 * 4 * 2 for the first and
+    // last layer, and some for biases and structure.
     EXPECT_LT(std::filesystem::file_size(directory / "net.onnx"), 147456u + 13824u + 12000u);
     expect_round_trip(network);
 }

@@ -65,7 +65,7 @@ TEST(View, TransposeReverseAndRepeat) {
 }
 
 TEST(Resample, WeightedSumsPerAxisAndOutside) {
-    // Rows: the second, then half of each; columns as they are.
+    // Rows: the second, then the mean of both; columns unchanged.
     const GeneralOperator rows{.kind = GeneralKind::resample,
                                .dims = {2, 2},
                                .tap_counts = {2, 1},
@@ -146,7 +146,7 @@ TEST(LocalResponse, SumsSquaresOfNeighbourChannels) {
     EXPECT_EQ(run(general(even), {{1, 2, 1, 1}}, {{1, 2}}), (Values{1.0f / 6, 2.0f / 5}));
 }
 
-/// The picture layer that a general layer with two spatial axes equals.
+/// The picture layer that equals a general layer with two spatial axes.
 Layer as_picture(const Layer& from) {
     Layer layer = from;
     const GeneralOperator& op = from.general;

@@ -24,7 +24,8 @@ ConstantPtr constant(Dims dims, Values values) {
     return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
-/// Runs the layer in an array with a guard element at each end, so that a write outside is seen.
+/// Runs the layer in an array with a guard element at each end, to detect writes outside the
+/// output.
 Values run(const Layer& layer, const std::vector<Dims>& dims, const std::vector<Values>& inputs,
            int threads = 0) {
     std::vector<const float*> arrays;
@@ -153,8 +154,8 @@ Values convolution_by_definition(const Layer& layer, const Dims& in, const Value
 }
 
 TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
-    // Small integers: every sum is exact. Widths around 16, 32 and 64 meet whole, ragged and narrow
-    // tiles.
+    // Small integers keep every sum exact. Widths around 16, 32 and 64 give whole, ragged and
+    // narrow tiles.
     std::mt19937 random(7);
     const auto pick = [&](int64_t low, int64_t high) {
         return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));

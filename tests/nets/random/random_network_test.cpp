@@ -18,7 +18,7 @@ namespace {
 TEST(RandomNetwork, SameSeedSameNetworkOnEveryMachine) {
     EXPECT_EQ(network_hash(random_network(3)), network_hash(random_network(3)));
     EXPECT_NE(network_hash(random_network(3)), network_hash(random_network(4)));
-    // Kept: what was found with a seed must be found again.
+    // Golden values: a failure found with a seed must stay reproducible.
     EXPECT_EQ(network_hash(random_network(1)), "8c0b1e73b83452b6");
     EXPECT_EQ(network_hash(random_network(2)), "59b25b3f54eabce2");
     EXPECT_EQ(network_hash(random_chain(1)), "8c06a7ad5dda0cf8");
@@ -99,8 +99,7 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
     }
 }
 
-/// What makes every sum exact: no tensor needs more than eight binary places and 13 bits before
-/// them.
+/// Sums are exact because no tensor needs more than eight binary places and 13 bits before them.
 TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
     for (uint64_t seed = 0; seed < test::samples(uint64_t{300}); ++seed) {
         const Network network = random_network(seed);

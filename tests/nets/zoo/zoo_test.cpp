@@ -18,7 +18,7 @@ int64_t total_macs(const Network& network) {
     return macs;
 }
 
-/// Weights and biases.
+/// Number of weights and biases.
 int64_t parameters(const Network& network) {
     int64_t count = 0;
     for (const Layer& layer : network.layers) {
@@ -87,8 +87,8 @@ TEST(Zoo, SuperResolutionAndStereo) {
     const Network fsrcnn = zoo_network("fsrcnn");
     EXPECT_EQ(total_macs(fsrcnn), int64_t{540 * 960} * 12464);  // 12.9 GFLOP
     EXPECT_EQ(fsrcnn.tensor(fsrcnn.outputs[0]).dims, (std::vector<int64_t>{1, 1, 540, 960}));
-    // Stride 2: each output is reached by every second tap per axis, so 4 outputs per input pixel
-    // cost 81 taps together: as many.
+    // With stride 2 every second tap per axis reaches an output, so the 4 outputs of an input pixel
+    // take 81 taps together, as many as without stride.
     const Network x2 = zoo_network("fsrcnn-x2");
     EXPECT_EQ(total_macs(x2), int64_t{540 * 960} * 12464);
     EXPECT_EQ(x2.tensor(x2.outputs[0]).dims, (std::vector<int64_t>{1, 1, 1080, 1920}));
@@ -129,9 +129,9 @@ TEST(Zoo, ClassificationNetsHaveThePublishedSizes) {
     EXPECT_EQ(parameters(resnet50), 25557032 - 26560);
     EXPECT_EQ(output_dims(resnet50, "layer4_2_add"), (std::vector<int64_t>{1, 2048, 7, 7}));
 
-    // keras.applications: 25,636,712 parameters; each of 26,560 normalised channels has a bias and
-    // four of batch norm, folded into one. Stride in the first 1x1 of a bottleneck: 3.8 G (He et
-    // al., Table 1).
+    // keras.applications: 25,636,712 parameters. Each of 26,560 normalised channels has a bias and
+    // four parameters of batch norm, folded into one. Stride in the first 1x1 of a bottleneck: 3.8
+    // G (He et al., Table 1).
     const Network keras = zoo_network("resnet50-keras");
     EXPECT_EQ(total_macs(keras), 3857973248);
     EXPECT_EQ(parameters(keras), 25636712 - 4 * 26560);
@@ -240,7 +240,7 @@ TEST(Zoo, XceptionIsThatOfKeras) {
     EXPECT_EQ(output_dims(net, "block13_add"), (std::vector<int64_t>{1, 1024, 10, 10}));
     EXPECT_EQ(output_dims(net, "block14_sepconv2_pointwise"),
               (std::vector<int64_t>{1, 2048, 10, 10}));
-    // Even sizes: "same" pads the end alone.
+    // With even sizes "same" pads only the end.
     const Window& pool =
         net.layer(net.find_layer("block3_pool")).window;  // 74 -> 37: (37 - 1) * 2 + 3 - 74 = 1
     EXPECT_EQ(pool.pad_begin[0], 0);
@@ -259,13 +259,13 @@ TEST(Zoo, XceptionIsThatOfKeras) {
         return size * size * in * out;
     };
     EXPECT_EQ(total_macs(net),
-              149 * 149 * 3 * 32 * 9 + 147 * 147 * 32 * 64 * 9 +                                  //
-                  separable(147, 64, 128) + separable(147, 128, 128) + shortcut(74, 64, 128) +    //
-                  separable(74, 128, 256) + separable(74, 256, 256) + shortcut(37, 128, 256) +    //
-                  separable(37, 256, 728) + separable(37, 728, 728) + shortcut(19, 256, 728) +    //
-                  8 * 3 * separable(19, 728, 728) +                                               //
-                  separable(19, 728, 728) + separable(19, 728, 1024) + shortcut(10, 728, 1024) +  //
-                  separable(10, 1024, 1536) + separable(10, 1536, 2048) + 2048 * 1000);
+              149 * 149 * 3 * 32 * 9 + 147 * 147 * 32 * 64 * 9 + separable(147, 64, 128) +
+                  separable(147, 128, 128) + shortcut(74, 64, 128) + separable(74, 128, 256) +
+                  separable(74, 256, 256) + shortcut(37, 128, 256) + separable(37, 256, 728) +
+                  separable(37, 728, 728) + shortcut(19, 256, 728) +
+                  8 * 3 * separable(19, 728, 728) + separable(19, 728, 728) +
+                  separable(19, 728, 1024) + shortcut(10, 728, 1024) + separable(10, 1024, 1536) +
+                  separable(10, 1536, 2048) + 2048 * 1000);
     EXPECT_NEAR(static_cast<double>(total_macs(net)), 8.4e9,
                 0.05e9);  // 8.4 G (Cadene, pretrained-models.pytorch)
 }
@@ -318,8 +318,8 @@ TEST(Zoo, WeightsDependOnTheSeedOnly) {
     EXPECT_EQ(network_hash(zoo_network("fsrcnn")), network_hash(zoo_network("fsrcnn")));
     EXPECT_NE(network_hash(zoo_network("fsrcnn")),
               network_hash(zoo_network("fsrcnn", {.seed = 2})));
-    // Kept: the generator's first values must never change, on any machine; compiled code carries
-    // the hash of a network.
+    // Golden values: the generator's first values must be the same on every machine, because
+    // compiled code carries the hash of a network.
     EXPECT_EQ(network_hash(zoo_network("l2net")), "73551c626310201c");
 }
 

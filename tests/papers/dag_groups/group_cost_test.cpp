@@ -137,16 +137,15 @@ TEST(GroupCost, ExactStreamsSaveMost) {
         GroupRules rules = rules_of(Reading::refined, machine, 1, int64_t{1} << 40);
         GroupEvaluator evaluator(graph, machine, rules);
         ASSERT_TRUE(evaluator.cost(group));
-        std::map<int, std::array<int64_t, 2>> extent;
+        std::map<int, PerAxis<int64_t>> extent;
         std::vector<std::pair<int, int>> edges;
         const auto has = [&](int op) {
             return std::find(group.begin(), group.end(), op) != group.end();
         };
         for (int map = 9; map >= 0; --map) {  // 9 is the network's input, read by any
             const Map& m = graph.maps[static_cast<size_t>(map)];
-            std::array<int64_t, 2> size{m.height, m.width};
             bool is_read = false;
-            std::array<int64_t, 2> needed{0, 0};
+            PerAxis<int64_t> needed{0, 0};
             if (map == 9) continue;
             for (const int reader : m.readers) {
                 if (!has(reader)) continue;
@@ -155,10 +154,10 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 for (const OperatorInput& input :
                      graph.operators[static_cast<size_t>(reader)].inputs) {
                     if (input.map != map) continue;
-                    for (size_t axis = 0; axis < 2; ++axis)
+                    for (const MapAxis axis : map_axes)
                         needed[axis] =
                             std::max(needed[axis],
-                                     std::min(size[axis],
+                                     std::min(m.size()[axis],
                                               input.reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
@@ -168,26 +167,26 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 extent[map] = {1, 1};
         }
         {
-            std::array<int64_t, 2> needed{0, 0};
+            PerAxis<int64_t> needed{0, 0};
             const Map& m = graph.maps[9];
             for (const int reader : m.readers) {
                 if (!has(reader)) continue;
                 edges.emplace_back(9, reader);
-                for (size_t axis = 0; axis < 2; ++axis) {
-                    const int64_t size = axis == 0 ? m.height : m.width;
+                for (const MapAxis axis : map_axes) {
                     const Operator& o = graph.operators[static_cast<size_t>(reader)];
-                    needed[axis] = std::max(
-                        needed[axis],
-                        std::min(size, o.inputs[0].reach[axis].inputs(extent.at(reader)[axis])));
+                    needed[axis] =
+                        std::max(needed[axis],
+                                 std::min(m.size()[axis],
+                                          o.inputs[0].reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
-            if (needed[0] > 0) extent[9] = needed;
+            if (needed[MapAxis::y] > 0) extent[9] = needed;
         }
         std::vector<int64_t> saving(10, 0);
         for (const auto& [map, e] : extent) {
             const int64_t channels = graph.maps[static_cast<size_t>(map)].channels;
             saving[static_cast<size_t>(map)] =
-                (channels - std::min<int64_t>(4, channels)) * e[0] * e[1];
+                (channels - std::min<int64_t>(4, channels)) * e[MapAxis::y] * e[MapAxis::x];
         }
         int64_t found = 0;
         std::map<int, bool> streams;
@@ -226,8 +225,9 @@ TEST(GroupCost, LargerTilesThatFitNeverMeanMorePasses) {
                     int64_t entries = held(2) * h * w;
                     for (const OperatorInput& input : graph.operators[2].inputs) {
                         const Map& m = graph.maps[static_cast<size_t>(input.map)];
-                        entries += held(input.map) * std::min(m.height, input.reach[0].inputs(h)) *
-                                   std::min(m.width, input.reach[1].inputs(w));
+                        entries += held(input.map) *
+                                   std::min(m.height, input.reach[MapAxis::y].inputs(h)) *
+                                   std::min(m.width, input.reach[MapAxis::x].inputs(w));
                     }
                     if (entries * images > rules.buffer_entries) continue;
                     best = std::min(best, ((out.height + h - 1) / h) * ((out.width + w - 1) / w) *

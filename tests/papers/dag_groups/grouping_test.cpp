@@ -322,7 +322,7 @@ TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
     // together do not fit.
     OperatorGraph graph;
     const Reach one{1, 1, 1};
-    const std::array<Reach, 2> both{one, one};
+    const PerAxis<Reach> both{one, one};
     graph.operators = {{"a", {0}, {{4, both, true}}, 10},
                        {"b", {1}, {{4, both, true}}, 10},
                        {"c", {2}, {{0, both, true}, {1, both, true}}, 10},

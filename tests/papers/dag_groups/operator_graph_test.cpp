@@ -71,7 +71,7 @@ TEST(OperatorGraph, GoogLeNetMergesPoolsInto1x1) {
     const Operator& pool =
         graph.operators[static_cast<size_t>(find(graph, "inception3a_pool_1x1"))];
     ASSERT_EQ(pool.inputs.size(), 1u);
-    EXPECT_EQ(pool.inputs[0].reach[0], (Reach{3, 1, 1}));
+    EXPECT_EQ(pool.inputs[0].reach[MapAxis::y], (Reach{3, 1, 1}));
     EXPECT_EQ(pool.layers.size(), 2u);
     EXPECT_EQ(operator_graph(network, {.pools = false}).size(), 72 + 9);
 }

@@ -299,9 +299,9 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
     }
 
     // With taps 3 apart, one output sees 1, 4, 7 and four see 1 .. 10.
-    EXPECT_EQ(span(1, 1, 3, 3), 3);
-    EXPECT_EQ(span(2, 1, 3, 3), 6);
-    EXPECT_EQ(span(4, 1, 3, 3), 10);
+    EXPECT_EQ((WindowSteps{1, 3}.touched(1.0, 3.0)), 3);
+    EXPECT_EQ((WindowSteps{1, 3}.touched(2.0, 3.0)), 6);
+    EXPECT_EQ((WindowSteps{1, 3}.touched(4.0, 3.0)), 10);
 
     // An inception network: a concatenation lies in its parts, and readers fetch from each.
     const Workload workload = workload_of(zoo_network("inceptionv3"), false);

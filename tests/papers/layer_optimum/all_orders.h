@@ -18,8 +18,9 @@ inline void for_all_blocks(const ConvolutionProblem& p,
                            const std::function<void(const LoopExtents&)>& visit) {
     LoopExtents blocks;
     const auto each = [&](auto&& self, size_t l) -> void {
-        if (l == convolution_loops) return visit(blocks);
-        for (blocks[l] = 1; blocks[l] <= p.extent[l]; ++blocks[l]) self(self, l + 1);
+        if (l == convolution_loops.size()) return visit(blocks);
+        const ConvolutionLoop loop = convolution_loops.values.at(l);
+        for (blocks[loop] = 1; blocks[loop] <= p.extent[loop]; ++blocks[loop]) self(self, l + 1);
     };
     each(each, 0);
 }
@@ -28,19 +29,20 @@ inline void for_all_blocks(const ConvolutionProblem& p,
 /// look at.
 inline void for_all_orders(const ConvolutionProblem& p,
                            const std::function<void(const BlockOrder&)>& visit) {
-    std::vector<size_t> loops;
-    for (size_t l = 0; l < convolution_loops; ++l)
-        if (p.extent[l] > 1) loops.push_back(l);
+    std::vector<ConvolutionLoop> loops;
+    for (const ConvolutionLoop loop : convolution_loops)
+        if (p.extent[loop] > 1) loops.push_back(loop);
     do {
         BlockOrder order;
         const auto choose = [&](auto&& self, size_t depth) -> void {
             if (depth == loops.size()) return visit(order);
-            const size_t l = loops[depth];
+            const ConvolutionLoop loop = loops[depth];
             self(self, depth + 1);  // whole
-            // Where outputs leave finished alone, whole windows of columns (3) and rows (4).
-            const int64_t step = p.finished && (l == 3 || l == 4) ? (*p.finished)[l - 3] : 1;
-            for (int64_t block = step; block < p.extent[l]; block += step) {
-                order.push_back({static_cast<ConvolutionLoop>(l), block});
+            // Where outputs leave only when they are finished, whole windows.
+            const int64_t step =
+                p.finished && is_output_loop(loop) ? (*p.finished)[axis_of(loop)] : 1;
+            for (int64_t block = step; block < p.extent[loop]; block += step) {
+                order.push_back({loop, block});
                 self(self, depth + 1);
                 order.pop_back();
             }
@@ -56,8 +58,8 @@ inline std::optional<int64_t> least_extra_of_all_mappings(const ConvolutionProbl
     std::optional<int64_t> least;
     for (const LoopExtents& lanes : lane_batches(registers.lanes)) {
         ConvolutionProblem share = p;
-        for (size_t l = 0; l < convolution_loops; ++l)
-            share.extent[l] = ceil_div(blocks[l], lanes[l]);
+        for (const ConvolutionLoop loop : convolution_loops)
+            share.extent[loop] = ceil_div(blocks[loop], lanes[loop]);
         for_all_orders(share, [&](const BlockOrder& order) {
             RegisterMapping mapping{lanes, order, {}, {}};
             PerOperand& words = mapping.words;

@@ -1,4 +1,5 @@
 #include "papers/layer_optimum/belady.h"
+#include "papers/layer_optimum/belady_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -78,8 +79,8 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfWindows) {
     for (int n = 0; n < test::samples(20000); ++n) {
         ConvolutionProblem p = random_convolution(rng, 9);
         if (rng.chance(2, 3)) {
-            p.stride = p.dilation = {1, 1};
-            p.extent[5] = p.extent[6] = 3;
+            p.steps = {};
+            p.extent[ConvolutionLoop::m] = p.extent[ConvolutionLoop::n] = 3;
         }
         const Operand windows = p.transposed ? Operand::output : Operand::input;
         const BlockOrder order = random_order(rng, p, false);

@@ -19,8 +19,8 @@ TEST(Convolution, LoopsOfZooLayers) {
         if (mobile.layers[l].kind != LayerKind::conv || mobile.layers[l].groups == 1) continue;
         const ConvolutionProblem depthwise = convolution_problem(mobile, static_cast<LayerId>(l));
         EXPECT_EQ(depthwise.groups, mobile.layers[l].groups);
-        EXPECT_EQ(at(depthwise.extent, ConvolutionLoop::k), 1);
-        EXPECT_EQ(at(depthwise.extent, ConvolutionLoop::c), 1);
+        EXPECT_EQ(depthwise.extent[ConvolutionLoop::k], 1);
+        EXPECT_EQ(depthwise.extent[ConvolutionLoop::c], 1);
     }
     const LayerId classifier = static_cast<LayerId>(mobile.layers.size()) - 2;
     EXPECT_EQ(to_text(convolution_problem(mobile, classifier)), "f1 k1000 c1024 x1 y1 m1 n1");

@@ -21,7 +21,7 @@ struct Layer {
 /// One image of a layer whose padding is part of its input, as CNNFlow counts it.
 Layer layer_of(const std::string& loops) {
     const ConvolutionProblem p = parse_convolution(loops);
-    const auto [f, k, c, x, y, m, n] = p.extent;
+    const auto [f, k, c, x, y, m, n] = p.extent.values;
     Network network = chain(c, y + n - 1, x + m - 1, {{k, square_window(m)}});
     EXPECT_EQ(to_text(convolution_problem(network, 0)), to_text(p));
     return {p, std::move(network)};

@@ -34,7 +34,7 @@ std::map<int64_t, int64_t> exhaustive_front(const ConvolutionProblem& p, const B
             if (is_new) entry->second = least_extra_of_all_mappings(p, blocks, *registers);
             if (!entry->second) return;
             int64_t computations = p.groups;
-            for (size_t l = 0; l < convolution_loops; ++l)
+            for (const ConvolutionLoop l : convolution_loops)
                 computations *= ceil_div(p.extent[l], blocks[l]);
             sram += computations * *entry->second;
         }
@@ -107,7 +107,7 @@ TEST(DramSramFront, EyerissRegistersCostNothingAndNoMappingReachesTheCellOfConv1
         }
         // Paper, MiB: 37.99 / 135.35. Without registers SRAM accesses are as few as any mapping
         // could have them.
-        if (at(p.extent, ConvolutionLoop::c) == 64) {
+        if (p.extent[ConvolutionLoop::c] == 64) {
             for (const DramSramPoint& point : without.points)
                 EXPECT_FALSE(point.dram_words < 38 * (1 << 19) &&
                              point.sram_words < 178 * (1 << 19));

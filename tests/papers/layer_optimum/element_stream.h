@@ -27,7 +27,7 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
     LoopExtents end = p.extent;
     const auto block = [&](auto&& self, size_t depth) -> void {
         if (depth < order.size()) {
-            const auto loop = static_cast<size_t>(order[depth].loop);
+            const ConvolutionLoop loop = order[depth].loop;
             for (int64_t b = 0; b < p.extent[loop]; b += order[depth].block) {
                 begin[loop] = b;
                 end[loop] = std::min(b + order[depth].block, p.extent[loop]);
@@ -39,24 +39,23 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
         }
         std::set<Word> words;
         LoopExtents i = begin;
-        for (i[0] = begin[0]; i[0] < end[0]; ++i[0])
-            for (i[1] = begin[1]; i[1] < end[1]; ++i[1])
-                for (i[2] = begin[2]; i[2] < end[2]; ++i[2])
-                    for (i[3] = begin[3]; i[3] < end[3]; ++i[3])
-                        for (i[4] = begin[4]; i[4] < end[4]; ++i[4])
-                            for (i[5] = begin[5]; i[5] < end[5]; ++i[5])
-                                for (i[6] = begin[6]; i[6] < end[6]; ++i[6]) {
-                                    const auto [f, k, c, x, y, m, n] = i;
-                                    const int64_t window_x = p.stride[0] * x + p.dilation[0] * m;
-                                    const int64_t window_y = p.stride[1] * y + p.dilation[1] * n;
-                                    if (operand == Operand::weight) words.insert({k, c, m, n});
-                                    if (operand == Operand::input)
-                                        words.insert(p.transposed ? Word{f, c, x, y}
-                                                                  : Word{f, c, window_x, window_y});
-                                    if (operand == Operand::output)
-                                        words.insert(p.transposed ? Word{f, k, window_x, window_y}
-                                                                  : Word{f, k, x, y});
-                                }
+        const auto iterate = [&](auto&& inner, size_t place) -> void {
+            if (place < convolution_loops.size()) {
+                const ConvolutionLoop loop = convolution_loops.values.at(place);
+                for (i[loop] = begin[loop]; i[loop] < end[loop]; ++i[loop]) inner(inner, place + 1);
+                return;
+            }
+            const auto [f, k, c, x, y, m, n] = i.values;
+            const auto [along_x, along_y] = p.steps.values;
+            const int64_t window_x = along_x.stride * x + along_x.dilation * m;
+            const int64_t window_y = along_y.stride * y + along_y.dilation * n;
+            if (operand == Operand::weight) words.insert({k, c, m, n});
+            if (operand == Operand::input)
+                words.insert(p.transposed ? Word{f, c, x, y} : Word{f, c, window_x, window_y});
+            if (operand == Operand::output)
+                words.insert(p.transposed ? Word{f, k, window_x, window_y} : Word{f, k, x, y});
+        };
+        iterate(iterate, 0);
         stream.push_back(std::move(words));
     };
     block(block, 0);

@@ -23,8 +23,8 @@ TEST(LayerMachine, RefusesMemoriesOfTheirOwn) {
         FAIL();
     } catch (const InputError& error) {
         EXPECT_STREQ(error.what(),
-                     "machine meta_proto: words of 8 and 16 bits, expected one width for input, "
-                     "weights and outputs");
+                     "machine meta_proto: elements of 8 and 16 bits, expected one width for maps, "
+                     "weights and partial sums");
     }
 }
 

@@ -165,7 +165,7 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
         const ConvolutionProblem p = random_convolution(rng, 6);
         BlockOrder order;
         for (const BlockLoop& l : random_order(rng, p, false)) {
-            const std::vector<int64_t> candidates = block_candidates(at(p.extent, l.loop));
+            const std::vector<int64_t> candidates = block_candidates(p.extent[l.loop]);
             order.push_back(
                 {l.loop, candidates[1 + static_cast<size_t>(rng.below(
                                             static_cast<int64_t>(candidates.size()) - 1))]});

@@ -17,20 +17,22 @@ const RegisterArray eyeriss_registers{{12, 14}, 260};
 
 /// The same words as those of the lane at the beginning, further on along every loop.
 Word moved(const ConvolutionProblem& p, Operand operand, const Word& word, const LoopExtents& by) {
-    const auto [f, k, c, x, y, m, n] = by;
+    const auto [f, k, c, x, y, m, n] = by.values;
     const auto [a, b, d, e] = word;
     if (operand == Operand::weight) return {a + k, b + c, d + m, e + n};
     const bool has_windows = (operand == Operand::output) == p.transposed;
-    const int64_t column = has_windows ? p.stride[0] * x + p.dilation[0] * m : x;
-    const int64_t row = has_windows ? p.stride[1] * y + p.dilation[1] * n : y;
+    const auto [along_x, along_y] = p.steps.values;
+    const int64_t column = has_windows ? along_x.stride * x + along_x.dilation * m : x;
+    const int64_t row = has_windows ? along_y.stride * y + along_y.dilation * n : y;
     return {a + f, b + (operand == Operand::input ? c : k), d + column, e + row};
 }
 
 void for_each_lane(const LoopExtents& lanes, const std::function<void(const LoopExtents&)>& visit) {
     LoopExtents lane{};
     const auto each = [&](auto&& self, size_t l) -> void {
-        if (l == convolution_loops) return visit(lane);
-        for (lane[l] = 0; lane[l] < lanes[l]; ++lane[l]) self(self, l + 1);
+        if (l == convolution_loops.size()) return visit(lane);
+        const ConvolutionLoop loop = convolution_loops.values.at(l);
+        for (lane[loop] = 0; lane[loop] < lanes[loop]; ++lane[loop]) self(self, l + 1);
     };
     each(each, 0);
 }
@@ -52,7 +54,7 @@ int64_t walked_fetches(const ConvolutionProblem& p, Operand operand, const LoopE
             break;
         is_used_again |= access[l.loop] != LoopRole::related;
         steps.push_back(l);
-        at(inside, l.loop) = l.block;
+        inside[l.loop] = l.block;
     }
     const ElementStream stream = element_stream(of_share, operand, steps);
     const ElementStream fetches = simulated_fetches(stream, memory, Replacement::belady);
@@ -60,7 +62,7 @@ int64_t walked_fetches(const ConvolutionProblem& p, Operand operand, const LoopE
         std::set<Word> all;
         for_each_lane(lanes, [&](const LoopExtents& lane) {
             LoopExtents by;
-            for (size_t l = 0; l < convolution_loops; ++l) by[l] = lane[l] * share[l];
+            for (const ConvolutionLoop l : convolution_loops) by[l] = lane[l] * share[l];
             for (const Word& w : words) all.insert(moved(p, operand, w, by));
         });
         return static_cast<int64_t>(all.size());
@@ -92,14 +94,14 @@ TEST(RegisterMapping, ExtraAccessesAreThoseOfAWalkOverTheArray) {
         // Shares and blocks that divide, where the formula is exact for tensors without windows.
         ConvolutionProblem p;
         LoopExtents share;
-        LoopExtents lanes{1, 1, 1, 1, 1, 1, 1};
-        for (size_t l = 0; l < convolution_loops; ++l) {
-            share[l] = rng.chance(1, 2) ? rng.between(1, l < 5 ? 4 : 3) : 1;
+        LoopExtents lanes = one_iteration;
+        for (const ConvolutionLoop l : convolution_loops) {
+            share[l] = rng.chance(1, 2) ? rng.between(1, is_tap_loop(l) ? 3 : 4) : 1;
             if (rng.chance(1, 3)) lanes[l] = rng.between(1, 3);
             p.extent[l] = share[l] * lanes[l];
         }
         p.transposed = rng.chance(1, 8);
-        for (size_t a = 0; a < 2; ++a) p.stride[a] = rng.chance(1, 4) ? 2 : 1;
+        for (WindowSteps& steps : p.steps) steps.stride = rng.chance(1, 4) ? 2 : 1;
         ConvolutionProblem of_share = p;
         of_share.extent = share;
         const BlockOrder order = random_order(rng, of_share, true);
@@ -118,9 +120,10 @@ TEST(RegisterMapping, ExtraAccessesAreThoseOfAWalkOverTheArray) {
                 operand != Operand::weight && (operand == Operand::output) == p.transposed;
             // The formula looks for reuse between neighbouring iterations alone where a kernel cut
             // below the stride leaves gaps.
-            if (has_windows && ((p.stride[0] > 1 && blocks[5] < p.stride[0]) ||
-                                (p.stride[1] > 1 && blocks[6] < p.stride[1])))
-                continue;
+            const bool has_gaps = std::any_of(map_axes.begin(), map_axes.end(), [&](MapAxis axis) {
+                return p.steps[axis].stride > 1 && blocks[taps_along(axis)] < p.steps[axis].stride;
+            });
+            if (has_windows && has_gaps) continue;
             const int64_t walked =
                 walked_fetches(p, operand, share, lanes, order, mapping.words[t]) -
                 touched_words(p, operand, p.extent);

@@ -77,11 +77,10 @@ TEST(SpillFormula, IsBeladyForWeightsAndOutputsWithBlocksThatDivide) {
 /// Whether the words of a block have no gaps between them.
 bool blocks_are_boxes(const ConvolutionProblem& p, const BlockOrder& order) {
     const LoopExtents b = block_extents(p, order);
-    for (size_t a = 0; a < 2; ++a) {
-        const int64_t span = (b[3 + a] - 1) * p.stride[a] + (b[5 + a] - 1) * p.dilation[a] + 1;
-        if (touched_words(b[3 + a], b[5 + a], p.stride[a], p.dilation[a]) < span) return false;
-    }
-    return true;
+    return std::all_of(map_axes.begin(), map_axes.end(), [&](MapAxis axis) {
+        return p.touched(axis, b) ==
+               p.steps[axis].span(b[outputs_along(axis)], b[taps_along(axis)]);
+    });
 }
 
 TEST(SpillFormula, MissesReuseBetweenBlocksThatAreNoNeighboursWhereTheyHaveGaps) {
@@ -100,7 +99,7 @@ TEST(SpillFormula, IsNeverBelowBeladyForInputs) {
     for (int n = 0; n < test::samples(5000); ++n) {
         ConvolutionProblem p = random_convolution(rng, 5);
         p.transposed = false;
-        p.dilation = {1, 1};
+        for (WindowSteps& steps : p.steps) steps.dilation = 1;
         const BlockOrder order = random_order(rng, p, false);
         if (!blocks_are_boxes(p, order)) continue;
         const TensorGroups groups = reuse_groups(p, Operand::input, order);

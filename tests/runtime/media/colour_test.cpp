@@ -79,7 +79,7 @@ TEST(Bicubic, EdgesAreRepeatedAndBothAxesAreResized) {
     EXPECT_EQ(result.height, 4);
     EXPECT_EQ(result.width, 6);
     for (const float value : result.values) EXPECT_NEAR(value, 0.5f, 1e-7f);
-    // Rows like columns: the transposed picture gives the transposed result.
+    // Rows are treated like columns: the transposed picture gives the transposed result.
     const Plane wide = resize_bicubic(plane(1, 3, {1, 2, 4}), 1, 6),
                 tall = resize_bicubic(plane(3, 1, {1, 2, 4}), 6, 1);
     EXPECT_EQ(wide.values, tall.values);
@@ -125,7 +125,7 @@ TEST(Colour, TheTopLeftPart) {
 }
 
 TEST(Colour, NewLumaKeepsTheOldChroma) {
-    // A flat orange picture keeps its colour when its own luma is given back at twice the size.
+    // A flat orange picture keeps its colour with its own luma at twice the size.
     const Picture small{2, 2, 3, {200, 100, 50, 200, 100, 50, 200, 100, 50, 200, 100, 50}};
     const Plane luma = resize_bicubic(to_luma_chroma(small).y, 4, 4);
     const Picture large = with_luma(small, luma);

@@ -1,11 +1,19 @@
 #include "runtime/media/picture.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
+
+#include <jpeglib.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -123,6 +131,70 @@ TEST_F(Pictures, AlphaIsDroppedNotBlended) {
 TEST_F(Pictures, SixteenBitsAreScaledToEight) {
     // 257 * 100 of 65535 is 100 of 255.
     EXPECT_EQ(load(text(sixteen_bit_png)), (Picture{1, 3, 1, {0, 100, 255}}));
+}
+
+/// Eight by eight equal pixels of cyan, magenta, yellow and black, as libjpeg stores them.
+std::string four_ink_jpeg(const std::array<uint8_t, 4>& pixel, J_COLOR_SPACE stored, bool adobe) {
+    jpeg_error_mgr errors;
+    jpeg_compress_struct info{};
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    unsigned char* buffer = nullptr;
+    unsigned long size = 0;
+    jpeg_mem_dest(&info, &buffer, &size);
+    info.image_width = info.image_height = 8;
+    info.input_components = 4;
+    info.in_color_space = JCS_CMYK;
+    jpeg_set_defaults(&info);
+    jpeg_set_colorspace(&info, stored);
+    jpeg_set_quality(&info, 100, TRUE);
+    info.write_Adobe_marker = adobe ? TRUE : FALSE;
+    jpeg_start_compress(&info, TRUE);
+    std::vector<uint8_t> row;
+    for (int k = 0; k < 8; ++k) row.insert(row.end(), pixel.begin(), pixel.end());
+    for (JSAMPROW rows = row.data(); info.next_scanline < 8;) jpeg_write_scanlines(&info, &rows, 1);
+    jpeg_finish_compress(&info);
+    std::string bytes(reinterpret_cast<const char*>(buffer), size);
+    jpeg_destroy_compress(&info);
+    std::free(buffer);
+    return bytes;
+}
+
+// What Photoshop and scanners for print write. Adobe's files hold the complements of the inks:
+// red = (255 - C) (255 - K) / 255 = 200 * 204 / 255 = 160.
+TEST_F(Pictures, InksBecomeColours) {
+    const auto colour = [&](const std::string& bytes) {
+        const Picture picture = load(bytes);
+        EXPECT_EQ(picture.channels, 3);
+        EXPECT_EQ(picture.samples.size(), 8u * 8 * 3);
+        return std::array<int, 3>{picture.samples[0], picture.samples[1], picture.samples[2]};
+    };
+    const std::array<int, 3> expected{160, 80, 40};
+    EXPECT_EQ(colour(four_ink_jpeg({200, 100, 50, 204}, JCS_CMYK, true)), expected);
+    EXPECT_EQ(colour(four_ink_jpeg({55, 155, 205, 51}, JCS_CMYK, false)), expected);
+    const auto converted = colour(four_ink_jpeg({200, 100, 50, 204}, JCS_YCCK, true));
+    for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(converted[c], expected[c], 1) << c;
+}
+
+TEST_F(Pictures, AJpegOfAnUnsupportedKindIsNotCalledDamaged) {
+    std::string bytes = four_ink_jpeg({1, 2, 3, 4}, JCS_CMYK, true);
+    const size_t frame = bytes.find("\xff\xc0");
+    ASSERT_NE(frame, std::string::npos);
+    bytes[frame + 4] = 12;  // bits per sample
+    EXPECT_EQ(error(bytes), path() + ": unsupported JPEG: Unsupported JPEG data precision 12");
+}
+
+// A pipe can be read once: its contents decide what it is.
+TEST_F(Pictures, APipeIsReadOnce) {
+    const std::string pipe = (directory_ / "pipe").string();
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    for (const char* name : {"a.png", "a.ppm"}) {
+        save_picture(gradient(8, 6, 3), directory_ / name);
+        const std::string bytes = read_file(directory_ / name);
+        std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << bytes; });
+        EXPECT_EQ(load_picture(pipe), gradient(8, 6, 3)) << name;
+        writer.join();
+    }
 }
 
 TEST_F(Pictures, WhatIsNoPictureSaysSo) {

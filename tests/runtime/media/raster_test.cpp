@@ -1,7 +1,8 @@
-// Picture files in parts: every format there and back, what lies where, and what is refused.
+// Picture files in parts: round trips of every format, the layout of elements, and refusals.
 #include "runtime/media/raster.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <fstream>
@@ -128,6 +129,14 @@ TEST_F(Raster, SamplesAreRoundedAndClamped) {
 TEST_F(Raster, WithoutPublishNothingIsLeft) {
     { RasterWriter writer(file("a.pgm"), {1, 4, 4, SampleType::uint8}); }
     EXPECT_EQ(files(), 0);
+}
+
+// Opening a pipe to which nobody writes would wait forever.
+TEST_F(Raster, APipeIsRefusedAtOnce) {
+    const std::string pipe = file("pipe.pgm").string();
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_EQ(message([&] { const RasterReader reader(pipe); }),
+              pipe + ": is no regular file, expected one in which parts can be read");
 }
 
 TEST_F(Raster, WhatIsNoPictureIsRefusedInOneLine) {

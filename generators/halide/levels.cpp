@@ -1,0 +1,289 @@
+#include "generators/halide/levels.h"
+
+#include <algorithm>
+
+#include "base/range.h"
+
+namespace laminate {
+
+bool is_channelwise(const LayerProblem& p) { return p.groups > 1 || !p.has_weights(); }
+
+namespace {
+
+const AxisWindow& window(const LayerProblem& p, Dim axis) {
+    return p.window[axis == Dim::y ? 0 : 1];
+}
+
+}  // namespace
+
+HalidePlacement::HalidePlacement(const GroupSchedule& group,
+                                 const std::vector<LayerProblem>& problems)
+    : group_(group), problems_(problems), tensors_(laminate::group_tensors(problems)) {
+    // What a tensor's readers make is placed before it: what they keep, it need not bring in again.
+    tensors_levels_.resize(tensors_.size());
+    for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t)
+        tensors_levels_[static_cast<size_t>(t)] = tensor_levels(t);
+    for (int k = 0; k <= group.sink(); ++k) {
+        weights_levels_.emplace_back();
+        if (group.nests[static_cast<size_t>(k)].w) weights_levels_.back() = weight_levels(k);
+    }
+    for (int k = 0; k <= group.sink(); ++k) check_concat(k);
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+        if (!tensors_levels_[t].slides) continue;
+        check_second_producer(static_cast<int>(t));
+        if (!tensors_[t].is_external()) check_calls(static_cast<int>(t));
+    }
+}
+
+int HalidePlacement::output_tensor(int k) const {
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+        if (tensors_[t].producer == k) return static_cast<int>(t);
+    }
+    return -1;
+}
+
+int64_t HalidePlacement::covered(int k, Dim d, Level level) const {
+    const Nest& nest = group_.nests[static_cast<size_t>(k)];
+    const int t = output_tensor(k);
+    int64_t extent = problems_[static_cast<size_t>(k)][d];
+    if (t >= 0 && d != Dim::i) {
+        const Level call = level.nest == k
+                               ? placement_of(group_, tensors_[static_cast<size_t>(t)]).compute
+                               : level;
+        extent = needed(t, d, call);
+    }
+    if (level.nest != k) return extent;
+    for (int l = 0; l <= level.loop; ++l) {
+        const Loop loop = nest.loops[static_cast<size_t>(l)];
+        if (loop.dim == d) extent = std::min(extent, nest.step(loop));
+    }
+    return extent;
+}
+
+int64_t HalidePlacement::needed(int t, Dim axis, Level level) const {
+    int64_t most = 0;
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
+        const LayerProblem& p = problems_[static_cast<size_t>(r.nest)];
+        if (axis == Dim::z) {
+            const int64_t channels = p.inputs[static_cast<size_t>(r.operand)].channels;
+            most = std::max(most, is_channelwise(p)
+                                      ? std::min(channels, covered(r.nest, Dim::z, level))
+                                      : covered(r.nest, Dim::i, level));
+            if (tensors_[static_cast<size_t>(t)].is_shared()) most = channels;
+            continue;
+        }
+        const AxisWindow& w = window(p, axis);
+        most = std::max(most,
+                        std::min(w.in, (covered(r.nest, axis, level) - 1) * w.stride + w.span()));
+    }
+    return most;
+}
+
+int64_t HalidePlacement::trips(Level level) const {
+    if (level.is_root()) return 1;
+    const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
+    const Loop loop = nest.loops[static_cast<size_t>(level.loop)];
+    Level outside = level;
+    --outside.loop;
+    return ceil_div(covered(level.nest, loop.dim, outside), nest.step(loop));
+}
+
+bool HalidePlacement::indexes_output(int k, Dim d, Level v) const {
+    if (v.nest == k)
+        return group_.nests[static_cast<size_t>(k)].loops[static_cast<size_t>(v.loop)].dim == d;
+    const int t = output_tensor(k);
+    return t >= 0 && d != Dim::i && indexes(t, d, v);
+}
+
+bool HalidePlacement::indexes(int t, Dim axis, Level v) const {
+    const std::vector<TensorReader>& readers = tensors_[static_cast<size_t>(t)].readers;
+    if (axis == Dim::z) {
+        if (readers.size() > 1) return false;
+        const int k = readers.front().nest;
+        return is_channelwise(problems_[static_cast<size_t>(k)]) ? indexes_output(k, Dim::z, v)
+                                                                 : indexes_output(k, Dim::i, v);
+    }
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](const TensorReader& r) { return indexes_output(r.nest, axis, v); });
+}
+
+bool HalidePlacement::is_retained(int t, Level loop) const {
+    const HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    const std::vector<Level> inside = between(tensors_[static_cast<size_t>(t)].readers.front().nest,
+                                              {levels.lifetime, levels.compute});
+    return levels.exclusion.empty() &&
+           std::find(inside.begin(), inside.end(), loop) != inside.end();
+}
+
+int64_t HalidePlacement::scale(int t, Dim axis, int nest) const {
+    const TensorReader& r = tensors_[static_cast<size_t>(t)].readers.front();
+    const int64_t own = window(problems_[static_cast<size_t>(r.nest)], axis).stride;
+    const int out = output_tensor(r.nest);
+    return r.nest == nest || out < 0 ? own : own * scale(out, axis, nest);
+}
+
+int64_t HalidePlacement::overlap(int t, Dim axis, Level loop) const {
+    if (axis == Dim::z) return 0;
+    int64_t most = INT64_MIN;
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
+        const int out = output_tensor(r.nest);
+        int64_t outputs = 0;
+        if (loop.nest != r.nest && out >= 0 && !is_retained(out, loop))
+            outputs = overlap(out, axis, loop);
+        const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+        most = std::max(most, outputs * w.stride + w.span() - w.stride);
+    }
+    return most;
+}
+
+std::vector<Level> HalidePlacement::between(int user, const Placement& placement) const {
+    std::vector<Level> inside;
+    bool started = placement.store.is_root();
+    for (const Level& v : path(group_, user)) {
+        if (started && !v.is_root()) inside.push_back(v);
+        if (v == placement.store) started = true;
+        if (v == placement.compute) break;
+    }
+    if (placement.compute == placement.store) inside.clear();
+    return inside;
+}
+
+bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
+    for (Level between = {outer.nest, outer.loop + 1}; between < inner; ++between.loop) {
+        if (trips(between) > 1) return false;
+    }
+    return true;
+}
+
+HalideLevels HalidePlacement::tensor_levels(int t) const {
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    const Placement& placement = placement_of(group_, tensor);
+    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, 1, ""};
+    for (const Level& v : between(tensor.readers.front().nest, placement)) {
+        if (trips(v) > 1) {
+            std::optional<Dim> axis;
+            for (const Dim d : {Dim::z, Dim::y, Dim::x}) {
+                if (indexes(t, d, v)) axis = d;
+            }
+            if (axis && axis == levels.slides && v.nest == levels.slide_loop->nest &&
+                !levels.merged_loop && is_next_loop(*levels.slide_loop, v)) {
+                levels.merged_loop = levels.slide_loop;
+                levels.slide_loop = levels.compute = v;
+                continue;
+            }
+            if (!axis || levels.slides) {
+                // A copy moves out, to the body that it has reached; a producer stays where its
+                // loops are.
+                if (tensor.is_external()) break;
+                levels.exclusion =
+                    tensor.name + " is kept along " +
+                    (levels.slides
+                         ? "two loops, " + level_text(group_, v.nest, *levels.slide_loop) + " and "
+                         : "a loop that does not index it, ") +
+                    level_text(group_, tensor.readers.front().nest, v);
+                // The nearest: nothing is kept.
+                levels.store = levels.compute = placement.compute;
+                levels.slides.reset();
+                levels.slide_loop.reset();
+                levels.merged_loop.reset();
+                return levels;
+            }
+            if (overlap(t, *axis, v) > 0) {
+                levels.slides = axis;
+                levels.slide_loop = v;
+            } else {
+                levels.store = v;
+            }
+        } else if (!levels.slides) {
+            levels.store = v;
+        } else {
+            continue;  // Halide slides what is computed right in the loop that it slides along
+        }
+        levels.compute = v;
+    }
+    if (levels.slides) levels.scale = scale(t, *levels.slides, levels.slide_loop->nest);
+    return levels;
+}
+
+void HalidePlacement::check_calls(int t) {
+    const Level slide = *tensors_levels_[static_cast<size_t>(t)].slide_loop;
+    const int producer = tensors_[static_cast<size_t>(t)].producer;
+    const auto check = [&](int user, const std::string& name, HalideLevels& levels) {
+        const std::vector<Level> around = path(group_, user);
+        const auto is_in_call = [&](Level v) { return v.nest == producer; };
+        if (std::none_of(around.begin(), around.end(), is_in_call)) return;
+        if (encloses(group_, user, slide, levels.lifetime) && levels.exclusion.empty()) {
+            levels.exclusion = name + " is stored inside " + level_text(group_, -1, slide) +
+                               ", along which " + tensors_[static_cast<size_t>(t)].name +
+                               " is kept";
+        }
+    };
+    for (size_t other = 0; other < tensors_.size(); ++other)
+        check(tensors_[other].readers.front().nest, tensors_[other].name, tensors_levels_[other]);
+    for (int k = 0; k <= group_.sink(); ++k) {
+        auto& levels = weights_levels_[static_cast<size_t>(k)];
+        if (levels) check(k, "W of " + group_.nests[static_cast<size_t>(k)].layer, *levels);
+    }
+}
+
+void HalidePlacement::check_concat(int k) {
+    const LayerProblem& p = problems_[static_cast<size_t>(k)];
+    if (p.operation != Operation::concat) return;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+        for (const TensorReader& r : tensors_[t].readers) {
+            HalideLevels& levels = tensors_levels_[t];
+            if (r.nest != k || covered(k, Dim::z, levels.compute) == p[Dim::z] ||
+                !levels.exclusion.empty())
+                continue;
+            levels.exclusion = tensors_[t].name + " is brought in for some channels of " + p.name +
+                               ", also for those that do not read it";
+        }
+    }
+}
+
+bool HalidePlacement::is_ragged(Level level) const {
+    const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
+    const Loop loop = nest.loops[static_cast<size_t>(level.loop)];
+    Level outside = level;
+    --outside.loop;
+    return covered(level.nest, loop.dim, outside) % nest.step(loop) != 0;
+}
+
+void HalidePlacement::check_second_producer(int t) {
+    HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    const Level slide = *levels.slide_loop;
+    const std::string& name = tensors_[static_cast<size_t>(t)].name;
+    const Nest& nest = group_.nests[static_cast<size_t>(slide.nest)];
+    const Loop loop = nest.loops[static_cast<size_t>(slide.loop)];
+    const Level outer{slide.nest, nest.find({loop.dim, Band::outer})};
+    if (loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer)) {
+        levels.exclusion = name + " is kept along " + level_text(group_, -1, slide) +
+                           " in tiles of which the last is short: Halide does not fold it";
+    }
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
+        if (r.nest == slide.nest || !levels.exclusion.empty()) continue;
+        const int out = output_tensor(r.nest);
+        const std::string kept = name + " is kept along " + level_text(group_, -1, slide);
+        if (is_ragged(slide)) {
+            levels.exclusion = kept + ", whose last trip is short, with " +
+                               problems_[static_cast<size_t>(r.nest)].name + " in between";
+        } else if (out >= 0 && tensors_[static_cast<size_t>(out)].is_shared()) {
+            levels.exclusion = kept + ", and what is made from it, " +
+                               tensors_[static_cast<size_t>(out)].name + ", has several readers";
+        }
+    }
+}
+
+HalideLevels HalidePlacement::weight_levels(int k) const {
+    const Placement& placement = *group_.nests[static_cast<size_t>(k)].w;
+    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, 1, ""};
+    for (const Level& v : between(k, placement)) {
+        const bool indexed =
+            indexes_output(k, Dim::z, v) || (v.nest == k && indexes_output(k, Dim::i, v));
+        if (trips(v) > 1 && !indexed) break;
+        levels.store = levels.compute = v;
+    }
+    return levels;
+}
+
+}  // namespace laminate

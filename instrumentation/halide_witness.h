@@ -1,0 +1,36 @@
+// The witness that Halide schedules itself: the group as Funcs and directives
+// (generators/halide/program.h), lowered by Halide's own inference, counted by the pass over its
+// final statement (count_pass.h) and, where it is executed, compared with the reference operators.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "instrumentation/count_pass.h"
+#include "nets/network/network.h"
+#include "scheduler/counts/counts.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+struct HalideMeasurement {
+    /// Reads, writes, MACs and allocated elements as counted. The footprints follow from the sizes
+    /// by the rule of docs/counting.md section 5: a buffer lives in the whole body of its level.
+    GroupCounts counts;
+    /// The most that Halide held at once. It allocates a buffer where its first value is made and
+    /// in program order, so this is at most `counts.live_total`.
+    Elements live_peak;
+    /// Why counts may differ from the schedule's (HalideProgram::exclusions).
+    std::vector<std::string> exclusions;
+    /// Empty, or where the output differs from the reference operators', one line. Count-only
+    /// measurements compute nothing.
+    std::string wrong_result;
+};
+
+/// Throws InputError where the group has no form as Halide Funcs, and Halide::Error where Halide
+/// refuses the schedule.
+[[nodiscard]] HalideMeasurement measure_halide(const Network& network, const GroupSchedule& group,
+                                               uint64_t seed, CountMode mode = CountMode::execute);
+
+}  // namespace laminate
