@@ -280,8 +280,10 @@ private:
                 const auto it = counter_.arrays_.find(load->name);
                 if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second]))
                     return;
+                const Expr lanes = is_const_one(load->predicate) ? i64(load->type.lanes())
+                                                                 : lanes_set(load->predicate);
                 add(counts_, counter_.layout_.loads(it->second),
-                    simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
+                    simplify(Halide::select(condition_, lanes, i64(0))));
             }
             void visit(const Call* call) override {
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);

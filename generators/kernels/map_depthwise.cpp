@@ -38,9 +38,7 @@ private:
     /// Adds the products of input row `in`, counted from the first that the tile's windows reach.
     [[nodiscard]] std::vector<Stmt> add_row(const RunSums& sums, const Tile& tile, int64_t in,
                                             const Expr& x, const VectorRun& run) const;
-    /// Stores a run of sums to the elements from `to` on. If half of its lanes or more are wanted,
-    /// as two halves that may have elements in common, because stores that leave lanes out are
-    /// slow.
+    /// Stores a run of sums to the elements from `to` on.
     [[nodiscard]] Stmt store_run(const Expr& z, const Expr& sum, const Expr& to,
                                  const VectorRun& run) const;
 
@@ -149,16 +147,15 @@ Stmt MapDepthwise::store_run(const Expr& z, const Expr& sum, const Expr& to,
                              const VectorRun& run) const {
     const LayerOutput& output = code_.output();
     const int64_t half = run.lanes / 2;
-    const int64_t wanted = run.end - run.begin;
     const Expr value = output.activated(z, sum);
-    if (run.begin != 0 || wanted == run.lanes || wanted < half || half < 2)
+    if (!run.is_stored_as_halves())
         return output.store_activated(z, value, lanes_from(to, run.lanes), wanted_lanes(run));
     const auto part = [&](int64_t first) {
         const Expr lanes =
             Shuffle::make_slice(value, static_cast<int>(first), 1, static_cast<int>(half));
         return output.store_activated(z, lanes, lanes_from(simplify(to + size(first)), half));
     };
-    return ir::sequence({part(0), part(wanted - half)});
+    return ir::sequence({part(0), part(run.end - half)});
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ Stmt NestCode::with_row_starts(const Expr& first, int64_t count,
 }
 
 Expr NestCode::starting_sum(const Ranges& range, const ParameterNames& names, const Expr& z,
-                            const Expr& at, const Expr& predicate) const {
+                            const Expr& at, const Expr& predicate, const Expr& exists) const {
     const int64_t lanes = at.type().lanes();
     const Expr bias = per_channel(names.bias, z, lanes);
     if (has_all_inputs(range)) return bias;
@@ -65,7 +65,7 @@ Expr NestCode::starting_sum(const Ranges& range, const ParameterNames& names, co
         Halide::Float(32, static_cast<int>(lanes)), output_array(), at, Halide::Buffer<>(),
         Halide::Parameter(Halide::Float(32), true, 1, "partial"),
         predicate.defined() ? predicate : const_true(static_cast<int>(lanes)), ModulusRemainder());
-    return ir::choose(range[3].begin > 0, before, bias);
+    return ir::choose(simplify(range[3].begin > 0 && exists), before, bias);
 }
 
 Expr NestCode::finished(const Ranges& range, const ParameterNames& names, const Expr& z,

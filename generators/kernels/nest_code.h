@@ -95,9 +95,11 @@ struct NestCode {
     [[nodiscard]] Stmt with_row_starts(const Expr& first, int64_t count,
                                        const std::function<Stmt(const RowStarts&)>& make) const;
 
-    /// What a sum begins with: the bias, or what the output holds of earlier input channels.
+    /// What a sum begins with: the bias, or what the output holds of earlier input channels where
+    /// the channel exists.
     [[nodiscard]] Expr starting_sum(const Ranges& range, const ParameterNames& names, const Expr& z,
-                                    const Expr& at, const Expr& predicate) const;
+                                    const Expr& at, const Expr& predicate,
+                                    const Expr& exists = Halide::Internal::const_true()) const;
     /// A sum behind the activation, if it is complete. `z`: one channel for all lanes, or as many
     /// as there are lanes.
     [[nodiscard]] Expr finished(const Ranges& range, const ParameterNames& names, const Expr& z,

@@ -105,8 +105,7 @@ private:
         std::vector<Stmt> parts;
         for (int64_t n = 0; n < count; ++n) {
             const int64_t z = n / (wy_.stride * wx_.stride * vectors_);
-            parts.push_back(
-                sums.set(n, broadcast(ir::load(names_.bias, z0 + size(z)), lanes_)));
+            parts.push_back(sums.set(n, broadcast(ir::load(names_.bias, z0 + size(z)), lanes_)));
         }
         for (int64_t ty = 0; ty * wy_.stride < wy_.kernel; ++ty) {
             const Expr row = simplify(qy - size(ty * wy_.dilation));
@@ -122,8 +121,7 @@ private:
                 } else if (p_[Dim::z] % channels_ != 0) {
                     wanted = wanted && z0 + size(z) < size(p_[Dim::z]);
                 }
-                parts.push_back(
-                    guarded(wanted, stores_of_row(sums, z0 + size(z), z, py, row, qx)));
+                parts.push_back(guarded(wanted, stores_of_row(sums, z0 + size(z), z, py, row, qx)));
             }
         }
         return sums.around(count, ir::sequence(parts));
@@ -151,10 +149,8 @@ private:
     Stmt products_of_vector(const Accumulators& sums, const Expr& z_block, const Expr& base,
                             const Expr& i, int64_t ty, int64_t tx, int64_t v) const {
         const RowRing& from = nest_.input();
-        const Expr first =
-            base + i * size(from.pitch()) + size(v * lanes_ - tx * wx_.dilation);
-        const Expr value =
-            ir::load(from.name, lanes_from(first, lanes_), ir::Alignment::element);
+        const Expr first = base + i * size(from.pitch()) + size(v * lanes_ - tx * wx_.dilation);
+        const Expr value = ir::load(from.name, lanes_from(first, lanes_), ir::Alignment::element);
         const std::string loaded = unique_name(p_.name + ".in");
         std::vector<Stmt> uses;
         for (int64_t py = 0; py < wy_.stride && py + ty * wy_.stride < wy_.kernel; ++py) {
@@ -192,20 +188,24 @@ private:
             const Expr at =
                 lanes_from(simplify(nest_.output_index(channel, row, output_column(qx, v))),
                            lanes_ * wx_.stride);
-            Expr value = nest_.finished(range_, names_, channel, all);
-            if (!nest_.has_all_inputs(range_)) {
-                // Partial sums join what is there already; the bias came in with the first.
-                const Expr before =
-                    Load::make(value.type(), nest_.output_array(), at, Halide::Buffer<>(),
-                               Halide::Parameter(Halide::Float(32), true, 1, "partial"),
-                               column_predicate(qx, v), ModulusRemainder());
-                const Expr bias = broadcast(ir::load(names_.bias, channel), value.type().lanes());
-                value = nest_.finished(range_, names_, channel,
-                                       all + Halide::select(range_[3].begin > 0, before - bias,
-                                                            make_zero(value.type())));
+            const auto store = [&](const Expr& sum) {
+                return ir::store(nest_.output_array(), nest_.finished(range_, names_, channel, sum),
+                                 at, ir::Alignment::element, column_predicate(qx, v));
+            };
+            if (nest_.has_all_inputs(range_)) {
+                stores.push_back(store(all));
+                continue;
             }
-            stores.push_back(ir::store(nest_.output_array(), value, at, ir::Alignment::element,
-                                       column_predicate(qx, v)));
+            // Partial sums join what is there already; the bias came in with the first.
+            const Expr before = Load::make(all.type(), nest_.output_array(), at, Halide::Buffer<>(),
+                                           Halide::Parameter(Halide::Float(32), true, 1, "partial"),
+                                           column_predicate(qx, v), ModulusRemainder());
+            const Expr bias = broadcast(ir::load(names_.bias, channel), all.type().lanes());
+            const Expr joined =
+                all + ir::choose(range_[3].begin > 0, before - bias, make_zero(all.type()));
+            stores.push_back(
+                ir::with_values(p_.name + ".joined", {joined},
+                                [&](const std::vector<Expr>& sum) { return store(sum.front()); }));
         }
         return ir::sequence(stores);
     }

@@ -31,9 +31,8 @@ public:
 
     Stmt code() const {
         const auto tile_at = [&](const Expr& z_block, const Expr& y, int64_t rows,
-                                 const RowStarts& starts, const Expr& x) {
-            return tile(z_block, y, rows, starts, x);
-        };
+                                 const RowStarts& starts,
+                                 const Expr& x) { return tile(z_block, y, rows, starts, x); };
         // Weights that do not fit the nearer caches are read once per call, rows of the input again
         // per block of channels.
         const bool weights_outside = p_.weight_elements().value() * 4 > 256 * 1024;
@@ -72,10 +71,9 @@ private:
         }));
         const Expr done = simplify(full * size(rows));
         if (rows > 1 && !is_const_zero(simplify(count - done))) {
-            parts.push_back(
-                GroupLowering::for_each(p_.name + ".y", {done, count}, [&](const Expr& y) {
-                    return at_row(simplify(all.begin + y), 1);
-                }));
+            parts.push_back(GroupLowering::for_each(
+                p_.name + ".y", {done, count},
+                [&](const Expr& y) { return at_row(simplify(all.begin + y), 1); }));
         }
         return ir::sequence(parts);
     }
@@ -171,7 +169,7 @@ private:
                 for (int64_t v = 0; v < vectors_; ++v) {
                     parts.push_back(tile.sum(z, r, v).set(
                         0, nest_.starting_sum(range_, names_, tile.z0 + size(z), at(tile, z, r, v),
-                                              predicate(tile, v))));
+                                              predicate(tile, v), exists(tile.z0, z))));
                 }
             }
         }
@@ -227,11 +225,11 @@ private:
             }
         }
         const auto product = [&](size_t v, size_t output, const Expr& value, const Expr& weight) {
-            const Accumulators& s = tile.sum(outputs[output].first, outputs[output].second,
-                                             static_cast<int64_t>(v));
-            const Expr factor = s.lanes == lanes_ ? weight
-                                                  : Shuffle::make_slice(weight, 0, 1,
-                                                                        static_cast<int>(s.lanes));
+            const Accumulators& s =
+                tile.sum(outputs[output].first, outputs[output].second, static_cast<int64_t>(v));
+            const Expr factor = s.lanes == lanes_
+                                    ? weight
+                                    : Shuffle::make_slice(weight, 0, 1, static_cast<int>(s.lanes));
             return s.set(0, s.get(0) + value * factor);
         };
         const bool few_weights = weights.size() < loaded.size();
@@ -266,20 +264,18 @@ private:
                         at(tile, z, r, v), ir::Alignment::element, predicate(tile, v)));
                 }
             }
-            all.push_back(guarded_channel(tile.z0, z, ir::sequence(of_channel)));
+            all.push_back(guarded(exists(tile.z0, z), ir::sequence(of_channel)));
         }
         return ir::sequence(all);
     }
 
-    /// The last block of channels may be filled up with zero weights, or with channels outside the
-    /// box.
-    [[nodiscard]] Stmt guarded_channel(const Expr& z0, int64_t z, const Stmt& stores) const {
-        if (!is_aligned_ && channels_ > 1) {
-            return z == 0 ? stores : guarded(z0 + size(z) < range_[0].end, stores);
-        }
+    /// Whether channel number z of a block exists: the last block may be filled up with zero
+    /// weights, or with channels outside the box.
+    [[nodiscard]] Expr exists(const Expr& z0, int64_t z) const {
+        if (!is_aligned_ && channels_ > 1)
+            return z == 0 ? const_true() : z0 + size(z) < range_[0].end;
         const int64_t rest = p_[Dim::z] % channels_;
-        const bool may_be_missing = rest != 0 && z >= rest;
-        return may_be_missing ? guarded(z0 + size(z) < size(p_[Dim::z]), stores) : stores;
+        return rest != 0 && z >= rest ? z0 + size(z) < size(p_[Dim::z]) : const_true();
     }
 
     const NestCode& nest_;

@@ -11,13 +11,23 @@ namespace laminate {
 
 namespace {
 
-/// Multiply-accumulates of a box: taps that meet the input, along rows and along columns.
+/// Taps of a window over a range of outputs (docs/counting.md section 1): on padding too, and of a
+/// transposed window those that meet its grid.
+int64_t taps(const AxisWindow& w, Range outputs) {
+    if (!w.transposed) return outputs.size() * w.kernel;
+    int64_t count = 0;
+    for (int64_t out = outputs.begin; out < outputs.end; ++out) {
+        for (int64_t n = 0; n < w.kernel; ++n)
+            count += (out + w.pad_begin - n * w.dilation) % w.stride == 0 ? 1 : 0;
+    }
+    return count;
+}
+
+/// Multiply-accumulates of a box.
 int64_t needed(const LayerProblem& p, const PerDim<Range>& box) {
     if (!p.has_weights()) return 0;
-    const auto taps = [&](Dim d) {
-        return row_taps(d == Dim::y ? p.y() : p.x(), box[d].begin, box[d].end);
-    };
-    return box[Dim::z].size() * box[Dim::i].size() * taps(Dim::y) * taps(Dim::x);
+    return box[Dim::z].size() * box[Dim::i].size() * taps(p.y(), box[Dim::y]) *
+           taps(p.x(), box[Dim::x]);
 }
 
 int64_t elements(const PerDim<Range>& box) {
@@ -50,13 +60,12 @@ void count_chain(DoneCounts& counts, const GroupSchedule& group,
         const auto tiles = layout.tiles_for(begin, std::min(begin + step, columns));
         for (size_t k = 0; k < problems.size(); ++k) {
             const bool is_scattered = layout.lines[k].form == LineForm::scattered;
-            const auto& rows =
-                is_scattered ? incoming_rows(boxes, k) : incoming_rows(boxes, k + 1);
+            const auto& rows = is_scattered ? incoming_rows(boxes, k) : incoming_rows(boxes, k + 1);
             for (const auto& [range, times] : rows) {
                 for (int64_t y = range.begin; y < range.end; ++y) {
-                    counts.nests[k].done += Macs(
-                        times * layout.multiplications_of_row(problems[k], static_cast<int>(k), y,
-                                                              tiles[k + 1].count()));
+                    counts.nests[k].done +=
+                        Macs(times * layout.multiplications_of_row(problems[k], static_cast<int>(k),
+                                                                   y, tiles[k + 1].count()));
                 }
             }
         }
@@ -98,7 +107,7 @@ DoneCounts done_counts(const GroupSchedule& group, const std::vector<LayerProble
         case KernelScope::map:
         case KernelScope::sum:
             counts.nests.front().done = Macs(map_multiplications(problems.front(), kernel));
-            counts.output_writes = problems.back().output_elements();
+            counts.output_writes = Elements(map_stored_elements(problems.front(), kernel));
             counts.scratch = to_bytes(Elements(map_scratch_elements(problems.front(), kernel)));
             break;
         case KernelScope::chain:

@@ -97,12 +97,6 @@ TEST(Joins, ColumnsThatAStrideSkipsAreNotBroughtIn) {
     EXPECT_EQ(disagreement(network, group, 1), "");
 }
 
-std::vector<LayerId> all_layers(const Network& network) {
-    std::vector<LayerId> ids;
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) ids.push_back(id);
-    return ids;
-}
-
 TEST(Joins, EveryShapeUnderRandomSchedules) {
     for (const Network& network : join_networks()) {
         for (uint64_t seed = 1; seed <= test::samples<uint64_t>(3); ++seed) {

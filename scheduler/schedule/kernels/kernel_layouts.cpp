@@ -58,6 +58,12 @@ int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel) 
     return of_map_layout(problem, kernel, [](const auto& at) { return at.scratch_elements(); });
 }
 
+int64_t map_stored_elements(const LayerProblem& problem, const Kernel& kernel) {
+    return kernel.kind == KernelKind::map_depthwise
+               ? map_depthwise_layout(problem, unit_of(kernel)).stored_elements()
+               : problem.output_elements().value();
+}
+
 int64_t map_multiplications(const LayerProblem& problem, const Kernel& kernel) {
     return of_map_layout(problem, kernel, [](const auto& at) { return at.multiplications(); });
 }

@@ -28,6 +28,8 @@ namespace laminate {
 
 /// Elements of the scratch block of a layer with a map kernel.
 [[nodiscard]] int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel);
+/// Elements of the output that its code stores.
+[[nodiscard]] int64_t map_stored_elements(const LayerProblem& problem, const Kernel& kernel);
 /// Multiplications executed for the whole layer.
 [[nodiscard]] int64_t map_multiplications(const LayerProblem& problem, const Kernel& kernel);
 

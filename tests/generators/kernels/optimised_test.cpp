@@ -11,6 +11,7 @@
 #include "generators/compile/group_reference.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
@@ -45,6 +46,19 @@ std::vector<float> small_integers(const Constant& constant) {
     std::vector<float> values(constant.values.size());
     for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n * 7 % 5) - 2.0F;
     return values;
+}
+
+TEST(Kernels, RandomOnesUnderRandomSchedules) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(40); ++seed) {
+        const Network network = random_chain(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        Rng rng(seed);
+        for (const GroupSchedule& group : schedule.groups()) {
+            expect_right(network, random_kernels(group_problems(network, group), group, rng), {},
+                         seed);
+        }
+        if (HasFailure()) return;
+    }
 }
 
 TEST(Optimised, RandomChainsUnderRandomSchedules) {

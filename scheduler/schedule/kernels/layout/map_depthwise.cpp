@@ -60,6 +60,13 @@ MapDepthwiseLayout::Rows MapDepthwiseLayout::rows_of(int64_t tile) const {
             std::min((count - 1) * y.stride + y.span(), y.in - top)};
 }
 
+int64_t MapDepthwiseLayout::stored_elements() const {
+    int64_t of_row = 0;
+    for (const VectorRun& run : runs)
+        of_row += run.is_stored_as_halves() ? run.lanes : run.end - run.begin;
+    return channels * y.out * of_row;
+}
+
 int64_t MapDepthwiseLayout::multiplications() const {
     int64_t rows = 0;  // of the input, once for each output row that reads one
     for (int64_t out = 0; out < y.out; ++out) {

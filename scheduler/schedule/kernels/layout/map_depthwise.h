@@ -35,6 +35,9 @@ struct MapDepthwiseLayout {
     };
     [[nodiscard]] Rows rows_of(int64_t tile) const;
 
+    /// Elements of the output that are stored, those that two runs or two
+    /// halves of a run share twice.
+    [[nodiscard]] int64_t stored_elements() const;
     [[nodiscard]] int64_t scratch_elements() const { return 0; }
     /// Products of the whole layer, for each lane. Counts lanes behind the end of a row, columns
     /// that two runs share, and padding columns. Does not count padding rows, nor a tap that finds

@@ -17,6 +17,12 @@ struct VectorRun {
     int64_t begin = 0;
     int64_t end = 1;
     [[nodiscard]] bool is_whole() const { return begin == 0 && end == lanes; }
+    /// Whether its wanted lanes are stored as two halves that may share elements: stores that leave
+    /// lanes out are slow.
+    [[nodiscard]] bool is_stored_as_halves() const {
+        const int64_t half = lanes / 2, wanted = end - begin;
+        return begin == 0 && wanted < lanes && wanted >= half && half >= 2;
+    }
     friend bool operator==(const VectorRun&, const VectorRun&) = default;
 };
 
