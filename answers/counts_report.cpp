@@ -152,4 +152,51 @@ std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts) {
     return named;
 }
 
+nlohmann::ordered_json done_json(const std::vector<DoneCounts>& groups) {
+    DoneCounts all;
+    auto layers = nlohmann::ordered_json::array();
+    for (const DoneCounts& group : groups) {
+        all.copied += group.copied;
+        all.output_reads += group.output_reads;
+        all.output_writes += group.output_writes;
+        all.scratch = std::max(all.scratch, group.scratch);
+        for (const NestDone& nest : group.nests) {
+            all.nests.push_back(nest);
+            layers.push_back({{"layer", nest.layer},
+                              {"scheduled", nest.scheduled.value()},
+                              {"done", nest.done.value()}});
+        }
+    }
+    return {{"scheduled", all.scheduled().value()},
+            {"done", all.done().value()},
+            {"output_writes", all.output_writes.value()},
+            {"output_reads", all.output_reads.value()},
+            {"copied", all.copied.value()},
+            {"scratch_bytes", all.scratch.value()},
+            {"layers", layers}};
+}
+
+std::string done_table(const std::vector<DoneCounts>& groups) {
+    Table table({{"the code that runs"},
+                 {"multiplications scheduled", Align::right},
+                 {"done", Align::right},
+                 {"done / scheduled", Align::right}});
+    const auto add = [&](const std::string& name, Macs scheduled, Macs done) {
+        table.add({name, grouped(scheduled.value()), grouped(done.value()),
+                   scheduled == Macs{}
+                       ? ""
+                       : fmt::format("{:.3f}", static_cast<double>(done.value()) /
+                                                   static_cast<double>(scheduled.value()))});
+    };
+    Macs scheduled, done;
+    for (const DoneCounts& group : groups) {
+        for (const NestDone& nest : group.nests) add(nest.layer, nest.scheduled, nest.done);
+        scheduled += group.scheduled();
+        done += group.done();
+    }
+    table.add_rule();
+    add("network", scheduled, done);
+    return table.text();
+}
+
 }  // namespace laminate::cli

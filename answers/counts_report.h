@@ -9,6 +9,7 @@
 
 #include "answers/output.h"
 #include "scheduler/counts/counts.h"
+#include "scheduler/counts/done.h"
 
 namespace laminate::cli {
 
@@ -40,5 +41,12 @@ struct NamedCount {
 /// One row per counted quantity of the whole schedule, one column per witness, and a column that
 /// says whether they agree.
 [[nodiscard]] std::string side_by_side(const std::vector<Witness>& witnesses);
+
+/// What the code that runs does: {"scheduled":, "done":, "output_writes":, "output_reads":,
+/// "copied":, "scratch_bytes":, "layers":[{"layer":,"scheduled":,"done":}]}; sums over the groups,
+/// the largest scratch.
+[[nodiscard]] nlohmann::ordered_json done_json(const std::vector<DoneCounts>& groups);
+/// One row per layer: multiplications scheduled and done.
+[[nodiscard]] std::string done_table(const std::vector<DoneCounts>& groups);
 
 }  // namespace laminate::cli

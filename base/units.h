@@ -23,6 +23,10 @@ namespace laminate {
 
 /// a / b rounded up, for a >= 0 and b > 0.
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// The least multiple of `step` that is not below n; n >= 0.
+[[nodiscard]] constexpr int64_t round_up(int64_t n, int64_t step) {
+    return ceil_div(n, step) * step;
+}
 
 /// a / b rounded towards minus infinity, for b > 0.
 [[nodiscard]] constexpr int64_t floor_div(int64_t a, int64_t b) {

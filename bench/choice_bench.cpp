@@ -33,7 +33,7 @@
 #include "base/files.h"
 #include "base/rng.h"
 #include "generators/compile/executable.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "nets/open.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
@@ -155,7 +155,7 @@ public:
         for (const GroupSchedule& group : plan) {
             Compiled& compiled = compiled_[to_text(group)];
             if (compiled.jit) continue;
-            compiled.code = optimised_code(network_, group, vector_unit(Halide::get_host_target()));
+            compiled.code = default_code(network_, group, vector_unit(Halide::get_host_target()));
             constexpr int64_t most_bytes = 64 << 20;
             if (compiled.code.scratch_bytes > most_bytes) return false;
             compiled.jit = std::make_unique<JitGroup>(compiled.code.body, false);

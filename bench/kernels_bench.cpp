@@ -9,7 +9,7 @@
 
 #include "base/aligned.h"
 #include "generators/compile/executable.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "nets/open.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
@@ -21,7 +21,7 @@ void layer(benchmark::State& state, const std::string& spec, const std::string& 
     const LayerId id = network.find_layer(name);
     const GroupSchedule group = line_buffer_group(network, {id});
     const LayerProblem problem = layer_problem(network, id);
-    const GroupCode code = optimised_code(network, group, vector_unit(Halide::get_host_target()));
+    const GroupCode code = default_code(network, group, vector_unit(Halide::get_host_target()));
     const JitGroup jit(code.body, false);
     const AlignedFloats constants(code.constants);
     AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float), 0.0F);

@@ -1,5 +1,4 @@
-// laminate cost NET: a cost model's numbers for one schedule; laminate show F: the schedule as a
-// loop nest.
+// laminate cost NET: a cost model's numbers for one schedule.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -18,7 +17,6 @@
 #include "papers/verbs.h"
 #include "scheduler/counts/bounds.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/loop_nest.h"
 
 namespace laminate::cli {
 
@@ -77,26 +75,6 @@ RunModel declare_two_level(CLI::App& app) {
     };
 }
 
-/// The network that a front was made for, or the network of the zoo, at its default size, that a
-/// schedule file names.
-Network network_of_schedule_file(const std::string& path) {
-    if (const std::optional<FrontReference> reference = front_reference(path))
-        return network_of_front(reference->file, read_front(reference->file));
-    const auto refuse = [&](const std::string& found) {
-        return InputError(path + ": " + found + "; give the network with --net");
-    };
-    const auto file = parsed_json<nlohmann::json>(read_file(path));
-    if (!file.is_object() || !file.contains("network") || !file["network"].is_string()) {
-        throw refuse("names no network");
-    }
-    const auto name = file["network"].get<std::string>();
-    try {
-        return zoo_network(name);
-    } catch (const InputError&) {
-        throw refuse("is for network \"" + name + "\", which is not in the zoo");
-    }
-}
-
 }  // namespace
 
 Schedule read_schedule(const Network& network, const std::string& argument) {
@@ -131,34 +109,6 @@ void add_cost(Program& program) {
         "60x72");
     program.on(verb,
                declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
-}
-
-void add_show(Program& program) {
-    CLI::App* verb =
-        program.add_verb("show", "A schedule as the loop nest a person would write",
-                         "  laminate show front#3\n"
-                         "  laminate show schedule.json --net net.onnx --height 540 --width 960");
-    struct Options {
-        std::string file;
-        NetworkArgument network;
-    };
-    auto options = std::make_shared<Options>();
-    verb->add_option("F", options->file, schedule_help)->required();
-    options->network.declare_option(verb);
-    program.on(verb, [options](const Output& output) {
-        const Network network = options->network.spec.empty()
-                                    ? network_of_schedule_file(options->file)
-                                    : options->network.open();
-        const Schedule schedule = read_schedule(network, options->file);
-        const std::string text = loop_nest_text(network, schedule);
-        output.print(text);
-        output.json({{"schema", "laminate.show"},
-                     {"version", 1},
-                     {"network", network.name},
-                     {"schedule", to_text(schedule)},
-                     {"loop_nest", text}});
-        return Exit::ok;
-    });
 }
 
 }  // namespace laminate::cli

@@ -21,9 +21,12 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "cli/verbs.h"
+#include "generators/kernels/group_kernels.h"
+#include "instrumentation/deployed.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
 
 namespace laminate::cli {
@@ -72,13 +75,16 @@ struct GroupVerdict {
     GroupCounts model;
     std::optional<GroupCounts> walker;  ///< none when the group is too large to step through
     GroupCounts measured;
+    DoneCounts predicted;      ///< what its kernels do, by closed forms
+    DoneCounts deployed;       ///< the same, counted on the code that runs
     bool is_executed = false;  ///< whether its result was computed and compared as well
     std::string difference;    ///< empty: equal
 };
 
 struct Verdict {
     std::vector<Witness> witnesses;
-    std::string difference;  ///< empty: equal
+    std::vector<DoneCounts> deployed;  ///< by group
+    std::string difference;            ///< empty: equal
 };
 
 void join(std::string& all, const std::string& text) {
@@ -126,6 +132,7 @@ public:
             const GroupVerdict& one = groups_.at(to_text(group));
             model.groups.push_back(one.model);
             measured.groups.push_back(one.measured);
+            verdict.deployed.push_back(one.deployed);
             if (one.walker) walker.groups.push_back(*one.walker);
             join(verdict.difference, one.difference);
         }
@@ -155,6 +162,10 @@ private:
         verdict.is_executed = executed;
         join(verdict.difference, difference(verdict.model, "model", verdict.measured, "measured"));
         join(verdict.difference, measurement.wrong_result);
+        verdict.predicted = done_counts(group, group_problems(network_, group));
+        verdict.deployed = deployed_counts(network_, group, verdict.predicted);
+        join(verdict.difference,
+             difference(verdict.predicted, "predicted", verdict.deployed, "deployed"));
         if (verdict.model.macs() <= Macs(options_.walker_macs)) {
             verdict.walker = walk(network_, group);
             join(verdict.difference, difference(verdict.model, "model", *verdict.walker, "walker"));
@@ -178,6 +189,7 @@ nlohmann::ordered_json json_of(const Schedule& schedule, const Verdict& verdict)
     nlohmann::ordered_json entry{{"schedule", to_text(schedule)}};
     for (const Witness& witness : verdict.witnesses)
         entry[witness.name] = counts_json(witness.groups);
+    entry["deployed"] = done_json(verdict.deployed);
     entry["equal"] = verdict.difference.empty();
     if (!verdict.difference.empty()) entry["difference"] = verdict.difference;
     return entry;
@@ -204,8 +216,9 @@ Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
         totals.walked += verdict.witnesses.size() == 3 ? 1 : 0;
         if (output.wants_json()) entries.push_back(json_of(schedules[n], verdict));
         if (!is_equal || schedules.size() == 1) {
-            output.print(
-                fmt::format("{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses)));
+            output.print(fmt::format("{}\n{}\n{}", to_text(schedules[n]),
+                                     side_by_side(verdict.witnesses),
+                                     done_table(verdict.deployed)));
         }
         if (!is_equal) output.print("difference: " + verdict.difference);
     }
@@ -216,9 +229,10 @@ Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
 
 void print(const Network& network, const Totals& totals, const ValidateOptions& options,
            const Output& output) {
-    output.print(fmt::format(
-        "{}: {} of {} schedules equal; model = {}generated code on {}", network.name, totals.equal,
-        totals.schedules, totals.walked == totals.schedules ? "walker = " : "", totals.schedules));
+    output.print(
+        fmt::format("{}: {} of {} schedules equal; model = {}generated code = code that runs on {}",
+                    network.name, totals.equal, totals.schedules,
+                    totals.walked == totals.schedules ? "walker = " : "", totals.schedules));
     if (totals.walked < totals.schedules) {
         output.print(
             fmt::format("the walker stepped through {} of them; the others have more than "
@@ -247,7 +261,7 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
                                  candidates.front_size));
     }
     output.json({{"schema", "laminate.validate"},
-                 {"version", 1},
+                 {"version", 2},
                  {"network", network.name},
                  {"structure_hash", structure_hash(network)},
                  {"made_by", made_by()},
@@ -261,6 +275,15 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
     return totals.equal == totals.schedules ? Exit::ok : Exit::comparison_failed;
 }
 
+/// Both halves at random.
+Schedule random_schedule_and_kernels(const Network& network, uint64_t seed) {
+    std::vector<GroupSchedule> groups = random_schedule(network, seed).groups();
+    Rng rng(seed);
+    for (GroupSchedule& group : groups)
+        group = random_kernels(group_problems(network, group), std::move(group), rng);
+    return {network, std::move(groups)};
+}
+
 Candidates candidates_of(const Network& network, const ValidateOptions& options, uint64_t seed) {
     if (!options.front.empty()) return load_front(network, options.front, options.points);
     Candidates candidates;
@@ -270,7 +293,7 @@ Candidates candidates_of(const Network& network, const ValidateOptions& options,
         // Schedule n of a seed is the same whatever --random says.
         for (int64_t n = 0; n < options.random; ++n) {
             candidates.schedules.push_back(
-                random_schedule(network, seed * 1'000'003 + static_cast<uint64_t>(n)));
+                random_schedule_and_kernels(network, seed * 1'000'003 + static_cast<uint64_t>(n)));
         }
     } else {
         throw UsageError("validate: expected --schedule F, --front DIR or --random N");
@@ -281,12 +304,12 @@ Candidates candidates_of(const Network& network, const ValidateOptions& options,
 }  // namespace
 
 void add_validate(Program& program) {
-    CLI::App* verb =
-        program.add_verb("validate", "Model, walker and generated code must count the same",
-                         "  laminate validate zoo:l2net --random 300 --seed 7\n"
-                         "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-                         "  laminate validate zoo:l3net --front front/\n"
-                         "  laminate validate zoo:vgg16 --front front/ --points 10");
+    CLI::App* verb = program.add_verb(
+        "validate", "Model, walker, generated code and the code that runs must count the same",
+        "  laminate validate zoo:l2net --random 300 --seed 7\n"
+        "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+        "  laminate validate zoo:l3net --front front/\n"
+        "  laminate validate zoo:vgg16 --front front/ --points 10");
     auto options = std::make_shared<ValidateOptions>();
     options->network.declare(verb);
     auto* one = verb->add_option("--schedule", options->schedule, schedule_help);
@@ -315,8 +338,12 @@ void add_validate(Program& program) {
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
         const CommonOptions& common = program.common();
-        return validate(network, candidates_of(network, *options, common.seed), *options, output,
-                        common);
+        Candidates candidates = candidates_of(network, *options, common.seed);
+        // Kernels that a schedule leaves open are those that it would run with here.
+        const VectorUnit unit = vector_unit(Halide::get_host_target());
+        for (Schedule& schedule : candidates.schedules)
+            schedule = with_default_kernels(network, schedule, unit);
+        return validate(network, candidates, *options, output, common);
     });
 }
 

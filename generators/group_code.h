@@ -22,6 +22,7 @@ enum class ArrayRole {
     weights_buffer,    ///< W's internal buffer
     output_buffer,     ///< buffer of a layer's output: an intermediate tensor, or Y of the sink;
                        ///< multiply-accumulates end here
+    sums,              ///< sums of a layer in registers, in code that runs
 };
 
 struct CodeArray {

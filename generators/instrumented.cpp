@@ -5,8 +5,8 @@
 #include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/ir/constants.h"
-#include "generators/lowering/buffer_shapes.h"
 #include "generators/lowering/group_lowering.h"
+#include "scheduler/schedule/buffer_shapes.h"
 
 namespace laminate {
 

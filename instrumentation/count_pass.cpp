@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "generators/compile/executable.h"
@@ -46,11 +47,82 @@ bool is_too_large(const Expr& e) {
     return nodes.seen > largest_count;
 }
 
+/// The arrays of integers that steer the code: those that a condition or the bounds of a loop
+/// depend on. Others hold indices, which no count depends on.
+class SteeringArrays : public IRVisitor {
+public:
+    static std::set<std::string> of(const Stmt& body) {
+        SteeringArrays visitor;
+        body.accept(&visitor);
+        return visitor.closed();
+    }
+
+private:
+    using IRVisitor::visit;
+    void visit(const LetStmt* let) override {
+        values_[let->name] = let->value;
+        let->body.accept(this);
+    }
+    void visit(const For* loop) override {
+        deciding_.push_back(loop->min);
+        deciding_.push_back(loop->extent);
+        loop->body.accept(this);
+    }
+    void visit(const IfThenElse* branch) override {
+        deciding_.push_back(branch->condition);
+        branch->then_case.accept(this);
+        if (branch->else_case.defined()) branch->else_case.accept(this);
+    }
+    void visit(const Store* store) override {
+        deciding_.push_back(store->predicate);
+        if (!store->value.type().is_float()) stored_[store->name].push_back(store->value);
+    }
+
+    /// Loads in the deciding expressions, in what their names stand for, and in what was stored in
+    /// the arrays loaded.
+    std::set<std::string> closed() {
+        class Names : public IRVisitor {
+        public:
+            using IRVisitor::visit;
+            void visit(const Variable* variable) override { variables.push_back(variable->name); }
+            void visit(const Load* load) override {
+                loads.push_back(load->name);
+                IRVisitor::visit(load);
+            }
+            std::vector<std::string> variables, loads;
+        };
+        std::set<std::string> seen, arrays;
+        while (!deciding_.empty()) {
+            Names names;
+            deciding_.back().accept(&names);
+            deciding_.pop_back();
+            for (const std::string& name : names.variables) {
+                const auto value = values_.find(name);
+                if (value != values_.end() && seen.insert(name).second)
+                    deciding_.push_back(value->second);
+            }
+            for (const std::string& name : names.loads) {
+                if (!arrays.insert(name).second) continue;
+                for (const Expr& value : stored_[name]) deciding_.push_back(value);
+            }
+        }
+        return arrays;
+    }
+
+    std::vector<Expr> deciding_;
+    std::map<std::string, Expr> values_;
+    std::map<std::string, std::vector<Expr>> stored_;
+};
+
 class Counter {
 public:
-    Counter(const GroupCode& code, CountMode mode) : mode_(mode), layout_{code.arrays.size()} {
+    Counter(const GroupCode& code, CountMode mode, const ArrayNames& names)
+        : mode_(mode),
+          layout_{code.arrays.size()},
+          arrays_(names),
+          steering_(SteeringArrays::of(code.body)) {
         for (size_t a = 0; a < code.arrays.size(); ++a) {
-            arrays_[code.arrays[a].name] = a;
+            if (!code.arrays[a].name.empty()) arrays_[code.arrays[a].name] = a;
             roles_.push_back(code.arrays[a].role);
         }
     }
@@ -95,8 +167,9 @@ private:
     /// loop inside, if s allocates, or if they are too large.
     std::optional<Increments> constant_counts(const Stmt& s) {
         if (const auto* store = s.as<Store>()) {
-            if (is_control(store->value.type())) return std::nullopt;
-            return store_counts(*store);
+            if (!is_control(store->value.type())) return store_counts(*store);
+            if (steering_.count(store->name) > 0) return std::nullopt;
+            return Increments{};
         }
         if (const auto* let = s.as<LetStmt>()) {
             std::optional<Increments> counts = constant_counts(let->body);
@@ -141,6 +214,11 @@ private:
             }
             return counts;
         }
+        if (const auto* allocation = s.as<Allocate>()) {
+            if (is_buffer(allocation->name) || steering_.count(allocation->name) > 0)
+                return std::nullopt;
+            return constant_counts(allocation->body);
+        }
         if (const auto* produce = s.as<ProducerConsumer>()) return constant_counts(produce->body);
         if (s.as<Evaluate>() || s.as<AssertStmt>() || s.as<Free>()) return Increments{};
         return std::nullopt;
@@ -157,7 +235,7 @@ private:
         if (role == ArrayRole::external_output) add(counts, layout_.stores(it->second), executed);
         // A multiply-accumulate: array[i] = array[i] + a * b.
         const auto* sum = store.value.as<Add>();
-        if (role == ArrayRole::output_buffer && sum &&
+        if ((role == ArrayRole::output_buffer || role == ArrayRole::sums) && sum &&
             ((is_load_of(sum->a, store) && sum->b.as<Mul>()) ||
              (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
             add(counts, layout_.macs(it->second), executed);
@@ -165,6 +243,11 @@ private:
         return counts;
     }
 
+    /// An array whose allocation is counted.
+    [[nodiscard]] bool is_buffer(const std::string& array) const {
+        const auto it = arrays_.find(array);
+        return it != arrays_.end() && roles_[it->second] != ArrayRole::sums;
+    }
     static bool is_external(ArrayRole role) {
         return role == ArrayRole::external_input || role == ArrayRole::external_weights ||
                role == ArrayRole::external_output;
@@ -197,8 +280,10 @@ private:
                 const auto it = counter_.arrays_.find(load->name);
                 if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second]))
                     return;
+                const Expr lanes = is_const_one(load->predicate) ? i64(load->type.lanes())
+                                                                 : lanes_set(load->predicate);
                 add(counts_, counter_.layout_.loads(it->second),
-                    simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
+                    simplify(Halide::select(condition_, lanes, i64(0))));
             }
             void visit(const Call* call) override {
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);
@@ -234,7 +319,7 @@ private:
     Stmt counted_allocation(const Allocate& allocation) {
         Stmt body = counted(allocation.body);
         const auto it = arrays_.find(allocation.name);
-        if (it != arrays_.end()) {
+        if (is_buffer(allocation.name)) {
             Expr elements = i64(1);
             for (const Expr& extent : allocation.extents) elements = elements * i64(extent);
             elements = simplify(elements);
@@ -273,12 +358,13 @@ private:
     CounterLayout layout_;
     std::map<std::string, size_t> arrays_;
     std::vector<ArrayRole> roles_;
+    std::set<std::string> steering_;
 };
 
 }  // namespace
 
-Stmt with_counters(const GroupCode& code, CountMode mode) {
-    return Counter(code, mode).counted(code.body);
+Stmt with_counters(const GroupCode& code, CountMode mode, const ArrayNames& names) {
+    return Counter(code, mode, names).counted(code.body);
 }
 
 GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,
@@ -318,6 +404,9 @@ GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,
                 layer.macs += Macs(counters.at(layout.macs(a)));
                 layer.output_buffer = peak;
                 counts.sum_total += peak;
+                break;
+            case ArrayRole::sums:
+                layer.macs += Macs(counters.at(layout.macs(a)));
                 break;
         }
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,12 @@ struct CounterLayout {
     [[nodiscard]] size_t size() const { return 4 * arrays + 2; }
 };
 
-/// The body with counters. It runs with CounterLayout::size() zeroed counters.
-[[nodiscard]] Halide::Internal::Stmt with_counters(const GroupCode& code, CountMode mode);
+/// Further names of arrays, by their index in GroupCode::arrays.
+using ArrayNames = std::map<std::string, size_t>;
+
+/// The body with counters; run it with `CounterLayout::size()` zeroed counters.
+[[nodiscard]] Halide::Internal::Stmt with_counters(const GroupCode& code, CountMode mode,
+                                                   const ArrayNames& names = {});
 
 /// The counters as GroupCounts.
 [[nodiscard]] GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,

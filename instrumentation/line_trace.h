@@ -1,4 +1,4 @@
-// The cache lines that deployed code (generators/kernels/optimised.h) touches, in order, scratch
+// The cache lines that deployed code (generators/kernels/group_kernels.h) touches, in order, scratch
 // and constants included. Replayed in a memory that manages itself (replacement_memory.h), they say
 // how many lines a cache of a given size must fetch. This checks the claim that a group's traffic
 // beyond the cache is what its schedule moves.

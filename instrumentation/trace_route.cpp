@@ -228,6 +228,8 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
             case ArrayRole::output_buffer:
                 layer.output_buffer = size;
                 break;
+            case ArrayRole::sums:
+                break;  // of code that runs, which this route does not trace
         }
         counts.sum_total += size;
     }

@@ -21,8 +21,9 @@
 #include "generators/compile/compiled_files.h"
 #include "generators/compile/executable.h"
 #include "generators/ir/activations.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 
@@ -168,9 +169,8 @@ public:
     [[nodiscard]] Bytes scratch_per_thread(const Schedule& schedule) const {
         const std::vector<GroupSchedule> groups = groups_with_code(schedule);
         std::vector<int64_t> bytes(groups.size());
-        in_parallel(groups.size(), thread_count(options_), [&](size_t g) {
-            bytes[g] = optimised_code(network_, groups[g], unit_, options_.kernels).scratch_bytes;
-        });
+        in_parallel(groups.size(), thread_count(options_),
+                    [&](size_t g) { bytes[g] = group_code(network_, groups[g]).scratch_bytes; });
         return Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
     }
 
@@ -182,18 +182,25 @@ private:
     [[nodiscard]] std::vector<GroupSchedule> groups_with_code(const Schedule& schedule) const {
         std::vector<GroupSchedule> groups = schedule.groups();
         for (const LayerId id : outside_of(groups)) {
-            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id)))
+            if (is_schedulable(network_, id) && has_code_of_its_own(layer_problem(network_, id)))
                 groups.push_back(line_buffer_group(network_, {id}));
         }
+        for (GroupSchedule& group : groups) group = with_kernels(group);
         return groups;
+    }
+    [[nodiscard]] GroupSchedule with_kernels(const GroupSchedule& group) const {
+        return with_default_kernels(group_problems(network_, group), group, unit_,
+                                    options_.kernels);
+    }
+    /// The layer alone, as it is compiled where its group failed.
+    [[nodiscard]] GroupSchedule single(LayerId id) const {
+        return with_kernels(line_buffer_group(network_, {id}));
     }
 
     /// Additions, and pooling into rows of some columns.
-    static bool suits_own_code(const LayerProblem& p) {
+    static bool has_code_of_its_own(const LayerProblem& p) {
         constexpr int64_t fewest_columns = 4;
-        return p.operation == Operation::add ||
-               ((p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
-                p[Dim::x] >= fewest_columns);
+        return p.operation == Operation::add || (is_pool(p) && p[Dim::x] >= fewest_columns);
     }
     [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
         std::vector<bool> is_grouped(network_.layers.size(), false);
@@ -216,7 +223,7 @@ private:
     /// What runs instead of the group: itself, unless it fails its check. Called by several
     /// threads.
     void compile(const GroupSchedule& schedule, std::vector<Piece>& pieces) {
-        GroupCode code = optimised_code(network_, schedule, unit_, options_.kernels);
+        GroupCode code = group_code(network_, schedule);
         std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
         const std::string wrong =
             options_.checker(network_, schedule, code, jit->function(), options_.check);
@@ -228,9 +235,8 @@ private:
         const std::string found =
             "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
         const LayerId last = network_.find_layer(schedule.nests.back().layer);
-        const bool is_last_form =
-            schedule.nests.size() == 1 &&
-            (!must_be_scheduled(network_, last) || schedule == line_buffer_group(network_, {last}));
+        const bool is_last_form = schedule.nests.size() == 1 &&
+                                  (!must_be_scheduled(network_, last) || schedule == single(last));
         if (is_last_form) {
             note(found + "the reference operators run it");
             pieces.emplace_back(last);
@@ -240,7 +246,7 @@ private:
         for (const Nest& nest : schedule.nests) {
             const LayerId id = network_.find_layer(nest.layer);
             if (must_be_scheduled(network_, id)) {
-                compile(line_buffer_group(network_, {id}), pieces);
+                compile(single(id), pieces);
             } else {
                 pieces.emplace_back(id);
             }
@@ -396,7 +402,9 @@ Manifest compile_network(const Network& network, const Schedule& schedule,
     });
     std::vector<std::string> object_files;
     for (size_t n = 0; n < objects; ++n) object_files.push_back(object(n));
-    write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule));
+    const Schedule compiled =
+        with_default_kernels(network, schedule, vector_unit(target), options.kernels);
+    write_file_atomically(files.aside() / "schedule.json", to_json(network, compiled));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
     link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(),

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "generators/compile/check_group.h"
-#include "generators/kernels/optimised.h"
 #include "nets/network/network.h"
 #include "runtime/compiled_network.h"
 #include "runtime/manifest.h"
+#include "scheduler/explore/planner/default_kernels.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {

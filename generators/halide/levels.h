@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "generators/lowering/buffer_shapes.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {

@@ -6,24 +6,16 @@
 #include "generators/ir/activations.h"
 #include "generators/ir/constants.h"
 #include "generators/lowering/group_lowering.h"
-#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate {
 
 using Halide::Expr;
 using Halide::Internal::Stmt;
 
-std::optional<LayerOutput> LayerOutput::of(const Network& network, const GroupSchedule& group) {
+LayerOutput LayerOutput::of(const Network& network, const GroupSchedule& group) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    if (problems.size() > 1 && !ends_in_add(problems)) return std::nullopt;
-    if (group.nests.back().loops.front().band == Band::strip) return std::nullopt;
     LayerOutput output;
-    for (size_t k = 0; k < problems.size(); ++k) {
-        for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
-            if (group.nests[k][d] != problems[k][d]) return std::nullopt;
-        }
-        output.layers_.push_back({problems[k], &network.layer(problems[k].layer)});
-    }
+    for (const LayerProblem& p : problems) output.layers_.push_back({p, &network.layer(p.layer)});
     return output;
 }
 

@@ -1,12 +1,11 @@
 // What becomes of the sums of a layer that is computed from its whole input (whole_map.h,
-// winograd_map.h): its activation and, where its group ends in an Add of its output and of tensors
-// from outside, that Add and its activation, all before anything is stored: neither the layer's own
-// output nor a second pass over the sum goes to memory. Or of an Add by itself, all of whose
-// operands come from outside.
+// winograd_map.h): Y = f(sum), or, if its group ends in an Add of its output and of tensors from
+// outside, Y = g(f(sum) + X2 + ...), with the activations f and g. All of that happens before
+// anything is stored, so neither the layer's own output nor a second pass over the sum goes to
+// memory. An Add by itself, all of whose operands come from outside, is stored the same way.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +20,8 @@ namespace laminate {
 
 class LayerOutput {
 public:
-    /// Nothing unless the group is one layer, or a layer and an Add (ends_in_add,
-    /// scheduler/explore/planner/line_buffers.h), and takes its tensors whole: no strips, no tiles
-    /// of channels or columns.
-    [[nodiscard]] static std::optional<LayerOutput> of(const Network& network,
-                                                       const GroupSchedule& group);
+    /// The group has a map kernel (is_whole_map_group, scheduler/schedule/kernel_legality.h).
+    [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group);
 
     [[nodiscard]] const LayerProblem& problem() const { return layers_.front().problem; }
     [[nodiscard]] const Layer& layer() const { return *layers_.front().layer; }

@@ -1,13 +1,15 @@
 // Minimal filtering along one axis: four outputs of a filter of r taps from r + 3 inputs with r + 3
-// multiplications instead of 4 r (Winograd 1980; the construction of Toom and Cook, transposed). y
-// = A^T ((G g) * (B^T d)), with the points
-//   r = 3: 0, 1, -1, 2, -2, infinity;   r = 5: also 1/2, -1/2;   r = 1: nothing is saved and
-//   nothing transformed.
+// multiplications instead of 4 r (Winograd 1980; the construction of Toom and Cook, transposed):
 //
-// With M(x) = prod (x - p) over the finite points: row p of A^T's transpose is (1, p, p^2, p^3), of
-// G (1, p, ..) / M'(p), of B^T the coefficients of M(x) / (x - p), of infinity those of M(x).
-// Points come as p and -p, whose rows share an even and an odd part; all are powers of two, so that
-// products with them are exact.
+//     y = A^T ((G g) * (B^T d))
+//
+// Points: 0, 1, -1, 2, -2 and infinity for r = 3; also 1/2 and -1/2 for r = 5. For r = 1 nothing is
+// saved, and nothing is transformed.
+//
+// With M(x) = prod (x - p) over the finite points, row p of A is (1, p, p^2, p^3), row p of G is
+// (1, p, ..) / M'(p), and row p of B^T holds the coefficients of M(x) / (x - p); for infinity those
+// of M(x). Points come as p and -p, whose rows share an even and an odd part; all are powers of
+// two, so products with them are exact.
 #pragma once
 
 #include <Halide.h>
@@ -31,10 +33,10 @@ public:
     [[nodiscard]] int64_t patch() const { return outputs + taps_ - 1; }
     /// G g.
     [[nodiscard]] std::vector<double> of_kernel(const std::vector<double>& g) const;
-    /// The same in single precision, of numbers or of vectors in generated code: to the bit the
-    /// same of both, for nothing is rounded but sums, in the order written here, and at last their
-    /// product with a constant. `rounded` is what stands for a sum or a product: itself, or its
-    /// name in the code (strict_float).
+    /// G g in single precision, of numbers or of vectors in generated code, with the same bits:
+    /// only sums are rounded, in the order written here, and at last their product with a constant.
+    /// `rounded` returns what stands for a sum or a product: the value itself, or its name in the
+    /// code (strict_float).
     template <class Value, class Rounded>
     [[nodiscard]] std::vector<Value> of_kernel(const std::vector<Value>& g,
                                                const Rounded& rounded) const {

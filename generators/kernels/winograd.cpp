@@ -24,41 +24,13 @@ using winograd::patch_rows;
 
 namespace {
 
-/// Where V and M lie in the scratch array.
-struct Layout {
-    int64_t lanes = 0;
-    int64_t row_tiles = 0;  ///< tiles of one pair of rows that are looked at together
-    int64_t tiles = 0;      ///< of V's rows
-    int64_t frequencies = 0;
-    int64_t frequency = 0;  ///< elements of V from one frequency to the next
-    int64_t products = 0;   ///< where M begins
-    int64_t product = 0;    ///< elements of M from one frequency to the next
-    Layout(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit, int64_t rows)
-        : lanes(unit.lanes),
-          row_tiles(tile.axis == VectorAxis::x ? tile.tiles
-                                               : ceil_div(p[Dim::x], WinogradTile::columns)),
-          // Whole vectors are stored, and whole blocks of tiles read, behind the last tile too.
-          tiles(tile.axis == VectorAxis::x ? tile.tiles
-                                           : ceil_div(row_tiles * (rows == 1 ? 1 : tile.pairs) +
-                                                          std::max(unit.lanes, tile.tiles),
-                                                      unit.lanes) *
-                                                 unit.lanes),
-          frequencies(winograd::frequencies(rows)),
-          // One vector more than needed: powers of two would make all frequencies of a channel meet
-          // in one cache set.
-          frequency(p[Dim::i] * tiles + unit.lanes),
-          products(frequencies * frequency),
-          product(tile.channels * tiles) {}
-    [[nodiscard]] int64_t elements() const { return products + frequencies * product; }
-};
-
 /// Everything that the code of one layer's rows, one or two at a time, has in common.
 struct Step {
     const LayerProblem& p;
     const WinogradTile& tile;
     const WinogradNames& names;
     int64_t rows;
-    Layout layout;
+    WinogradRowsLayout layout;
 
     [[nodiscard]] Stmt loop(const std::string& name, const Expr& trips,
                             const std::function<Stmt(Expr)>& make) const {
@@ -361,69 +333,6 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
 
 }  // namespace
 
-std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
-                                          const std::set<std::pair<int64_t, int64_t>>& steps,
-                                          const VectorUnit& unit) {
-    if (!suits_winograd(p) || steps.empty()) return std::nullopt;
-    WinogradTile tile;
-    int64_t most_pairs = 1;
-    for (const auto& [begin, end] : steps) {
-        // A pair may reach over the end of the picture: below it there is nothing but zeros.
-        const int64_t rows = end == p[Dim::y] ? ceil_div(end - begin, 2) * 2 : end - begin;
-        if (rows != end - begin) tile.has_half_pairs = true;
-        if (rows >= 2) tile.has_pairs = true;
-        if (rows % 2 == 1) tile.has_singles = true;
-        most_pairs = std::max(most_pairs, rows / 2);
-    }
-    const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
-    double best = 0;
-    for (int64_t vectors = 1; vectors <= 4; ++vectors) {
-        for (int64_t channels = 1;
-             vectors <= 2 && channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
-             ++channels) {
-            const double score = product_efficiency(vectors, channels) *
-                                 used_part(row_tiles, vectors * unit.lanes) *
-                                 used_part(p[Dim::z], channels);
-            if (score <= best + 1e-9) continue;
-            best = score;
-            tile.axis = VectorAxis::x;
-            tile.channels = channels;
-            tile.tiles = vectors * unit.lanes;
-        }
-        // Patches of as many pairs of rows together as leave V in the caches.
-        constexpr int64_t most_patch_elements = (int64_t{2} << 20) / 4;
-        const int64_t that_fit = std::max<int64_t>(
-            1, most_patch_elements / (winograd::frequencies(2) * p[Dim::i] * row_tiles));
-        const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
-        for (int64_t tiles = 1; tiles <= unit.sums_per_vector(vectors); ++tiles) {
-            // Every weight comes from the caches once for all tiles: few tiles wait for it. Results
-            // are scattered over planes.
-            const auto together = static_cast<double>(pairs * row_tiles);
-            const double waits = 1 + 4 / together;
-            const double score = 0.9 / waits * product_efficiency(vectors, tiles) *
-                                 used_part(pairs * row_tiles, tiles) *
-                                 used_part(p[Dim::z], vectors * unit.lanes);
-            if (score <= best + 1e-9) continue;
-            best = score;
-            tile.axis = VectorAxis::z;
-            tile.channels = vectors * unit.lanes;
-            tile.tiles = tiles;
-            tile.pairs = pairs;
-        }
-    }
-    if (tile.axis == VectorAxis::x) tile.pairs = 1;
-    // A third of the products plus the transforms must still be less than the direct way.
-    constexpr double least_efficiency = 0.45;
-    return best * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency
-               ? std::nullopt
-               : std::optional(tile);
-}
-
-int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
-                                  const VectorUnit& unit) {
-    return Layout(problem, tile, unit, tile.has_pairs ? 2 : 1).elements();
-}
-
 std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& p,
                                     int64_t rows, int64_t block) {
     const int64_t inputs = p[Dim::i];
@@ -450,7 +359,7 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
 Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit,
                    const WinogradNames& names, const Interval& rows) {
     const auto step = [&](int64_t together) {
-        return Step{p, tile, names, together, Layout(p, tile, unit, together)};
+        return Step{p, tile, names, together, WinogradRowsLayout(p, tile, unit, together)};
     };
     Values name(p.name + ".step");
     const Expr begin = name(rows.begin);

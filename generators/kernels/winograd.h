@@ -1,27 +1,32 @@
-// Winograd's minimal filtering for 3x3 convolutions of stride 1: F(2x4, 3x3), two output rows and
-// four output columns from a patch of four by six inputs with 24 multiplications instead of 72
-// (Winograd 1980; Lavin and Gray, CVPR 2016). A row without a partner is computed by F(1x4, 3x3):
-// 18 instead of 36.
+// Winograd's minimal filtering for 3x3 convolutions of stride 1 on rows of a line buffer:
 //
-// One dimension: y = A^T ((G g) * (B^T d)). Columns use F(4,3) at the points 0, 1, -1, 2, -2, rows
-// F(2,3) at 0, 1, -1 or, one at a time, the plain sum. Rows go by two because line buffers pass
-// them on by two or four: a step of a schedule is divided into pairs from its first row on. Strips
-// of the same steps therefore leave no seam: the pairs inside are the same, bit for bit (where rows
-// are kept from strip to strip, producers are computed directly). Other tile heights pair rows
-// otherwise, which changes roundings.
+//     Y = f(b + A^T (sum over i of U[i] * V[i]) A),   U[i] = G g[i] G^T,   V[i] = B^T d[i] B
+//
+// for each output channel, * by element. F(2x4, 3x3) gives two output rows and four output columns
+// from a patch d of four by six inputs with 24 multiplications instead of 72 (Winograd 1980; Lavin
+// and Gray, CVPR 2016). A row without a partner is computed by F(1x4, 3x3): 18 instead of 36.
+//
+// Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use F(2,3) at 0, 1, -1 or, one at a time,
+// the plain sum. Rows go by two because line buffers pass them on by two or four: a step of a
+// schedule is divided into pairs from its first row on. Strips of the same steps therefore leave no
+// seam: the pairs inside are the same, bit for bit. (Where rows are kept from strip to strip,
+// producers are computed directly.) Other tile heights pair rows otherwise, which changes
+// roundings.
+//
+// The code transforms patches of all input channels into V[frequency][input channel][tile]. For
+// each block of output channels, as many matrix products as there are frequencies give M, which it
+// transforms into outputs. V and M lie in the scratch block (layout/winograd_rows.h). There are two
+// ways, as for direct convolution:
+//
+// - VectorAxis::x: lanes are tiles side by side in one pair of rows, M[frequency][output
+//   channel][tile]. For wide pictures.
+// - VectorAxis::z: lanes are output channels, and tiles come from several pairs of rows,
+//   M[frequency][tile][output channel]. For narrow, deep layers: weights are read once for all
+//   tiles together.
 //
 // Error: less than 2e-6 of the largest output in the tests (up to 48 input channels, weights and
 // inputs of either sign). Column strips are computed directly: their ends would need other patches.
-//
-// For line buffers and wide pictures; small maps: winograd_map.h.
-//
-// Patches of all input channels are transformed into V[frequency][input channel][tile]; for each
-// block of output channels as many matrix products as there are frequencies give M, which is
-// transformed into outputs. V and M lie in the scratch block. Two ways, as for direct convolution:
-//   VectorAxis::x  lanes are tiles side by side in one pair of rows. M[frequency][output
-//   channel][tile]. For wide pictures. VectorAxis::z  lanes are output channels, tiles come from
-//   several pairs of rows. M[frequency][tile][output channel]. For narrow, deep layers: weights
-//                  are read once for all tiles together.
+// Small maps by themselves: winograd_map.h.
 #pragma once
 
 #include <Halide.h>
@@ -29,42 +34,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "generators/kernels/optimised.h"
-#include "generators/kernels/register_tile.h"
 #include "generators/lowering/regions.h"
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
-
-/// How one layer is computed.
-struct WinogradTile {
-    static constexpr int64_t columns = 4;  ///< outputs of a patch
-    VectorAxis axis = VectorAxis::x;
-    int64_t channels = 1;  ///< output channels of a block; with VectorAxis::z whole vectors
-    int64_t tiles =
-        1;  ///< tiles whose sums are in registers together; with VectorAxis::x whole vectors
-    int64_t pairs = 1;       ///< of rows, whose patches are in V together; 1 with VectorAxis::x
-    bool has_pairs = false;  ///< rows that are computed by two, and such that are not
-    bool has_singles = false;
-    bool has_half_pairs =
-        false;  ///< pairs that reach over the end of the picture, where there are only zeros
-};
-
-/// None where the layer is no 3x3 convolution worth it (suits_winograd), or so narrow that most
-/// lanes would be empty. `steps`: the rows asked for (row_steps()).
-[[nodiscard]] std::optional<WinogradTile> winograd_tile(
-    const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
-    const VectorUnit& unit);
-
-/// Elements of V and M together.
-[[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem,
-                                                const WinogradTile& tile, const VectorUnit& unit);
 
 /// G g G^T of canonical weights (constants.h) for one or two rows: [block of output
 /// channels][frequency][input channel][output channel of the block].

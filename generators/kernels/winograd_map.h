@@ -1,31 +1,31 @@
 // 3x3 convolutions of stride 1 on maps of up to 64 columns by F(2x4, 3x3) (winograd.h has the
-// filter), all rows of a layer together, straight from the caller's arrays.
+// filter), all rows of a layer together, straight from the caller's arrays:
 //
-// Such layers have more weights than pixels: transformed weights, 24 of 9, would come from memory
-// for every run, at less than the pace of the multipliers. So the plain ones come, and are
-// transformed where they are needed. For each chunk of row pairs:
-//   V[frequency][input channel][tile]      patches of all input channels, as many tiles as leave V
-//   in the second-level cache; for each block of output channels, for some input channels at a
-//   time:
-//     U[frequency][input channel][output channel of the block]  transformed weights;
-//     M[frequency][tile][output channel of the block] += the products of each frequency;
-//   M, transformed, becomes rows of the output.
+//     Y = f(b + A^T (sum over i of U[i] * V[i]) A),   U[i] = G g[i] G^T,   V[i] = B^T d[i] B
+//
+// for each output channel and each tile of 2 x 4 outputs, * by element (24 frequencies).
+//
+// Such layers have more weights than pixels: transformed weights, 24 for each 9, would come from
+// memory for every run, at less than the pace of the multipliers. So the plain ones come, and the
+// code transforms them where it needs them. For each chunk of row pairs:
+//
+// - V[frequency][input channel][tile]: patches of all input channels, as many tiles as leave V in
+//   the second-level cache.
+// - For each block of output channels, for some input channels at a time:
+//   U[frequency][input channel][output channel of the block], transformed weights, and
+//   M[frequency][tile][output channel of the block] += the products of each frequency.
+// - M, transformed, becomes rows of the output.
 //
 // Threads divide chunks and, where those are few, output channels. What a result is does not depend
 // on that.
 #pragma once
 
-#include <optional>
-
-#include "generators/kernels/optimised.h"
+#include "generators/group_code.h"
+#include "generators/ir/layer_output.h"
+#include "scheduler/schedule/kernels/layout/winograd_map.h"
 
 namespace laminate {
 
-/// None unless the group is one layer that suits_winograd_map(), and perhaps an Add of its output,
-/// that takes its tensors whole (LayerOutput::of) and fits the scratch allowed.
-[[nodiscard]] std::optional<GroupCode> winograd_map_code(const Network& network,
-                                                         const GroupSchedule& group,
-                                                         const VectorUnit& unit,
-                                                         const KernelOptions& kernels = {});
+[[nodiscard]] GroupCode winograd_map_code(LayerOutput output, const WinogradMapLayout& at);
 
 }  // namespace laminate

@@ -1,6 +1,7 @@
-// The transforms of F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: what winograd.h (line
-// buffers) and winograd_map.h (whole maps) share. Rows use F(2,3) at the points 0, 1, -1 or, one at
-// a time, the plain sum; columns F(4,3) (minimal_filter.h).
+// The transforms of F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: B^T d B of patches,
+// G g G^T of kernels, A^T m A of products. winograd.h (line buffers) and winograd_map.h (whole
+// maps) share them. Rows use F(2,3) at the points 0, 1, -1 or, one at a time, the plain sum;
+// columns use F(4,3) (minimal_filter.h).
 #pragma once
 
 #include <Halide.h>
@@ -32,7 +33,8 @@ using Outputs = std::array<std::array<Halide::Expr, columns>, most_rows>;
 
 /// F(4,3), along columns.
 [[nodiscard]] const MinimalFilter& column_filter();
-// All of them in the order written: layers of winograd.h and of winograd_map.h round alike.
+// All sums are taken in the order written, so that layers of winograd.h and of winograd_map.h round
+// alike.
 
 /// B^T d B of a patch of inputs.
 [[nodiscard]] Patch of_patch(ir::Values& name, Patch d, int64_t rows);

@@ -9,7 +9,7 @@
 //
 // GroupLowering walks the schedule; a subclass says what a copy, a call and the innermost
 // computation look like: one description, several kinds of code (generators/instrumented.h,
-// generators/kernels/optimised.h).
+// generators/kernels/group_kernels.h).
 #pragma once
 
 #include <Halide.h>

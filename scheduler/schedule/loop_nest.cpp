@@ -107,7 +107,9 @@ private:
         if (p.y().kernel > 1) rest += " n";
         if (p.x().kernel > 1) rest += " m";
         if (rest != "for") line(depth++, rest + ":");
-        line(depth, "output of " + nest(k).layer + operation_text(p.operation));
+        std::string innermost = "output of " + nest(k).layer + operation_text(p.operation);
+        if (nest(k).kernel.is_chosen()) innermost += "  (kernel " + to_text(nest(k).kernel) + ")";
+        line(depth, innermost);
     }
 
     static const char* operation_text(Operation operation) {

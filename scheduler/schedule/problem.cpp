@@ -198,18 +198,6 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
     return key;
 }
 
-bool suits_winograd(const LayerProblem& p) {
-    if (p.operation != Operation::multiply_accumulate || p.groups != 1) return false;
-    for (const AxisWindow& w : p.window) {
-        if (w.transposed || w.kernel != 3 || w.stride != 1 || w.dilation != 1) return false;
-    }
-    // Instructions for one tile of 2x4 outputs: 24 products per pair of channels, and transforms of
-    // about 240 per input channel and 160 per output channel, against 72 products.
-    const auto in = static_cast<double>(p[Dim::i]);
-    const auto out = static_cast<double>(p[Dim::z]);
-    return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;
-}
-
 std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
     const auto count = static_cast<LayerId>(network.layers.size());
     std::vector<bool> taken(network.layers.size(), false);

@@ -21,6 +21,8 @@ enum class Dim { z = 0, y = 1, x = 2, i = 3 };
 template <class T>
 using PerDim = PerEnum<T, Dim, 4>;
 inline constexpr PerDim<Dim> all_dims{Dim::z, Dim::y, Dim::x, Dim::i};
+inline constexpr PerDim<char> dim_letters{'z', 'y', 'x', 'i'};
+[[nodiscard]] constexpr char letter_of(Dim d) { return dim_letters[d]; }
 
 /// What a layer does with its inputs. Only the first kind has weights and counts MACs.
 enum class Operation {
@@ -101,11 +103,6 @@ struct LayerProblem {
 /// Key of everything that counts depend on: layers and wiring, without names. Groups with equal
 /// keys have the same fronts up to the names of their layers.
 [[nodiscard]] std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems);
-
-/// Whether the layer is a 3x3 convolution of stride 1 with enough channels for Winograd's minimal
-/// filtering to be worth its transforms (generators/kernels/winograd.h). Such a layer is computed
-/// two rows at a time.
-[[nodiscard]] bool suits_winograd(const LayerProblem& problem);
 
 /// Maximal chains of layers that must be scheduled. Each layer but the last feeds only the next one
 /// and is not a network output. Every layer that must be scheduled is in exactly one chain.

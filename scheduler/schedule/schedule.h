@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "nets/network/network.h"
+#include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -73,6 +74,7 @@ struct Nest {
     std::vector<InputPlacement> x;  ///< external inputs that no earlier nest reads, by operand
     std::optional<Placement> w;     ///< layers with weights
     Placement y;
+    Kernel kernel{};  ///< how its boxes are computed; none: not chosen yet
     [[nodiscard]] int64_t operator[](Dim d) const { return tile[d]; }
     /// Coordinates of its dimension that one trip of a loop covers: a strip, a tile, or 1 for an
     /// inner loop.
@@ -125,6 +127,8 @@ struct GroupTensor {
 /// Levels that enclose the innermost body of a nest, outermost first: the root, the loops of the
 /// nests around it down to its compute level, and its own loops.
 [[nodiscard]] std::vector<Level> path(const GroupSchedule& group, int nest);
+/// Position of a level on such a path, or -1 if it is not there.
+[[nodiscard]] int position(const std::vector<Level>& path, Level level);
 /// Whether `outer` is `inner` or encloses it. Both are on path(group, nest).
 [[nodiscard]] bool encloses(const GroupSchedule& group, int nest, Level outer, Level inner);
 

@@ -10,8 +10,9 @@ namespace laminate {
 
 namespace {
 
-/// Version 1 carried a hash that covered the weights.
-constexpr int schedule_file_version = 2;
+/// Version 1 carried a hash that covered the weights. The text of version 2 knew no kernels.
+constexpr int schedule_file_version = 3;
+constexpr int oldest_schedule_file_version = 2;
 
 }  // namespace
 
@@ -41,8 +42,9 @@ Schedule parse_schedule_file(const Network& network, const std::string& content)
         throw InputError("no \"schema\": \"laminate.schedule\"");
     }
     if (const nlohmann::json version = json.value("version", nlohmann::json());
-        version != schedule_file_version) {
+        version != schedule_file_version && version != oldest_schedule_file_version) {
         throw InputError("schedule file of version " + version.dump() + ", expected " +
+                         std::to_string(oldest_schedule_file_version) + " or " +
                          std::to_string(schedule_file_version) +
                          "; its \"schedule\" text can be given as it is");
     }

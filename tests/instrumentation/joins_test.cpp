@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "generators/compile/check_group.h"
 #include "generators/compile/executable.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
 #include "nets/random/random_network.h"
@@ -97,12 +97,6 @@ TEST(Joins, ColumnsThatAStrideSkipsAreNotBroughtIn) {
     EXPECT_EQ(disagreement(network, group, 1), "");
 }
 
-std::vector<LayerId> all_layers(const Network& network) {
-    std::vector<LayerId> ids;
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) ids.push_back(id);
-    return ids;
-}
-
 TEST(Joins, EveryShapeUnderRandomSchedules) {
     for (const Network& network : join_networks()) {
         for (uint64_t seed = 1; seed <= test::samples<uint64_t>(3); ++seed) {
@@ -122,7 +116,7 @@ TEST(Joins, OptimisedCodeComputesTheSame) {
         for (uint64_t seed = 11; seed < 11 + test::samples<uint64_t>(2); ++seed) {
             Rng rng(seed);
             const GroupSchedule group = random_group(network, all_layers(network), rng);
-            const GroupCode code = optimised_code(network, group, unit);
+            const GroupCode code = default_code(network, group, unit);
             const JitGroup jit(code.body, false);
             EXPECT_EQ(wrong_result(network, group, code, jit.function()), "")
                 << network.name << ", seed " << seed << ": " << to_text(group);
@@ -173,7 +167,7 @@ class OptimisedJoinsLong : public testing::TestWithParam<uint64_t> {};
 TEST_P(OptimisedJoinsLong, AHundredSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     const auto wrong_of = [&](const Network& network, const GroupSchedule& group, uint64_t seed) {
-        const GroupCode code = optimised_code(network, group, unit);
+        const GroupCode code = default_code(network, group, unit);
         const JitGroup jit(code.body, false);
         const std::string wrong = wrong_result(network, group, code, jit.function());
         return wrong.empty()

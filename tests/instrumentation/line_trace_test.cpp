@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/aligned.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "tests/support/chain.h"
@@ -21,7 +21,7 @@ LineTrace traced(const Network& network, const Schedule& schedule, int64_t& scra
     std::vector<GroupCode> codes;
     scratch_bytes = 0;
     for (const GroupSchedule& group : schedule.groups()) {
-        codes.push_back(optimised_code(network, group, {16, 24}));
+        codes.push_back(default_code(network, group, {16, 24}));
         scratch_bytes = std::max(scratch_bytes, codes.back().scratch_bytes);
     }
     std::vector<std::unique_ptr<AlignedFloats>> tensors;

@@ -5,11 +5,20 @@
 #include <set>
 
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernel_legality.h"
+#include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/kernels/kernel.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 
 namespace {
+
+bool winograd_pays(const LayerProblem& p) { return kernel_pays(p, KernelKind::winograd_rows); }
+
+bool has_winograd_layer(const std::vector<LayerProblem>& problems) {
+    return std::any_of(problems.begin(), problems.end(), winograd_pays);
+}
 
 /// Rows of each layer per iteration of its own row loop. Where a long row with several output
 /// channels keeps the vector registers busy, one row (or the two of a Winograd patch) makes the
@@ -24,7 +33,7 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
         const LayerProblem& p = problems[k];
         const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row &&
                                    p[Dim::z] / p.groups >= several_channels;
-        const int64_t fewest = suits_winograd(p) ? 2 : 1;
+        const int64_t fewest = winograd_pays(p) ? 2 : 1;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : rows, 1, p[Dim::y]);
         rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
     }
@@ -93,7 +102,7 @@ int64_t rows_per_input_row(const LayerProblem& sink) {
 /// together reads the weights once.
 bool takes_all_rows(const std::vector<LayerProblem>& problems) {
     constexpr int64_t narrow = 48;
-    return problems.size() == 1 && suits_winograd(problems.front()) &&
+    return problems.size() == 1 && winograd_pays(problems.front()) &&
            problems.front()[Dim::x] <= narrow;
 }
 
@@ -150,7 +159,7 @@ public:
         // Small maps are faster layer by layer than row by row: their tensors stay in a core's
         // caches, so fusion saves no accesses that cost time.
         const auto goes_alone = [&](const LayerProblem& p) {
-            return suits_whole_map(p) || goes_to_winograd_map(p);
+            return a_map_kernel_pays(p) || goes_to_winograd_map(p);
         };
         if (segment.size() > 1 && !options_.memory &&
             std::any_of(problems.begin(), problems.end(), goes_alone))
@@ -163,10 +172,10 @@ public:
             options_.memory
                 ? 1
                 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
-        const bool has_winograd = std::any_of(problems.begin(), problems.end(), suits_winograd);
+        const bool has_winograd = has_winograd_layer(problems);
         const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
         const bool by_column_tiles =
-            !options_.memory && options_.winograd && suits_column_tiles(problems);
+            !options_.memory && options_.winograd && column_chain_pays(problems);
         const auto fits = [&](const LineBufferSizes& sizes, Elements live) {
             if (takes_what_it_needs) return true;
             if (options_.memory) return to_bytes(live) <= *options_.memory;
@@ -249,7 +258,7 @@ private:
         layers.push_back(id);
         const std::vector<LayerProblem> problems = layer_problems(network_, layers);
         const bool is_whole = ends_in_add(problems) &&
-                              (suits_whole_map(first) || goes_to_winograd_map(first)) &&
+                              (a_map_kernel_pays(first) || goes_to_winograd_map(first)) &&
                               group.nests.front().loops.front().band != Band::strip;
         if (is_whole) {
             GroupSchedule with =
@@ -278,7 +287,7 @@ private:
 
     /// Threads divide the channels and rows of such a layer without strips.
     [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
-        return options_.winograd && !options_.memory && suits_winograd_map(p);
+        return options_.winograd && !options_.memory && kernel_pays(p, KernelKind::winograd_map);
     }
 
     [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems,
@@ -295,7 +304,7 @@ private:
         if (options_.threads <= 1) return 0;
         // Threads divide the channels or pixels of such a layer. A budget may be too small for the
         // copy of the input that a layer with a window works from.
-        if (problems.size() == 1 && suits_whole_map(problems.front()) &&
+        if (problems.size() == 1 && a_map_kernel_pays(problems.front()) &&
             (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
             return 0;
         if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
@@ -318,7 +327,7 @@ private:
             int64_t percent;
             double price;
         };
-        const bool wants_pairs = std::any_of(problems.begin(), problems.end(), suits_winograd);
+        const bool wants_pairs = has_winograd_layer(problems);
         int64_t best = 0;
         double least = 0;
         std::set<int64_t> known;
@@ -361,79 +370,6 @@ Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
 GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                 const LineBufferSizes& sizes) {
     return line_buffer_group(layer_problems(network, segment), sizes);
-}
-
-bool is_pointwise(const LayerProblem& p) {
-    return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
-        return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out;
-    });
-}
-
-bool reads_few(const LayerProblem& p) {
-    // A panel of 24 or 48 pixels with all their elements stays in the first-level cache. It is
-    // filled once and read once per few output channels.
-    constexpr int64_t most_elements = 160, enough_outputs = 32, narrowest = 24;
-    return p.operation == Operation::multiply_accumulate && p.groups == 1 && !p.y().transposed &&
-           !p.x().transposed && p.x().stride > 1 &&
-           p.y().kernel * p.x().kernel * p[Dim::i] <= most_elements &&
-           p[Dim::z] >= enough_outputs && p[Dim::x] >= narrowest;
-}
-
-bool suits_whole_map(const LayerProblem& p) {
-    if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed)
-        return false;
-    constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
-    const int64_t pixels = p[Dim::y] * p[Dim::x];
-    // On maps smaller than a picture, pointwise and depthwise layers of enough channels gain more
-    // from whole tiles of the map than line buffers save.
-    constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
-    const bool by_channels =
-        p.groups > 1 ? p[Dim::z] >= enough_channels
-                     : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
-    const int64_t widest = by_channels || reads_few(p) ? most_columns_by_channels : most_columns;
-    if (pixels > widest * widest) return false;
-    if (p.groups == 1 && is_pointwise(p)) {
-        constexpr int64_t half_a_vector = 8;
-        return pixels == 1 || pixels >= half_a_vector;
-    }
-    if (p.x().stride > most_stride || p.y().stride > most_stride) return false;
-    if (reads_few(p))
-        return p[Dim::x] <= most_columns_by_channels && p[Dim::y] <= most_columns_by_channels;
-    if (p.y().kernel * p.x().kernel > most_taps) return false;
-    if (p.groups == 1) {
-        // Copying the input is worth it for layers of enough channels whose single rows fill
-        // vectors badly, if few columns are computed in vain.
-        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8,
-                          enough_outputs = 32, enough_inputs = 16;
-        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest ||
-            p[Dim::y] < narrowest)
-            return false;
-        if (suits_winograd(p) && p[Dim::x] > too_narrow_for_winograd) return false;
-        const int64_t more_columns = (p.x().kernel - 1) * p.x().dilation / p.x().stride;
-        return (p.x().stride > 1 || p[Dim::x] <= narrow) && 3 * more_columns <= p[Dim::x];
-    }
-    // The input should fit the caches too. After a larger map, the layer is better fused.
-    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= widest && p.y().in <= widest;
-}
-
-bool ends_in_add(const std::vector<LayerProblem>& problems) {
-    if (problems.size() != 2 || problems.back().operation != Operation::add) return false;
-    const std::vector<LayerInput>& before = problems.front().inputs;
-    const std::vector<LayerInput>& operands = problems.back().inputs;
-    const auto reads = [&](TensorId tensor) {
-        return std::any_of(operands.begin(), operands.end(),
-                           [&](const LayerInput& o) { return o.tensor == tensor; });
-    };
-    return reads(problems.front().output) &&
-           std::none_of(before.begin(), before.end(),
-                        [&](const LayerInput& in) { return reads(in.tensor); });
-}
-
-bool suits_winograd_map(const LayerProblem& p) {
-    constexpr int64_t most_columns = 64, narrowest = 5, enough_channels = 32;
-    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns &&
-           p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels &&
-           p[Dim::i] >= enough_channels;
 }
 
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,

@@ -36,24 +36,6 @@ struct LineBufferSizes {
                                               const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
-/// Whether a layer is better computed alone, from its whole input (generators/kernels/whole_map.h),
-/// than row by row in a longer group. True of convolutions and dense layers whose map is so small
-/// that rows are short and tensors stay in a core's caches. A 1x1 or depthwise layer of at least 16
-/// channels, or one that reads_few(), may be as large as 128 x 128.
-[[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
-/// A strided convolution whose outputs each read few elements over all channels and taps, as a
-/// network's first layer does.
-[[nodiscard]] bool reads_few(const LayerProblem& problem);
-/// A 3x3 convolution that is better computed alone, from its whole input by minimal filtering
-/// (generators/kernels/winograd_map.h).
-[[nodiscard]] bool suits_winograd_map(const LayerProblem& problem);
-/// Whether `problems` are a layer and an Add of its output and of tensors that the layer does not
-/// read. Layers that are computed from their whole input add while they store
-/// (generators/ir/layer_output.h).
-[[nodiscard]] bool ends_in_add(const std::vector<LayerProblem>& problems);
-/// Whether each output pixel reads only the input pixel at its own position.
-[[nodiscard]] bool is_pointwise(const LayerProblem& problem);
-
 /// Limit on the live memory of whole rows for Winograd without a budget. Rows beyond the
 /// second-level cache come from the third, at no measurable cost. Splitting the group would bring
 /// tensors of a large picture from memory, which does cost time.
@@ -67,12 +49,12 @@ struct LineBufferOptions {
     /// Without a budget, a group may grow while its live memory stays below twice a core's
     /// second-level cache, or below most_winograd_memory() if it has layers for Winograd. A chain
     /// filtered by tiles of columns may also grow while column_tiles_memory() stays below
-    /// most_column_tiles_memory() (column_chain.h). Single layers have no limit.
+    /// most_column_tiles_memory() (scheduler/schedule/kernels/columns.h). Single layers have no limit.
     std::optional<Bytes> memory;
     /// Each group gets at least two strips per thread where that recomputes less than 3 % of the
     /// MACs.
     int threads = 1;
-    /// Whether layers for which suits_winograd_map() holds are groups of their own. False if they
+    /// Whether layers for which the kernel winograd_map pays are groups of their own. False if they
     /// will be computed by the definition.
     bool winograd = true;
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
@@ -80,7 +62,7 @@ struct LineBufferOptions {
 
 /// Partitions every chain with the fewest accesses, then the fewest groups, within the budget.
 /// Recomputation adds at most a quarter to the MACs of a group, or 5 % without a budget. Without a
-/// budget, layers for which suits_whole_map() or suits_winograd_map() holds are groups of their
+/// budget, layers for which a map kernel pays are groups of their
 /// own, together with an Add that is the only reader of their output (ends_in_add).
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(
     const Network& network, const LineBufferOptions& options = {});

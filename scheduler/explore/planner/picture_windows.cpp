@@ -7,7 +7,7 @@
 
 #include "nets/network/reach.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate {

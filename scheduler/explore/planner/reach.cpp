@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/window.h"
 
@@ -67,11 +68,13 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
 }
 
 bool by_winograd(const Network& network, LayerId id) {
-    return must_be_scheduled(network, id) && suits_winograd(layer_problem(network, id));
+    return must_be_scheduled(network, id) &&
+           kernel_pays(layer_problem(network, id), KernelKind::winograd_rows);
 }
 
 bool by_column_tiles(const Network& network, LayerId id) {
-    return must_be_scheduled(network, id) && filters_columns(layer_problem(network, id));
+    return must_be_scheduled(network, id) &&
+           kernel_pays(layer_problem(network, id), KernelKind::columns);
 }
 
 bool has_layer(const Network& network, bool (*is_such)(const Network&, LayerId)) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "generators/compile/executable.h"
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
@@ -18,7 +18,7 @@ protected:
     CheckGroup()
         : network_(zoo_network("l3net")),
           group_(line_buffer_group(network_, schedulable_chains(network_).front(), {4, 8, 0})),
-          code_(optimised_code(network_, group_, vector_unit(Halide::get_host_target()))) {}
+          code_(default_code(network_, group_, vector_unit(Halide::get_host_target()))) {}
 
     Network network_;
     GroupSchedule group_;

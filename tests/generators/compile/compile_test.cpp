@@ -154,9 +154,8 @@ TEST(WriteObject, ForAnotherKindOfProcessor) {
           {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
         std::vector<NamedBody> bodies;
         for (const GroupSchedule& group : schedule.groups())
-            bodies.push_back(
-                {"group" + std::to_string(bodies.size()),
-                 optimised_code(network, group, vector_unit(code_target(target))).body});
+            bodies.push_back({"group" + std::to_string(bodies.size()),
+                              default_code(network, group, vector_unit(code_target(target))).body});
         const std::filesystem::path file = std::filesystem::path(testing::TempDir()) /
                                            ("laminate_" + std::to_string(getpid()) + ".o");
         write_object(bodies, "groups", code_target(target), file.string());

@@ -218,8 +218,8 @@ TEST(Seams, NarrowPicturesByWinograd) {
         const Network whole = network(height, width);
         const Network part = network(window_for(reach_of(whole).y, height, windows), width);
         for (LayerId id : {0, 2}) {
-            EXPECT_FALSE(suits_winograd_map(layer_problem(whole, id)));
-            EXPECT_TRUE(suits_winograd_map(layer_problem(part, id)));
+            EXPECT_FALSE(kernel_pays(layer_problem(whole, id), KernelKind::winograd_map));
+            EXPECT_TRUE(kernel_pays(layer_problem(part, id), KernelKind::winograd_map));
         }
         expect_seamless(network, height, width, windows, 1);
     }
@@ -242,7 +242,7 @@ TEST(Seams, NarrowPicturesByTheirDefinition) {
     int64_t differ = 0;
     for (LayerId id = 0; id < std::ssize(whole.layers); ++id)
         differ +=
-            suits_whole_map(layer_problem(whole, id)) != suits_whole_map(layer_problem(part, id))
+            a_map_kernel_pays(layer_problem(whole, id)) != a_map_kernel_pays(layer_problem(part, id))
                 ? 1
                 : 0;
     EXPECT_GE(differ, 1);

@@ -1,6 +1,6 @@
 // The optimised kind against the reference operators: random chains under random legal schedules
 // (ragged tiles, every level), in poisoned memory with guards around it.
-#include "generators/kernels/optimised.h"
+#include "generators/kernels/group_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "generators/compile/group_reference.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
@@ -24,7 +25,7 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    const GroupCode code = optimised_code(network, group, unit);
+    const GroupCode code = default_code(network, group, unit);
     const Outcome got = run_poisoned(code, expected.size(), inputs, false);
     EXPECT_TRUE(got.guards_intact)
         << "seed " << seed << " wrote outside its memory: " << to_text(group);
@@ -45,6 +46,19 @@ std::vector<float> small_integers(const Constant& constant) {
     std::vector<float> values(constant.values.size());
     for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n * 7 % 5) - 2.0F;
     return values;
+}
+
+TEST(Kernels, RandomOnesUnderRandomSchedules) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(40); ++seed) {
+        const Network network = random_chain(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        Rng rng(seed);
+        for (const GroupSchedule& group : schedule.groups()) {
+            expect_right(network, random_kernels(group_problems(network, group), group, rng), {},
+                         seed);
+        }
+        if (HasFailure()) return;
+    }
 }
 
 TEST(Optimised, RandomChainsUnderRandomSchedules) {
@@ -123,7 +137,7 @@ TEST(Optimised, MoreElementsThanItsIndicesCountAreRefused) {
         const Network network = chain(1, rows, 1 << 16,
                                       {{.channels = 2, .window = square_window(1)},
                                        {.channels = 1, .window = square_window(1)}});
-        return optimised_code(network, line_buffer_group(network, {0, 1}), unit).strips;
+        return default_code(network, line_buffer_group(network, {0, 1}), unit).strips;
     };
     // What is between the layers is kept in lines and may be larger.
     EXPECT_GE(code_of((1 << 15) - 1), 1);
@@ -154,7 +168,7 @@ TEST(Optimised, LineBuffersOfFsrcnnAreSeamFree) {
     for (const LineBufferSizes& sizes : {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0},
                                          LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
         const GroupCode code =
-            optimised_code(network, line_buffer_group(network, chain, sizes), unit);
+            default_code(network, line_buffer_group(network, chain, sizes), unit);
         const Outcome got = run_poisoned(code, expected.size(), inputs, true);
         EXPECT_TRUE(got.guards_intact);
         double worst = 0;

@@ -1,6 +1,6 @@
 // Layers straight from the caller's arrays: right, within their arrays, and bit for bit what the
 // kernels over line buffers compute.
-#include "generators/kernels/whole_map.h"
+#include "tests/generators/kernels/code_by_kernel.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 
 #include "generators/compile/group_reference.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernel_legality.h"
 #include "tests/generators/kernels/added.h"
 #include "tests/generators/kernels/last_elements.h"
 #include "tests/generators/kernels/poisoned_run.h"
@@ -52,8 +53,10 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    ASSERT_TRUE(suits_whole_map(problems.front()) || suits_whole_pooling(problems.front())) << what;
-    const std::optional<GroupCode> code = whole_map_code(network, group, unit);
+    ASSERT_TRUE(a_map_kernel_pays(problems.front()) ||
+                kernel_pays(problems.front(), KernelKind::map_pooling))
+        << what;
+    const std::optional<GroupCode> code = map_code(network, group, unit);
     ASSERT_TRUE(code) << what;
 
     const Outcome strips = run_poisoned(*code, expected.size(), inputs, true);
@@ -81,8 +84,8 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
 
     if (problems.front()[Dim::y] < 4) return;
     const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
-    ASSERT_FALSE(whole_map_code(network, lines, unit));
-    const Outcome by_lines = run_poisoned(optimised_code(network, lines, unit, {.winograd = false}),
+    ASSERT_FALSE(map_code(network, lines, unit));
+    const Outcome by_lines = run_poisoned(default_code(network, lines, unit, {.winograd = false}),
                                           expected.size(), inputs, true);
     const bool is_exact = problems.front().x().pad_begin == 0;
     for (size_t e = 0; e < expected.size(); ++e)
@@ -113,7 +116,7 @@ TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
     // 800 channels x 400 pixels x 4 bytes = 1.2 MiB: more than a chunk may be.
     const Network network = layer_of(800, 20, 20, pointwise(10));
     expect_right(network, avx512, "chunks");
-    EXPECT_GE(whole_map_code(network, line_buffer_group(network, {0}), avx512)->strips, 4);
+    EXPECT_GE(map_code(network, line_buffer_group(network, {0}), avx512)->strips, 4);
 }
 
 TEST(WholeMap, PanelsOfPixelsKeepWithinTheScratchAllowed) {
@@ -122,10 +125,10 @@ TEST(WholeMap, PanelsOfPixelsKeepWithinTheScratchAllowed) {
     const std::vector<std::vector<float>> inputs =
         random_group_inputs(network, group_problems(network, group), 3);
     constexpr size_t outputs = size_t{64} * 14 * 14;
-    const GroupCode with = *whole_map_code(network, group, avx512);
+    const GroupCode with = *map_code(network, group, avx512);
     EXPECT_GT(with.scratch_bytes, 0);
     const GroupCode without =
-        *whole_map_code(network, group, avx512, {.scratch = Bytes(with.scratch_bytes - 1)});
+        *map_code(network, group, avx512, {.scratch = Bytes(with.scratch_bytes - 1)});
     EXPECT_EQ(without.scratch_bytes, 0);
     EXPECT_EQ(run_poisoned(without, outputs, inputs, true).output,
               run_poisoned(with, outputs, inputs, true).output);
@@ -185,7 +188,8 @@ TEST(WholeMap, MaximumPooling) {
     expect_right(pooled(10, 14, 60, square_window(2, 2)), {8, 12}, "2 x 2, stride 2, 8 lanes");
     expect_right(pooled(2, 20, 23, square_window(5, 3, 2)), {4, 24}, "5 x 5, stride 3, 4 lanes");
     expect_right(pooled(2, 15, 17, square_window(3, 2, 2, 2)), avx512, "dilated");
-    EXPECT_FALSE(suits_whole_pooling(layer_problem(pooled(1, 4, 300, square_window(2)), 0)));
+    EXPECT_FALSE(kernel_pays(layer_problem(pooled(1, 4, 300, square_window(2)), 0),
+                             KernelKind::map_pooling));
 }
 
 TEST(WholeMap, AveragePooling) {
@@ -229,8 +233,9 @@ TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
     expect_right(layer_of(4, 53, 60, conv(40, square_window(3, 2, 2, 2))), {4, 24},
                  "dilated, 4 lanes");
     EXPECT_FALSE(
-        suits_whole_map(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
-    EXPECT_FALSE(reads_few(layer_problem(layer_of(20, 56, 56, conv(32, square_window(3, 2))), 0)));
+        a_map_kernel_pays(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
+    EXPECT_FALSE(kernel_pays(layer_problem(layer_of(20, 56, 56, conv(32, square_window(3, 2))), 0),
+                             KernelKind::map_panels));
 }
 
 TEST(WholeMap, NarrowConvolutionsFromAGrid) {
@@ -253,17 +258,16 @@ TEST(WholeMap, NarrowConvolutionsFromAGrid) {
 TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
     const Network network = layer_of(16, 14, 14, conv(32, square_window(3, 2, 1)));
     const GroupSchedule group = line_buffer_group(network, {0});
-    const GroupCode free = *whole_map_code(network, group, avx512);
-    EXPECT_TRUE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
-    EXPECT_FALSE(
-        whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
+    const GroupCode free = *map_code(network, group, avx512);
+    EXPECT_TRUE(map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
+    EXPECT_FALSE(map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
 }
 
 std::optional<GroupCode> avx512_code(const Network& network, const GroupSchedule& group) {
-    return whole_map_code(network, group, avx512);
+    return map_code(network, group, avx512);
 }
 std::optional<GroupCode> avx2_code(const Network& network, const GroupSchedule& group) {
-    return whole_map_code(network, group, {8, 12});
+    return map_code(network, group, {8, 12});
 }
 
 TEST(WholeMap, LayersAddWhileTheyStore) {
@@ -295,8 +299,8 @@ TEST(WholeMap, OnlyAnAddOfWhatTheLayerDoesNotReadIsTakenWithIt) {
     EXPECT_TRUE(ends_in_add(layer_problems(good, {0, 1})));
     EXPECT_FALSE(ends_in_add(layer_problems(good, {0})));
     // A stripped group is one of line buffers.
-    EXPECT_TRUE(whole_map_code(good, line_buffer_group(good, {0, 1}), avx512));
-    EXPECT_FALSE(whole_map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
+    EXPECT_TRUE(map_code(good, line_buffer_group(good, {0, 1}), avx512));
+    EXPECT_FALSE(map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
 }
 
 /// The Add of two maps of one shape, with a slope for each channel or not.
@@ -335,7 +339,7 @@ TEST(WholeMap, AdditionsByThemselves) {
         const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 7);
         const std::vector<float> expected = reference_output(network, problems, inputs);
         for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
-            const std::optional<GroupCode> code = whole_map_code(network, group, unit);
+            const std::optional<GroupCode> code = map_code(network, group, unit);
             ASSERT_TRUE(code);
             ASSERT_EQ(code->inputs.size(), 2U);
             for (const bool strip_by_strip : {false, true}) {
@@ -363,14 +367,14 @@ TEST(WholeMap, AdditionsByThemselves) {
 
 TEST(WholeMap, OtherGroupsAreNotForIt) {
     const Network few = layer_of(4, 14, 14, conv(4, square_window(3, 1, 1)));
-    EXPECT_FALSE(whole_map_code(few, line_buffer_group(few, {0}), avx512));
+    EXPECT_FALSE(map_code(few, line_buffer_group(few, {0}), avx512));
     const Network wide = layer_of(4, 40, 40, pointwise(4));
-    EXPECT_FALSE(whole_map_code(wide, line_buffer_group(wide, {0}), avx512));
+    EXPECT_FALSE(map_code(wide, line_buffer_group(wide, {0}), avx512));
     const Network tiled = layer_of(4, 14, 14, pointwise(4));
     GroupSchedule group = line_buffer_group(tiled, {0});
-    ASSERT_TRUE(whole_map_code(tiled, group, avx512));
+    ASSERT_TRUE(map_code(tiled, group, avx512));
     group.nests.front().tile[Dim::i] = 2;
-    EXPECT_FALSE(whole_map_code(tiled, group, avx512));
+    EXPECT_FALSE(map_code(tiled, group, avx512));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Minimal filtering against the reference operators, and against itself however threads cut the
 // rows.
 #include "generators/kernels/winograd.h"
+#include "tests/generators/kernels/code_by_kernel.h"
 
 #include <gtest/gtest.h>
 
@@ -50,8 +51,8 @@ Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& chan
 
 bool uses_winograd(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
     if (winograd_map_code(network, group, unit)) return true;
-    return optimised_code(network, group, unit).constants !=
-           optimised_code(network, group, unit, {.winograd = false}).constants;
+    return default_code(network, group, unit).constants !=
+           default_code(network, group, unit, {.winograd = false}).constants;
 }
 
 /// The largest difference from the reference operators, relative to the largest output.
@@ -59,7 +60,7 @@ double error_of(const Network& network, const GroupSchedule& group, const Vector
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    const GroupCode code = optimised_code(network, group, unit);
+    const GroupCode code = default_code(network, group, unit);
     const Outcome whole = run_poisoned(code, expected.size(), inputs, false);
     const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
     EXPECT_TRUE(whole.guards_intact);
@@ -225,8 +226,7 @@ TEST(Winograd, RandomSchedules) {
             // Winograd wants whole rows of all channels; rows, levels and strips stay as drawn.
             for (Nest& nest : group.nests) {
                 const LayerProblem p = layer_problem(network, network.find_layer(nest.layer));
-                for (const Dim d : {Dim::z, Dim::x, Dim::i})
-                    nest.tile[d] = p[d];
+                for (const Dim d : {Dim::z, Dim::x, Dim::i}) nest.tile[d] = p[d];
             }
             if (!uses_winograd(network, group, unit)) continue;
             ++used;
@@ -255,15 +255,15 @@ TEST(Winograd, StaysWithinTheScratchThatIsAllowed) {
     const Network network = chain_of(16, 64, {24, 24}, same());
     const GroupSchedule group = line_buffer_group(network, {0}, {});
     const VectorUnit unit{16, 24};
-    const GroupCode free = optimised_code(network, group, unit);
-    const GroupCode tight = optimised_code(
+    const GroupCode free = default_code(network, group, unit);
+    const GroupCode tight = default_code(
         network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes - 1)});
     EXPECT_LT(tight.scratch_bytes, free.scratch_bytes);
-    EXPECT_EQ(tight.constants, optimised_code(network, group, unit, {.winograd = false}).constants);
-    EXPECT_EQ(optimised_code(network, group, unit,
-                             {.winograd = true, .scratch = Bytes(free.scratch_bytes)})
-                  .constants,
-              free.constants);
+    EXPECT_EQ(tight.constants, default_code(network, group, unit, {.winograd = false}).constants);
+    EXPECT_EQ(
+        default_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes)})
+            .constants,
+        free.constants);
 }
 
 TEST(Winograd, WeightsOfOneFrequencyAreSumsOfTheKernel) {

@@ -1,6 +1,6 @@
 // Sizes of the buffers of generated code: worked by hand, then against the closed form on random
 // schedules.
-#include "generators/lowering/buffer_shapes.h"
+#include "scheduler/schedule/buffer_shapes.h"
 
 #include <gtest/gtest.h>
 

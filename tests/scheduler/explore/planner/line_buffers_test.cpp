@@ -1,4 +1,5 @@
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernel_legality.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +7,7 @@
 
 #include "nets/open.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/schedule/kernels/columns.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -257,7 +258,7 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
               {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
     const std::vector<LayerProblem> problems =
         layer_problems(network, schedulable_chains(network).front());
-    ASSERT_TRUE(suits_column_tiles(problems));
+    ASSERT_TRUE(column_chain_pays(problems));
     const auto sizes = [&](int64_t cache) {
         LineBufferOptions options;
         options.second_level_cache = Bytes(cache);

@@ -1,0 +1,107 @@
+#include "generators/kernels/group_kernels.h"
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "generators/ir/layer_output.h"
+#include "generators/kernels/columns.h"
+#include "generators/kernels/line_buffers.h"
+#include "generators/kernels/map_addition.h"
+#include "generators/kernels/map_channels.h"
+#include "generators/kernels/map_depthwise.h"
+#include "generators/kernels/map_panels.h"
+#include "generators/kernels/map_pixels.h"
+#include "generators/kernels/map_pooling.h"
+#include "generators/kernels/map_windows.h"
+#include "generators/kernels/winograd_map.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
+
+namespace laminate {
+
+namespace {
+
+GroupCode map_code(LayerOutput output, const Kernel& kernel) {
+    const LayerProblem p = output.problem();
+    const VectorUnit unit = unit_of(kernel);
+    switch (kernel.kind) {
+        case KernelKind::map_pixels:
+            return map_pixels_code(std::move(output), map_pixels_layout(p, kernel));
+        case KernelKind::map_channels:
+            return map_channels_code(std::move(output), map_channels_layout(p, unit));
+        case KernelKind::map_windows:
+            return map_windows_code(std::move(output), map_windows_layout(p, unit));
+        case KernelKind::map_panels:
+            return map_panels_code(std::move(output), map_panels_layout(p, unit));
+        case KernelKind::map_depthwise:
+            return map_depthwise_code(std::move(output), map_depthwise_layout(p, unit));
+        case KernelKind::map_pooling:
+            return map_pooling_code(std::move(output), map_pooling_layout(p, unit));
+        case KernelKind::winograd_map:
+            return winograd_map_code(std::move(output), winograd_map_layout(p, unit));
+        case KernelKind::map_addition: {
+            const bool has_slopes = output.layer().activation.kind == ActivationKind::prelu;
+            return map_addition_code(std::move(output), map_addition_layout(p, unit, has_slopes));
+        }
+        default:
+            break;
+    }
+    throw std::logic_error("not a map kernel");
+}
+
+/// Code counts the elements of an image's tensors, and of scratch, in 32 bits.
+void require_addressable(const std::string& what, int64_t elements) {
+    if (elements <= std::numeric_limits<int32_t>::max()) return;
+    throw InfeasibleError(what + ": " + std::to_string(elements) +
+                          " elements, expected at most 2147483647 (fewer layers by themselves, or "
+                          "the picture in windows: run --stream)");
+}
+
+void require_addressable(const Network& network, const GroupSchedule& group) {
+    const auto check = [&](TensorId id) {
+        const Tensor& tensor = network.tensor(id);
+        require_addressable("tensor " + tensor.name, element_count(tensor.dims) / tensor.dims[0]);
+    };
+    for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
+        if (tensor.is_external()) check(tensor.tensor);
+    }
+    check(network.layer(network.find_layer(group.nests.back().layer)).output);
+}
+
+}  // namespace
+
+GroupCode group_code(const Network& network, const GroupSchedule& group) {
+    require_addressable(network, group);
+    const Kernel& kernel = group.nests.front().kernel;
+    switch (kernel_row(kernel.kind).scope) {
+        case KernelScope::map:
+            return map_code(LayerOutput::of(network, group), kernel);
+        case KernelScope::chain:
+            return columns_code(network, group);
+        case KernelScope::nest:
+            break;
+        case KernelScope::sum:
+            throw std::logic_error("a group that begins with map_sum");
+    }
+    GroupCode code = line_buffer_code(network, group);
+    require_addressable("scratch of the group of " + group.nests.back().layer,
+                        code.scratch_bytes / bytes_per_element);
+    return code;
+}
+
+GroupCode default_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                       const KernelOptions& options) {
+    return group_code(network,
+                      with_default_kernels(group_problems(network, group), group, unit, options));
+}
+
+VectorUnit vector_unit(const Halide::Target& target) {
+    const auto lanes = static_cast<int64_t>(target.natural_vector_size<float>());
+    // 32 registers with AVX-512 and NEON, 16 otherwise; a quarter stays free for loaded values.
+    const bool many = lanes >= 16 || target.arch == Halide::Target::ARM;
+    return {lanes, many ? 24 : 12};
+}
+
+}  // namespace laminate

@@ -1,0 +1,26 @@
+// The code that runs: a group's schedule, both halves of it, as Halide IR. What the code does is
+// decided by the schedule alone; nothing here or below it chooses.
+#pragma once
+
+#include <Halide.h>
+
+#include "generators/group_code.h"
+#include "nets/network/network.h"
+#include "scheduler/explore/planner/default_kernels.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// Every nest of the group has a kernel. Throws InfeasibleError where an image's tensor or the
+/// scratch block has more than 2^31 - 1 elements.
+[[nodiscard]] GroupCode group_code(const Network& network, const GroupSchedule& group);
+
+/// The group as it is computed unless its schedule says (with_default_kernels).
+[[nodiscard]] GroupCode default_code(const Network& network, const GroupSchedule& group,
+                                     const VectorUnit& unit, const KernelOptions& options = {});
+
+/// Of a processor that code is generated for.
+[[nodiscard]] VectorUnit vector_unit(const Halide::Target& target);
+
+}  // namespace laminate

@@ -1,0 +1,254 @@
+#include "generators/kernels/line_buffers.h"
+
+#include <algorithm>
+
+#include "generators/ir/constants.h"
+#include "generators/kernels/nest_code.h"
+#include "generators/kernels/winograd.h"
+#include "generators/lowering/group_lowering.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/line_plan.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::lanes_from;
+using ir::size;
+
+namespace {
+
+class LineBuffers final : public GroupLowering {
+public:
+    LineBuffers(const Network& network, const GroupSchedule& group)
+        : GroupLowering(network, group), plan_(line_plan(group, problems_)), lanes_(plan_.lanes) {
+        for (int t = 0; t < std::ssize(tensors_); ++t) {
+            const std::string name =
+                (tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name) +
+                ".rows";
+            // The first column is bound where the buffer's lifetime begins (with_first_column).
+            rings_.push_back({name, plan_.rings[static_cast<size_t>(t)],
+                              Variable::make(Halide::Int(32), name + ".first")});
+        }
+    }
+
+    GroupCode code() {
+        GroupCode code;
+        Stmt body = lower();
+        body = constants_.around(body);
+        for (const RowRing& ring : rings_)
+            body = ir::with_array(ring.name, argument::scratch, ring.at.offset, body);
+        body = ir::with_array(transforms_, argument::scratch, plan_.transforms_offset, body);
+        for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
+            body = ir::with_pointer(input_name(t), argument::inputs, t, body);
+            code.arrays.push_back({input_name(t), ArrayRole::external_input, t});
+            code.inputs.push_back(tensor(t).name);
+        }
+        body = ir::with_pointer("Y", argument::outputs, 0, body);
+        code.body = simplify(body);
+        code.constants = std::move(constants_).take();
+        code.scratch_bytes = plan_.scratch_elements * bytes_per_element;
+        code.strips = strip_count();
+        code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
+        return code;
+    }
+
+protected:
+    // Weights are read in place and sums are in registers: neither needs a loop level of its own.
+    bool is_placed(Level level) const override {
+        for (int k = 0; k <= sink(); ++k) {
+            const Nest& n = nest(k);
+            for (const InputPlacement& x : n.x) {
+                if (x.placement.store == level || x.placement.compute == level) return true;
+            }
+            if (k != sink() && (n.y.store == level || n.y.compute == level)) return true;
+        }
+        // Strips are what threads divide, so their loop always exists.
+        return level.nest == sink() && level.loop == 0 &&
+               nest(sink()).loops.front().band == Band::strip;
+    }
+
+    Stmt allocate_input(int t, Stmt body) override { return with_first_column(t, body); }
+    Stmt allocate_output(int k, Stmt body) override {
+        return k == sink() ? body : with_first_column(output_tensor(k), body);
+    }
+    Stmt allocate_weights(int, Stmt body) override { return body; }
+    Stmt copy_weights(int, const Interval&, const Interval&) override { return {}; }
+    Stmt begin_output(const Box&) override { return {}; }
+    Stmt end_output(const Box&) override { return {}; }
+    Stmt begin_call(int k, const Box& box) override { return zero_columns(output_tensor(k), box); }
+    Stmt end_call(int k, const Box& box) override {
+        return zero_columns_after(output_tensor(k), box);
+    }
+
+    Stmt copy_input(int t, const Box& box) override {
+        const LayerProblem& p = first_reader(t);
+        const std::string name = input_name(t);
+        const Stmt rows = for_each(name + ".copy.y", box[1], [&](const Expr& y) {
+            return for_each(name + ".copy.c", box[0], [&](const Expr& c) {
+                const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + box[2].begin;
+                const Expr to = ring(t).index(c, y, box[2].begin);
+                const Expr count = box[2].end - box[2].begin;
+                const auto copy = [&](const Expr& at, int64_t n) {
+                    return ir::store(
+                        ring(t).name,
+                        ir::load(name, lanes_from(from + at, n), ir::Alignment::element),
+                        lanes_from(to + at, n), ir::Alignment::element);
+                };
+                const Stmt vectors =
+                    for_each(name + ".copy.v", {0, count / size(lanes_)},
+                             [&](const Expr& v) { return copy(v * size(lanes_), lanes_); });
+                const Stmt rest =
+                    for_each(name + ".copy.x", {count / size(lanes_) * size(lanes_), count},
+                             [&](const Expr& x) { return copy(x, 1); });
+                return ir::sequence({vectors, rest});
+            });
+        });
+        return ir::sequence({zero_columns(t, box), rows, zero_columns_after(t, box)});
+    }
+
+    Stmt innermost(int k, int first_loop) override {
+        Ranges range;
+        for (const Dim d : all_dims) range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
+        if (first_loop == 0 && nest(k).loops.front().band == Band::strip) {
+            throw std::logic_error("a strip loop inside a kernel");
+        }
+        NestCode code{problem(k),
+                      layer(k),
+                      nest(k).kernel,
+                      {},
+                      k == sink() ? nullptr : &ring(output_tensor(k)),
+                      constants_};
+        for (size_t operand = 0; operand < problem(k).inputs.size(); ++operand)
+            code.inputs.push_back(&ring(tensor_of(k, static_cast<int>(operand))));
+        switch (nest(k).kernel.kind) {
+            case KernelKind::rows:
+                return rows_code(code, range);
+            case KernelKind::channels:
+                return channels_code(code, range);
+            case KernelKind::phases:
+                return phases_code(code, range);
+            case KernelKind::vectors:
+                return vectors_code(code, range);
+            case KernelKind::winograd_rows:
+            case KernelKind::winograd_channels:
+                return winograd_kernel(k, code, range);
+            default:
+                break;
+        }
+        throw std::logic_error("a kernel of a whole group inside a nest");
+    }
+
+private:
+    // ---- rows and padding
+
+    Stmt with_first_column(int t, const Stmt& body) {
+        const Expr first =
+            simplify(needed(t, Dim::x, placement_of(group_, tensor(t)).store, false).begin);
+        return LetStmt::make(ring(t).first_column.as<Variable>()->name, first, body);
+    }
+    [[nodiscard]] const RowRing& ring(int t) const { return rings_[static_cast<size_t>(t)]; }
+
+    /// Zero columns left of the picture, in the new rows of a tensor.
+    Stmt zero_columns(int t, const Box& box) {
+        const RowRing& to = ring(t);
+        const auto& readers = tensor(t).readers;
+        const auto reads_left = [&](const TensorReader& r) {
+            return problem(r.nest).x().pad_begin > 0 || problem(r.nest).x().transposed;
+        };
+        if (std::none_of(readers.begin(), readers.end(), reads_left)) return {};
+        return for_each(to.name + ".left.y", box[1], [&](const Expr& y) {
+            return for_each(to.name + ".left.c", box[0], [&](const Expr& channel) {
+                return for_each(
+                    to.name + ".left.x", {Halide::min(to.first_column, 0), 0}, [&](const Expr& x) {
+                        return ir::store(to.name, make_zero(Halide::Float(32)),
+                                         to.index(channel, y, x), ir::Alignment::element);
+                    });
+            });
+        });
+    }
+
+    /// Columns behind the picture that any reader's windows reach.
+    [[nodiscard]] int64_t columns_behind(int t) const {
+        int64_t beyond = 0;
+        for (const TensorReader& reader : tensor(t).readers) {
+            const AxisWindow& w = problem(reader.nest).x();
+            const int64_t outputs = plan_.winograd[static_cast<size_t>(reader.nest)]
+                                        ? round_up(w.out, WinogradTile::columns)
+                                        : w.out;
+            const int64_t last_read = w.transposed
+                                          ? (w.out - 1 + w.pad_begin) / w.stride
+                                          : (outputs - 1) * w.stride - w.pad_begin + w.span() - 1;
+            beyond = std::max(beyond, last_read - first_reader(t).x().in + 1);
+        }
+        return beyond;
+    }
+
+    /// Zero columns right of the picture: after the kernel, whose last vectors ran over them.
+    Stmt zero_columns_after(int t, const Box& box) {
+        const RowRing& to = ring(t);
+        const int64_t columns = first_reader(t).x().in;
+        const int64_t beyond = columns_behind(t);
+        if (beyond <= 0) return {};
+        // Only the box that reaches the picture's edge; an inner one leaves the columns to its
+        // right alone.
+        const Stmt fill = for_each(to.name + ".right.y", box[1], [&](const Expr& y) {
+            return for_each(to.name + ".right.c", box[0], [&](const Expr& channel) {
+                return for_each(
+                    to.name + ".right.v", {0, size(ceil_div(beyond, lanes_))}, [&](const Expr& v) {
+                        const Expr at = to.index(channel, y, size(columns) + v * size(lanes_));
+                        return ir::store(to.name,
+                                         make_zero(Halide::Float(32, static_cast<int>(lanes_))),
+                                         lanes_from(at, lanes_), ir::Alignment::element);
+                    });
+            });
+        });
+        const Expr at_edge = simplify(box[2].end >= size(columns));
+        return is_const_one(at_edge) ? fill : IfThenElse::make(at_edge, fill);
+    }
+
+    Stmt winograd_kernel(int k, const NestCode& nest, const Ranges& range) {
+        const LayerProblem& p = nest.p;
+        const WinogradTile& tile = *plan_.winograd[static_cast<size_t>(k)];
+        const std::string prefix = unique(p.name);
+        ParameterNames names;
+        names.bias = constants_.append(prefix + ".bias",
+                                       padded(canonical_bias(nest.layer, p), tile.channels));
+        const std::vector<float> slope = canonical_slope(nest.layer, p);
+        if (!slope.empty())
+            names.slope = constants_.append(prefix + ".slope", padded(slope, tile.channels));
+        WinogradNames code;
+        code.input = nest.input().name;
+        code.output = nest.output_array();
+        const auto weights = [&](int64_t rows) {
+            return constants_.append(
+                prefix + (rows == 1 ? ".transformed1" : ".transformed2"),
+                winograd_weights(canonical_weights(nest.layer, p), p, rows, tile.channels));
+        };
+        if (tile.has_singles) code.weights[0] = weights(1);
+        if (tile.has_pairs) code.weights[1] = weights(2);
+        code.scratch = transforms_;
+        code.input_row = [&](const Expr& row) { return simplify(nest.input().index(0, row, 0)); };
+        code.input_plane = nest.input().pitch();
+        code.output_row = [&](const Expr& row) { return simplify(nest.output_index(0, row, 0)); };
+        code.output_plane = nest.output_plane();
+        code.finished = [&](const Expr& channel, const Expr& sum) {
+            return nest.finished(range, names, channel,
+                                 sum + per_channel(names.bias, channel, sum.type().lanes()));
+        };
+        return winograd_rows(p, tile, unit_of(nest.kernel), code, range[1]);
+    }
+
+    LinePlan plan_;
+    int64_t lanes_;
+    std::vector<RowRing> rings_;  ///< by tensor
+    NamedConstants constants_;
+    std::string transforms_ = unique("transforms");
+};
+
+}  // namespace
+
+GroupCode line_buffer_code(const Network& network, const GroupSchedule& group) {
+    return LineBuffers(network, group).code();
+}
+
+}  // namespace laminate

@@ -1,0 +1,15 @@
+// Code of a group over line buffers: the loops, lifetimes and regions of its dataflow
+// (generators/lowering/), with the kernel of each nest inside (nest_code.h). Weights are packed at
+// compile time into the order in which a kernel reads them and used in place; nothing is allocated.
+#pragma once
+
+#include "generators/group_code.h"
+#include "nets/network/network.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// Every nest of the group has a kernel of KernelScope::nest.
+[[nodiscard]] GroupCode line_buffer_code(const Network& network, const GroupSchedule& group);
+
+}  // namespace laminate

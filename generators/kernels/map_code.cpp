@@ -1,0 +1,121 @@
+#include "generators/kernels/map_code.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generators/ir/constants.h"
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::broadcast;
+using ir::lanes_from;
+using ir::size;
+
+namespace {
+
+std::vector<float> packed_weights_of(const LayerOutput& output, int64_t block) {
+    const LayerProblem& p = output.problem();
+    if (!p.has_weights()) return {};
+    return packed_weights(canonical_weights(output.layer(), p), p, block);
+}
+
+}  // namespace
+
+MapCode::MapCode(LayerOutput output, int64_t block)
+    : MapCode(std::move(output), block, packed_weights_of(output, block)) {}
+
+MapCode::MapCode(LayerOutput&& output, int64_t block, const std::vector<float>& packed)
+    : output_(std::move(output)), scratch_(unique_name("work")) {
+    if (problem().has_weights()) {
+        weights_ = constant(".packed", packed);
+        bias_ = constant(".bias", padded(canonical_bias(layer(), problem()), block));
+    }
+    output_.pack(block, constants_);
+}
+
+std::string MapCode::constant(const std::string& name, const std::vector<float>& values) {
+    return constants_.append(unique_name(problem().name + name), values);
+}
+
+Stmt MapCode::loop(const std::string& name, const Interval& range, const Make& make) const {
+    return GroupLowering::for_each(problem().name + name, range, make);
+}
+
+Stmt MapCode::for_parts(const Make& make) const {
+    const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
+    return loop(".part", {bound(argument::strip_begin), bound(argument::strip_end)}, make);
+}
+
+GroupCode MapCode::code(const Stmt& body, int64_t scratch_elements, int64_t parts) && {
+    return output_.code(body, std::move(constants_), scratch_, scratch_elements * bytes_per_element,
+                        parts);
+}
+
+Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
+    return {simplify(part * size(extent) / size(parts)),
+            simplify((part + 1) * size(extent) / size(parts))};
+}
+
+Expr has(const Interval& range, int64_t n) {
+    return simplify(range.begin <= size(n) && size(n) < range.end);
+}
+
+Expr wanted_lanes(const VectorRun& run) {
+    if (run.is_whole()) return {};
+    const Expr lane = lanes_from(0, run.lanes);
+    return lane >= broadcast(size(run.begin), run.lanes) &&
+           lane < broadcast(size(run.end), run.lanes);
+}
+
+Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column, int64_t wide,
+                      float fill, const RowsAround& around) {
+    const int64_t first = std::max<int64_t>(0, -column);
+    const int64_t end = std::min(wide, x.in - column);
+    const Expr index = lanes_from(simplify(row + size(column)), wide);
+    const Expr lane = lanes_from(0, wide);
+    if (first == 0 && end == wide) return ir::load("X", index, ir::Alignment::element);
+    Expr value = broadcast(Expr(fill), wide);
+    if (first >= end) return value;
+    const Expr inside = lane >= broadcast(size(first), wide) && lane < broadcast(size(end), wide);
+    // Where elements are known to lie beside the row, reading them and dropping them is quicker
+    // than not reading them.
+    const bool is_there = first <= around.before * x.in && wide - end <= around.after * x.in;
+    return Halide::select(
+        inside, ir::load("X", index, ir::Alignment::element, is_there ? Expr() : inside), value);
+}
+
+Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide) {
+    return stride == 1 ? wide
+                       : Shuffle::make_slice(wide, static_cast<int>(first),
+                                             static_cast<int>(stride), static_cast<int>(run.lanes));
+}
+
+Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const VectorRun& run,
+                  const RowsAround& around) {
+    return every(x.stride, 0, run,
+                 columns_of_input(x, row, column, run.lanes * x.stride, 0.0F, around));
+}
+
+RunSums::RunSums(const std::string& name, const std::vector<VectorRun>& runs, int64_t count)
+    : count_(count) {
+    for (const VectorRun& run : runs) {
+        for (int64_t n = 0; n < count; ++n) sums_.push_back({unique_name(name), run.lanes});
+    }
+}
+
+Stmt RunSums::start(size_t run, int64_t n, const Expr& value) const {
+    return of(run, n).set(0, broadcast(value, of(run, n).lanes));
+}
+
+Stmt RunSums::add(size_t run, int64_t n, const Expr& value) const {
+    return of(run, n).set(0, get(run, n) + value);
+}
+
+Stmt RunSums::around(Stmt body) const {
+    for (const ir::Accumulators& sum : sums_) body = sum.around(1, body);
+    return body;
+}
+
+}  // namespace laminate

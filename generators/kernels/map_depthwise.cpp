@@ -1,0 +1,169 @@
+#include "generators/kernels/map_depthwise.h"
+
+#include <utility>
+
+#include "generators/ir/arrays.h"
+#include "generators/kernels/map_code.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::broadcast;
+using ir::lanes_from;
+using ir::size;
+
+namespace {
+
+class MapDepthwise {
+public:
+    MapDepthwise(const MapCode& code, const MapDepthwiseLayout& at)
+        : code_(code), p_(code.problem()), at_(at) {}
+
+    [[nodiscard]] Stmt body() const;
+
+private:
+    /// Rows of one channel z that are summed at once.
+    struct Tile {
+        Expr z;
+        Expr y;  ///< first output row
+        MapDepthwiseLayout::Rows rows;
+        int64_t least_y = 0, most_y = 0;  ///< y in all executions of this code
+    };
+
+    [[nodiscard]] Stmt channel(const Expr& z) const;
+    /// All runs of a tile; neighbours that read no padding in a loop.
+    [[nodiscard]] Stmt tile(const Tile& tile) const;
+    /// A run of a tile, x columns further. Which columns are padding is known here.
+    [[nodiscard]] Stmt run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const;
+    /// Adds the products of input row `in`, counted from the first that the tile's windows reach.
+    [[nodiscard]] std::vector<Stmt> add_row(const RunSums& sums, const Tile& tile, int64_t in,
+                                            const Expr& x, const VectorRun& run) const;
+    /// Stores a run of sums to the elements from `to` on.
+    [[nodiscard]] Stmt store_run(const Expr& z, const Expr& sum, const Expr& to,
+                                 const VectorRun& run) const;
+
+    const MapCode& code_;
+    const LayerProblem& p_;
+    const MapDepthwiseLayout& at_;
+};
+
+Stmt MapDepthwise::body() const {
+    return code_.for_parts([&](const Expr& part) {
+        return code_.loop(".z", part_of(part, at_.parts, p_[Dim::z]),
+                          [&](const Expr& z) { return channel(z); });
+    });
+}
+
+Stmt MapDepthwise::channel(const Expr& z) const {
+    const int64_t rows = at_.tile_rows;
+    std::vector<Stmt> all;
+    const auto written_out = [&](int64_t n) {
+        const int64_t y = n * rows;
+        all.push_back(tile({z, size(y), at_.rows_of(n), y, y}));
+    };
+    for (int64_t n = 0; n < at_.inner_begin; ++n) written_out(n);
+    if (at_.inner_begin < at_.inner_end) {
+        const Interval inner{size(at_.inner_begin), size(at_.inner_end)};
+        all.push_back(code_.loop(".y", inner, [&](const Expr& n) {
+            return tile({z, simplify(n * size(rows)), at_.rows_of(at_.inner_begin),
+                         at_.inner_begin * rows, (at_.inner_end - 1) * rows});
+        }));
+    }
+    for (int64_t n = at_.inner_end; n < at_.tiles; ++n) written_out(n);
+    return ir::sequence(all);
+}
+
+Stmt MapDepthwise::tile(const Tile& tile) const {
+    std::vector<Stmt> all;
+    const auto run = [&](int64_t n) -> const VectorRun& {
+        return at_.runs[static_cast<size_t>(n)];
+    };
+    for (int64_t n = 0; n < at_.loop_begin; ++n) all.push_back(run_of_tile(tile, 0, run(n)));
+    if (at_.loop_begin < at_.loop_end) {
+        const VectorRun& first = run(at_.loop_begin);
+        all.push_back(code_.loop(
+            ".x", {0, size(at_.loop_end - at_.loop_begin)},
+            [&](const Expr& n) { return run_of_tile(tile, n * size(first.lanes), first); }));
+    }
+    for (int64_t n = at_.loop_end; n < std::ssize(at_.runs); ++n)
+        all.push_back(run_of_tile(tile, 0, run(n)));
+    return ir::sequence(all);
+}
+
+Stmt MapDepthwise::run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const {
+    const RunSums sums(p_.name + ".sum", {run}, tile.rows.count);
+    std::vector<Stmt> parts;
+    for (int64_t r = 0; r < tile.rows.count; ++r)
+        parts.push_back(sums.start(0, r, ir::load(code_.bias(), tile.z)));
+    for (int64_t in = tile.rows.input_begin; in < tile.rows.input_end; ++in) {
+        const std::vector<Stmt> row = add_row(sums, tile, in, x, run);
+        parts.insert(parts.end(), row.begin(), row.end());
+    }
+    for (int64_t r = 0; r < tile.rows.count; ++r) {
+        const Expr to = simplify((tile.z * size(p_.y().out) + tile.y + size(r)) * size(p_.x().out) +
+                                 x + size(run.first));
+        parts.push_back(store_run(tile.z, sums.get(0, r), to, run));
+    }
+    return sums.around(ir::sequence(parts));
+}
+
+std::vector<Stmt> MapDepthwise::add_row(const RunSums& sums, const Tile& tile, int64_t in,
+                                        const Expr& x, const VectorRun& run) const {
+    const AxisWindow& wy = p_.y();
+    const AxisWindow& wx = p_.x();
+    std::vector<std::pair<int64_t, int64_t>> served;  // row of the tile, row of the kernel
+    for (int64_t r = 0; r < tile.rows.count; ++r) {
+        const int64_t reach = in - r * wy.stride;
+        if (reach >= 0 && reach % wy.dilation == 0 && reach / wy.dilation < wy.kernel)
+            served.emplace_back(r, reach / wy.dilation);
+    }
+    std::vector<Stmt> all;
+    if (served.empty()) return all;
+    const int64_t offset = in - wy.pad_begin;
+    const RowsAround around{tile.least_y * wy.stride + offset,
+                            wy.in - 1 - (tile.most_y * wy.stride + offset)};
+    const Expr row =
+        simplify((tile.z * size(wy.in) + tile.y * size(wy.stride) + size(offset)) * size(wx.in) +
+                 x * size(wx.stride));
+    for (int64_t m = 0; m < wx.kernel; ++m) {
+        const int64_t column = run.first * wx.stride + m * wx.dilation - wx.pad_begin;
+        all.push_back(ir::with_values(
+            p_.name + ".in", {row_of_input(wx, row, column, run, around)},
+            [&](const std::vector<Expr>& value) {
+                std::vector<Stmt> uses;
+                for (const auto& [r, n] : served) {
+                    const Expr weight =
+                        ir::load(code_.weights(),
+                                 tile.z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
+                    uses.push_back(sums.add(0, r, value.front() * broadcast(weight, run.lanes)));
+                }
+                return ir::sequence(uses);
+            }));
+    }
+    return all;
+}
+
+Stmt MapDepthwise::store_run(const Expr& z, const Expr& sum, const Expr& to,
+                             const VectorRun& run) const {
+    const LayerOutput& output = code_.output();
+    const int64_t half = run.lanes / 2;
+    const Expr value = output.activated(z, sum);
+    if (!run.is_stored_as_halves())
+        return output.store_activated(z, value, lanes_from(to, run.lanes), wanted_lanes(run));
+    const auto part = [&](int64_t first) {
+        const Expr lanes =
+            Shuffle::make_slice(value, static_cast<int>(first), 1, static_cast<int>(half));
+        return output.store_activated(z, lanes, lanes_from(simplify(to + size(first)), half));
+    };
+    return ir::sequence({part(0), part(run.end - half)});
+}
+
+}  // namespace
+
+GroupCode map_depthwise_code(LayerOutput output, const MapDepthwiseLayout& at) {
+    MapCode code(std::move(output), 1);
+    const Stmt body = MapDepthwise(code, at).body();
+    return std::move(code).code(body, at.scratch_elements(), at.parts);
+}
+
+}  // namespace laminate

@@ -1,0 +1,59 @@
+#include "generators/kernels/map_pixels.h"
+
+#include <utility>
+
+#include "generators/ir/arrays.h"
+#include "generators/kernels/map_code.h"
+#include "generators/kernels/pixel_products.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::lanes_from;
+using ir::size;
+
+namespace {
+
+/// A tile of the pixels from `x` on, and all channels of a part.
+Stmt tile_of_pixels(const MapCode& code, const MapPixelsLayout& at, const Interval& channels,
+                    const Expr& x, const std::vector<VectorRun>& runs) {
+    const PixelProducts products(code, at.block, at.lanes);
+    const PixelProducts::Pixels in_place = [&](const Expr& i, int64_t, size_t v) {
+        const Expr first = simplify(i * size(at.pixels) + x + size(runs[v].first));
+        return ir::load("X", lanes_from(first, runs[v].lanes), ir::Alignment::element);
+    };
+    const PixelProducts::Pixels pixels = at.has_panel ? products.of_panel(runs) : in_place;
+    const Stmt outputs = code.loop(
+        ".z", channels, [&](const Expr& z) { return products.outputs(z, x, runs, pixels); });
+    return at.has_panel ? ir::sequence({products.fill_panel(runs, in_place), outputs}) : outputs;
+}
+
+}  // namespace
+
+GroupCode map_pixels_code(LayerOutput output, const MapPixelsLayout& at) {
+    MapCode code(std::move(output), at.block);
+    const std::vector<VectorRun> whole = full_runs(0, at.vectors, at.step(), at.lanes);
+    const Stmt body = code.for_parts([&](const Expr& part) {
+        const Interval channels =
+            part_of(simplify(part % size(at.channel_parts)), at.channel_parts, at.blocks);
+        const Interval chunk =
+            part_of(simplify(part / size(at.channel_parts)), at.chunks, at.tiles());
+        std::vector<Stmt> all;
+        if (at.whole_tiles > 0) {
+            const Interval tiles{chunk.begin,
+                                 simplify(Halide::min(chunk.end, size(at.whole_tiles)))};
+            all.push_back(code.loop(".x", tiles, [&](const Expr& x) {
+                return tile_of_pixels(code, at, channels, simplify(x * size(at.step())), whole);
+            }));
+        }
+        for (int64_t n = 0; n < std::ssize(at.rest); ++n) {
+            all.push_back(ir::guarded(
+                has(chunk, at.whole_tiles + n),
+                tile_of_pixels(code, at, channels, 0, at.rest[static_cast<size_t>(n)])));
+        }
+        return ir::sequence(all);
+    });
+    return std::move(code).code(body, at.scratch_elements(), at.parts());
+}
+
+}  // namespace laminate

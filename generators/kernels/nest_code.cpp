@@ -1,0 +1,97 @@
+#include "generators/kernels/nest_code.h"
+
+#include "generators/ir/activations.h"
+#include "generators/ir/constants.h"
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::broadcast;
+using ir::size;
+
+Expr NestCode::output_index(const Expr& z, const Expr& y, const Expr& x) const {
+    if (!is_sink()) return output->index(z, y, x);
+    return (z * size(p[Dim::y]) + y) * size(p[Dim::x]) + x;
+}
+
+bool NestCode::has_all_inputs(const Ranges& range) const { return is_whole(range[3], p[Dim::i]); }
+
+ParameterNames NestCode::parameters(int64_t block, bool aligned) const {
+    const std::string prefix = unique_name(p.name);
+    ParameterNames names;
+    names.block = aligned ? block : 1;
+    std::vector<float> weights = packed_weights(canonical_weights(layer, p), p, names.block);
+    // A block may begin at any channel, so the last one runs over the last channel.
+    if (!aligned) {
+        const int64_t behind = (block - 1) * p[Dim::i] * p.y().kernel * p.x().kernel;
+        weights.resize(weights.size() + static_cast<size_t>(behind), 0.0F);
+    }
+    const auto filled_up = [&](std::vector<float> values) {
+        if (!aligned) values.resize(values.size() + static_cast<size_t>(block - 1), 0.0F);
+        return padded(std::move(values), names.block);
+    };
+    names.weights = constants.append(prefix + ".packed", weights);
+    names.bias = constants.append(prefix + ".bias", filled_up(canonical_bias(layer, p)));
+    const std::vector<float> slope = canonical_slope(layer, p);
+    if (!slope.empty()) names.slope = constants.append(prefix + ".slope", filled_up(slope));
+    return names;
+}
+
+Expr NestCode::weight_index(const ParameterNames& names, const Expr& z_block, int64_t n,
+                            const Expr& i, const Expr& m) const {
+    const Expr row = (z_block * size(p.y().kernel) + size(n)) * size(p[Dim::i]) + i;
+    return (row * size(p.x().kernel) + m) * size(names.block);
+}
+
+Expr NestCode::first_channel(const Expr& z) const {
+    if (p.groups == 1) return 0;
+    return z / size(p[Dim::z] / p.groups) * size(p[Dim::i]);
+}
+
+Stmt NestCode::with_row_starts(const Expr& first, int64_t count,
+                               const std::function<Stmt(const RowStarts&)>& make) const {
+    RowStarts starts(p.name + ".row_starts");
+    for (int64_t n = 0; n < count; ++n) (void)starts(input().row_index(first + size(n)));
+    return starts.around(make(starts));
+}
+
+Expr NestCode::starting_sum(const Ranges& range, const ParameterNames& names, const Expr& z,
+                            const Expr& at, const Expr& predicate, const Expr& exists) const {
+    const int64_t lanes = at.type().lanes();
+    const Expr bias = per_channel(names.bias, z, lanes);
+    if (has_all_inputs(range)) return bias;
+    const Expr before = Load::make(
+        Halide::Float(32, static_cast<int>(lanes)), output_array(), at, Halide::Buffer<>(),
+        Halide::Parameter(Halide::Float(32), true, 1, "partial"),
+        predicate.defined() ? predicate : const_true(static_cast<int>(lanes)), ModulusRemainder());
+    return ir::choose(simplify(range[3].begin > 0 && exists), before, bias);
+}
+
+Expr NestCode::finished(const Ranges& range, const ParameterNames& names, const Expr& z,
+                        const Expr& sum) const {
+    const int64_t lanes = sum.type().lanes();
+    const Expr slope =
+        names.slope.empty() ? broadcast(Expr(0.0F), lanes) : per_channel(names.slope, z, lanes);
+    const Expr value = ir::activate(layer.activation, sum, slope);
+    if (has_all_inputs(range)) return value;
+    return Halide::select(range[3].end >= size(p[Dim::i]), value, sum);
+}
+
+bool is_whole(const Interval& range, int64_t extent) {
+    return is_const(range.begin, 0) && is_const(range.end, extent);
+}
+
+Stmt let(const std::string& name, const Expr& value, const std::function<Stmt(Expr)>& make) {
+    const Expr simple = simplify(value);
+    if (is_const(simple) || simple.as<Variable>()) return make(simple);
+    const std::string id = unique_name(name);
+    return LetStmt::make(id, simple, make(Variable::make(simple.type(), id)));
+}
+
+Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes) {
+    const Expr value = ir::load(array, channel);
+    return channel.type().is_scalar() ? broadcast(value, lanes) : value;
+}
+
+}  // namespace laminate

@@ -1,0 +1,114 @@
+#include "generators/kernels/pixel_products.h"
+
+#include "generators/ir/arrays.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::broadcast;
+using ir::lanes_from;
+using ir::size;
+
+Expr PixelProducts::channel(const Expr& z_block, int64_t z) const {
+    return simplify(z_block * size(block_) + size(z));
+}
+
+Expr PixelProducts::bias(const Expr& z_block, int64_t z) const {
+    return broadcast(ir::load(code_.bias(), channel(z_block, z)), lanes_);
+}
+
+Stmt PixelProducts::sums(const Expr& z_block, const Expr& n, int64_t inputs,
+                         const std::vector<VectorRun>& runs, const Start& start,
+                         const Pixels& pixels, const Put& put) const {
+    const int64_t taps = p_.x().kernel;
+    const RunSums sums(p_.name + ".sum", runs, block_);
+    std::vector<Stmt> parts;
+    for (size_t v = 0; v < runs.size(); ++v) {
+        for (int64_t z = 0; z < block_; ++z) parts.push_back(sums.of(v, z).set(0, start(z, v)));
+    }
+    const Expr row = simplify((z_block * size(p_.y().kernel) + n) * size(p_[Dim::i]));
+    const auto multiply = [&](const Expr& i, int64_t m, const std::vector<Expr>& in) {
+        std::vector<Stmt> products;
+        for (int64_t z = 0; z < block_; ++z) {
+            const Expr weight =
+                ir::load(code_.weights(), (row + i) * size(taps * block_) + size(m * block_ + z));
+            products.push_back(ir::with_values(
+                p_.name + ".w", {broadcast(weight, lanes_)}, [&](const std::vector<Expr>& w) {
+                    std::vector<Stmt> uses;
+                    for (size_t v = 0; v < runs.size(); ++v)
+                        uses.push_back(sums.add(v, z, in[v] * w.front()));
+                    return ir::sequence(uses);
+                }));
+        }
+        return ir::sequence(products);
+    };
+    parts.push_back(code_.loop(".i", {0, size(inputs)}, [&](const Expr& i) {
+        std::vector<Stmt> steps;
+        for (int64_t m = 0; m < taps; ++m) {
+            std::vector<Expr> values;
+            for (size_t v = 0; v < runs.size(); ++v) values.push_back(pixels(i, m, v));
+            steps.push_back(
+                ir::with_values(p_.name + ".in", values,
+                                [&](const std::vector<Expr>& in) { return multiply(i, m, in); }));
+        }
+        return ir::sequence(steps);
+    }));
+    for (int64_t z = 0; z < block_; ++z) {
+        const Expr number = channel(z_block, z);
+        std::vector<Stmt> stores;
+        for (size_t v = 0; v < runs.size(); ++v)
+            stores.push_back(put(number, z, v, sums.get(v, z)));
+        // The last block may be filled up with zero weights.
+        const Stmt all = ir::sequence(stores);
+        parts.push_back(p_[Dim::z] % block_ != 0 ? ir::guarded(number < size(p_[Dim::z]), all)
+                                                 : all);
+    }
+    return sums.around(ir::sequence(parts));
+}
+
+Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vector<VectorRun>& runs,
+                            const Pixels& pixels) const {
+    const int64_t all_pixels = p_[Dim::y] * p_[Dim::x];
+    std::vector<Stmt> parts;
+    for (int64_t z = 0; z < block_; ++z) {
+        const Expr first = channel(z_block, z) * size(all_pixels) + x + size(runs.front().first);
+        parts.push_back(code_.output().prefetch(
+            simplify(first), runs.back().first + runs.back().lanes - runs.front().first));
+    }
+    const Start start = [&](int64_t z, size_t) { return bias(z_block, z); };
+    const Put put = [&](const Expr& number, int64_t, size_t v, const Expr& sum) {
+        const Expr to = simplify(number * size(all_pixels) + x + size(runs[v].first));
+        return code_.output().store(number, sum, lanes_from(to, runs[v].lanes),
+                                    wanted_lanes(runs[v]));
+    };
+    parts.push_back(sums(z_block, 0, p_[Dim::i] * p_.y().kernel, runs, start, pixels, put));
+    return ir::sequence(parts);
+}
+
+Expr PixelProducts::panel_index(const Expr& i, int64_t m, size_t v,
+                                const std::vector<VectorRun>& runs) const {
+    const auto vectors = std::ssize(runs);
+    return lanes_from(simplify(i * size(p_.x().kernel * vectors * lanes_)) +
+                          size((m * vectors + static_cast<int64_t>(v)) * lanes_),
+                      lanes_);
+}
+
+PixelProducts::Pixels PixelProducts::of_panel(const std::vector<VectorRun>& runs) const {
+    return [this, &runs](const Expr& i, int64_t m, size_t v) {
+        return ir::load(code_.scratch(), panel_index(i, m, v, runs));
+    };
+}
+
+Stmt PixelProducts::fill_panel(const std::vector<VectorRun>& runs, const Pixels& pixels) const {
+    return code_.loop(".panel", {0, size(p_[Dim::i])}, [&](const Expr& i) {
+        std::vector<Stmt> stores;
+        for (int64_t m = 0; m < p_.x().kernel; ++m) {
+            for (size_t v = 0; v < runs.size(); ++v)
+                stores.push_back(
+                    ir::store(code_.scratch(), pixels(i, m, v), panel_index(i, m, v, runs)));
+        }
+        return ir::sequence(stores);
+    });
+}
+
+}  // namespace laminate

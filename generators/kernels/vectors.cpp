@@ -1,0 +1,151 @@
+// The kernel vectors (scheduler/schedule/kernels/vectors.cpp has its formula).
+#include <limits>
+#include <vector>
+
+#include "generators/ir/activations.h"
+#include "generators/ir/constants.h"
+#include "generators/kernels/nest_code.h"
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using ir::Accumulators;
+using ir::broadcast;
+using ir::guarded;
+using ir::lanes_from;
+using ir::size;
+using ir::strided_load;
+
+namespace {
+
+class Vectors {
+public:
+    Vectors(const NestCode& nest, const Ranges& range)
+        : nest_(nest), p_(nest.p), range_(range), lanes_(nest.lanes()) {
+        const std::vector<float> slopes = canonical_slope(nest.layer, p_);
+        if (!slopes.empty())
+            slope_ = nest.constants.append(unique_name(p_.name) + ".slope", slopes);
+    }
+
+    Stmt code() const {
+        if (p_.operation == Operation::max_pool || p_.operation == Operation::average_pool) {
+            return over_rows(range_[0], [&](const Expr& z, const Expr& y, const Expr& x) {
+                return pooled(z, y, x);
+            });
+        }
+        std::vector<Stmt> operands;
+        const bool is_concat = p_.operation == Operation::concat;
+        for (size_t e = 0; e < (is_concat ? p_.inputs.size() : 1); ++e) {
+            const int64_t first = p_.inputs[e].first_output_channel;
+            const Interval channels =
+                !is_concat
+                    ? range_[0]
+                    : Interval{
+                          simplify(Halide::max(range_[0].begin, size(first))),
+                          simplify(Halide::min(range_[0].end, size(first + p_.inputs[e].channels)))};
+            operands.push_back(over_rows(channels, [&](const Expr& z, const Expr& y,
+                                                       const Expr& x) {
+                Expr value = element_of(static_cast<int>(e), z - size(first), y, x);
+                if (p_.operation == Operation::add) {
+                    for (size_t other = 1; other < p_.inputs.size(); ++other)
+                        value = value + element_of(static_cast<int>(other), z, y, x);
+                }
+                return store(z, y, x, value);
+            }));
+        }
+        return ir::sequence(operands);
+    }
+
+private:
+    using Make = std::function<Stmt(const Expr& z, const Expr& y, const Expr& x)>;
+
+    Stmt over_rows(const Interval& channels, const Make& make) const {
+        return GroupLowering::for_each(p_.name + ".y", range_[1], [&](const Expr& y) {
+            return GroupLowering::for_each(p_.name + ".z", channels, [&](const Expr& z) {
+                const Interval& all = range_[2];
+                const Expr trips =
+                    simplify((all.end - all.begin + size(lanes_ - 1)) / size(lanes_));
+                return GroupLowering::for_each(p_.name + ".x", {0, trips}, [&](const Expr& x) {
+                    return make(z, y, simplify(all.begin + x * size(lanes_)));
+                });
+            });
+        });
+    }
+
+    [[nodiscard]] Expr element_of(int operand, const Expr& channel, const Expr& y,
+                                  const Expr& x) const {
+        const RowRing& from = nest_.input(operand);
+        return ir::load(from.name, lanes_from(simplify(from.index(channel, y, x)), lanes_),
+                        ir::Alignment::element);
+    }
+
+    Stmt store(const Expr& z, const Expr& y, const Expr& x, const Expr& value) const {
+        const Expr slopes =
+            slope_.empty() ? broadcast(Expr(0.0F), lanes_) : broadcast(ir::load(slope_, z), lanes_);
+        // Lanes behind the end of a row of Y must not be written; rings have room for them.
+        Expr predicate;
+        if (nest_.is_sink()) predicate = lanes_from(x, lanes_) < broadcast(range_[2].end, lanes_);
+        return ir::store(nest_.output_array(),
+                         ir::activate(nest_.layer.activation, value, slopes),
+                         lanes_from(simplify(nest_.output_index(z, y, x)), lanes_),
+                         ir::Alignment::element, predicate);
+    }
+
+    Stmt pooled(const Expr& z, const Expr& y, const Expr& x) const {
+        const bool is_max = p_.operation == Operation::max_pool;
+        const Accumulators result{unique_name(p_.name + ".pooled"), lanes_};
+        const Stmt start = result.set(0, broadcast(is_max ? lowest() : Expr(0.0F), lanes_));
+        const Stmt taps =
+            GroupLowering::for_each(p_.name + ".n", {0, size(p_.y().kernel)}, [&](const Expr& n) {
+                const Expr row = simplify(y * size(p_.y().stride) + n * size(p_.y().dilation) -
+                                          size(p_.y().pad_begin));
+                const Stmt along = GroupLowering::for_each(
+                    p_.name + ".m", {0, size(p_.x().kernel)}, [&](const Expr& m) {
+                        const Expr value = tap(z, row, x, m);
+                        // In this order, also where the compiler unrolls the loops.
+                        return result.set(0,
+                                          is_max ? Halide::max(result.get(0), value)
+                                                 : Halide::strict_float(result.get(0) + value));
+                    });
+                return ir::reaches_padding(p_.y())
+                           ? guarded(row >= 0 && row < size(p_.y().in), along)
+                           : along;
+            });
+        Expr value = result.get(0);
+        if (!is_max) {
+            const Expr count = ir::averaged_elements(nest_.layer, p_, y, lanes_from(x, lanes_));
+            value =
+                value / Halide::cast(value.type(),
+                                     count.type().is_scalar() ? broadcast(count, lanes_) : count);
+        }
+        return result.around(1, ir::sequence({start, taps, store(z, y, x, value)}));
+    }
+
+    [[nodiscard]] static Expr lowest() { return Expr(-std::numeric_limits<float>::infinity()); }
+
+    /// Tap m of a row; outside of the picture, what no maximum takes.
+    [[nodiscard]] Expr tap(const Expr& z, const Expr& row, const Expr& x, const Expr& m) const {
+        const RowRing& from = nest_.input();
+        const Expr column = simplify(x * size(p_.x().stride) + m * size(p_.x().dilation) -
+                                     size(p_.x().pad_begin));
+        const Expr value =
+            strided_load(from.name, simplify(from.index(z, row, column)), lanes_, p_.x().stride);
+        if (p_.operation != Operation::max_pool || !ir::reaches_padding(p_.x())) return value;
+        const Expr at = lanes_from(column, lanes_, p_.x().stride);
+        return Halide::select(at >= 0 && at < size(p_.x().in), value,
+                              broadcast(lowest(), lanes_));
+    }
+
+    const NestCode& nest_;
+    const LayerProblem& p_;
+    const Ranges& range_;
+    int64_t lanes_;
+    std::string slope_;  ///< name of the constants, none without PRelu
+};
+
+}  // namespace
+
+Stmt vectors_code(const NestCode& nest, const Ranges& range) { return Vectors(nest, range).code(); }
+
+}  // namespace laminate

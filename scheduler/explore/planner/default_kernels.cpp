@@ -1,0 +1,163 @@
+#include "scheduler/explore/planner/default_kernels.h"
+
+#include <algorithm>
+#include <array>
+
+#include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/kernel_legality.h"
+#include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/line_plan.h"
+#include "scheduler/schedule/kernels/register_tile.h"
+
+namespace laminate {
+
+namespace {
+
+bool fits(int64_t scratch_elements, const KernelOptions& options) {
+    return !options.scratch || to_bytes(Elements(scratch_elements)) <= *options.scratch;
+}
+
+Kernel kernel_for(KernelKind kind, const VectorUnit& unit) {
+    Kernel kernel;
+    kernel.kind = kind;
+    const std::vector<KernelSize>& sizes = kernel_row(kind).sizes;
+    const auto set = [&](KernelSize size, int64_t value) {
+        if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) kernel.size[size] = value;
+    };
+    set(KernelSize::sums, unit.accumulators);
+    set(KernelSize::lanes, unit.lanes);
+    return kernel;
+}
+
+/// The map kernel of a layer that has its arrays to itself.
+std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
+                                 const KernelOptions& options) {
+    using enum KernelKind;
+    if (options.winograd && kernel_pays(p, winograd_map)) {
+        const Kernel kernel = kernel_for(winograd_map, unit);
+        if (fits(map_scratch_elements(p, kernel), options)) return kernel;
+    }
+    if (kernel_pays(p, map_pixels) || kernel_pays(p, map_channels)) {
+        if (!kernel_pays(p, map_pixels) || prefers_map_channels(p, unit))
+            return kernel_for(map_channels, unit);
+        Kernel kernel = kernel_for(map_pixels, unit);
+        kernel.size[KernelSize::panel] = map_pixels_layout(p, unit, options.scratch).has_panel;
+        return kernel;
+    }
+    for (const KernelKind kind :
+         {map_addition, map_pooling, map_depthwise, map_panels, map_windows}) {
+        if (!kernel_pays(p, kind)) continue;
+        const Kernel kernel = kernel_for(kind, unit);
+        if (fits(map_scratch_elements(p, kernel), options)) return kernel;
+    }
+    return std::nullopt;
+}
+
+class LineBufferChoice {
+public:
+    LineBufferChoice(const std::vector<LayerProblem>& problems, GroupSchedule group,
+                     const VectorUnit& unit)
+        : problems_(problems),
+          group_(std::move(group)),
+          unit_(unit),
+          whole_(whole_dimensions(group_, problems)),
+          shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
+          tensors_(group_tensors(problems)) {}
+
+    [[nodiscard]] GroupSchedule with_kernels(bool winograd) const {
+        GroupSchedule group = group_;
+        const auto steps = winograd ? row_steps(group_, problems_)
+                                    : std::vector<std::set<std::pair<int64_t, int64_t>>>{};
+        for (size_t k = 0; k < problems_.size(); ++k) {
+            Kernel& kernel = group.nests[k].kernel;
+            kernel = direct_kernel(k);
+            if (!winograd || !allows_winograd(k)) continue;
+            if (const auto tile = winograd_tile(problems_[k], steps[k], unit_))
+                kernel = kernel_of(*tile, unit_.lanes);
+        }
+        return group;
+    }
+
+private:
+    [[nodiscard]] const Nest& sink() const { return group_.nests.back(); }
+
+    [[nodiscard]] bool allows_winograd(size_t k) const {
+        return kernel_pays(problems_[k], KernelKind::winograd_rows) && whole_[k][Dim::z] &&
+               whole_[k][Dim::x] && whole_[k][Dim::i] &&
+               (k + 1 == problems_.size() || strips_begin_anew(group_));
+    }
+
+    /// Rows and columns that one call computes at most. A call of a producer with retention
+    /// computes about as many rows as its consumer's rows need anew.
+    [[nodiscard]] std::pair<int64_t, int64_t> rows_and_columns(size_t k) const {
+        const int64_t strip_rows = sink().strip[0] == 0 ? sink()[Dim::y] : sink().strip[0];
+        const int64_t rows = std::min(sink()[Dim::y], strip_rows);
+        if (k + 1 == problems_.size()) {
+            const int64_t width = sink().strip[1] == 0 ? problems_[k][Dim::x] : sink().strip[1];
+            return {rows, std::min(width, sink()[Dim::x])};
+        }
+        const auto tensor =
+            std::find_if(tensors_.begin(), tensors_.end(), [&](const GroupTensor& t) {
+                return t.producer == static_cast<int>(k);
+            });
+        const BufferShape& shape = shapes_[static_cast<size_t>(tensor - tensors_.begin())];
+        return {std::max<int64_t>(1, std::min(shape.extent[1], rows)),
+                std::max<int64_t>(1, shape.extent[2])};
+    }
+
+    [[nodiscard]] Kernel direct_kernel(size_t k) const {
+        const LayerProblem& p = problems_[k];
+        if (!p.has_weights()) return kernel_for(KernelKind::vectors, unit_);
+        const auto [rows, columns] = rows_and_columns(k);
+        const TileLimits limits{.may_be_channels = whole_[k][Dim::z],
+                                .may_be_half = whole_[k][Dim::x],
+                                .one_channel = p.groups > 1 && !whole_[k][Dim::z]};
+        return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
+    }
+
+    const std::vector<LayerProblem>& problems_;
+    GroupSchedule group_;
+    VectorUnit unit_;
+    std::vector<PerDim<bool>> whole_;
+    std::vector<BufferShape> shapes_;
+    std::vector<GroupTensor> tensors_;
+};
+
+}  // namespace
+
+GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, GroupSchedule group,
+                                   const VectorUnit& unit, const KernelOptions& options) {
+    if (group.nests.front().kernel.is_chosen()) return group;
+    if (is_whole_map_group(group, problems)) {
+        if (const auto kernel = map_kernel(problems.front(), unit, options)) {
+            group.nests.front().kernel = *kernel;
+            if (problems.size() > 1)
+                group.nests.back().kernel = kernel_for(KernelKind::map_sum, unit);
+            return group;
+        }
+    }
+    if (options.winograd && column_chain_pays(problems) && goes_by_rows(group, problems)) {
+        GroupSchedule chain = group;
+        for (Nest& nest : chain.nests) nest.kernel = kernel_for(KernelKind::columns, unit);
+        if (fits(columns_layout(chain, problems).scratch_elements(), options)) return chain;
+    }
+    const LineBufferChoice choice(problems, std::move(group), unit);
+    if (options.winograd) {
+        GroupSchedule filtered = choice.with_kernels(true);
+        if (fits(line_plan(filtered, problems).scratch_elements, options)) return filtered;
+    }
+    return choice.with_kernels(false);
+}
+
+Schedule with_default_kernels(const Network& network, const Schedule& schedule,
+                              const VectorUnit& unit, const KernelOptions& options) {
+    std::vector<GroupSchedule> groups;
+    for (const GroupSchedule& group : schedule.groups())
+        groups.push_back(
+            with_default_kernels(group_problems(network, group), group, unit, options));
+    return {network, std::move(groups)};
+}
+
+}  // namespace laminate

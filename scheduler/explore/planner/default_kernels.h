@@ -1,0 +1,33 @@
+// The kernel half of a schedule by rule: what a nest is computed by unless the schedule says.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "nets/network/network.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+struct KernelOptions {
+    /// Minimal filtering where it pays; sums then differ by rounding. False: sums by definition.
+    bool winograd = true;
+    /// Limit on a thread's scratch block. Kernels that would need more are not chosen, and pixels
+    /// whose panel would are read in place.
+    std::optional<Bytes> scratch{};
+};
+
+/// The group with a kernel for every nest; a group that has kernels stays as it is. The rules, in
+/// this order, each if it pays (kernels/kernel.h), the dataflow allows it and its scratch fits: a
+/// map kernel for a group of one layer, or of a layer and an Add; `columns` for a chain; Winograd's
+/// filtering and register tiles over line buffers.
+[[nodiscard]] GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems,
+                                                 GroupSchedule group, const VectorUnit& unit,
+                                                 const KernelOptions& options = {});
+[[nodiscard]] Schedule with_default_kernels(const Network& network, const Schedule& schedule,
+                                            const VectorUnit& unit,
+                                            const KernelOptions& options = {});
+
+}  // namespace laminate

@@ -1,0 +1,801 @@
+#include "scheduler/schedule/buffer_shapes.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+namespace laminate {
+
+namespace {
+
+template <class I>
+size_t at(I i) {
+    return static_cast<size_t>(i);
+}
+
+struct Span {
+    int64_t begin = 0;
+    int64_t end = 0;
+    [[nodiscard]] bool is_empty() const { return begin >= end; }
+    [[nodiscard]] Span hull(const Span& other) const {
+        if (is_empty()) return other;
+        return other.is_empty() ? *this
+                                : Span{std::min(begin, other.begin), std::max(end, other.end)};
+    }
+};
+
+/// Input coordinates that outputs `out`, not empty, read through a window, padding included.
+Span window_of(const AxisWindow& w, Span out) {
+    if (w.transposed) {  // input q feeds outputs q*S - pad + tap*dilation
+        return {floor_div(out.begin + w.pad_begin - w.span() + w.stride, w.stride),
+                floor_div(out.end - 1 + w.pad_begin, w.stride) + 1};
+    }
+    return {out.begin * w.stride - w.pad_begin, (out.end - 1) * w.stride - w.pad_begin + w.span()};
+}
+
+Span clipped(Span span, int64_t extent) {
+    return {std::clamp<int64_t>(span.begin, 0, extent), std::clamp<int64_t>(span.end, 0, extent)};
+}
+
+/// A group with what every run along an axis asks of it.
+struct Group {
+    Group(const GroupSchedule& schedule, const std::vector<LayerProblem>& layers)
+        : group(schedule),
+          problems(layers),
+          tensors(group_tensors(layers)),
+          output_tensor(layers.size(), -1) {
+        for (size_t t = 0; t < tensors.size(); ++t) {
+            if (!tensors[t].is_external())
+                output_tensor[at(tensors[t].producer)] = static_cast<int>(t);
+        }
+        for (int k = 0; k < std::ssize(problems); ++k) paths.push_back(path(group, k));
+    }
+
+    [[nodiscard]] const Nest& nest(int k) const { return group.nests[at(k)]; }
+    [[nodiscard]] const LayerProblem& problem(int k) const { return problems[at(k)]; }
+    [[nodiscard]] Dim dim(Level v) const { return nest(v.nest).loops[at(v.loop)].dim; }
+    [[nodiscard]] bool is_dense(int k) const {
+        return problem(k).operation == Operation::multiply_accumulate && problem(k).groups == 1;
+    }
+
+    const GroupSchedule& group;
+    const std::vector<LayerProblem>& problems;
+    std::vector<GroupTensor> tensors;
+    std::vector<int> output_tensor;  ///< by nest, -1 for the sink
+    std::vector<std::vector<Level>> paths;
+};
+
+/// Loops that run together because their coordinates are connected: which loops of each nest.
+struct Axis {
+    enum class Kind { rows, columns, channels } kind = Kind::rows;
+    std::vector<std::optional<Dim>> loops;  ///< by nest
+    /// Tensors whose extent along this axis is real; the others count as one element, needed or
+    /// not. Channels of shared tensors, always whole, are never real.
+    std::vector<bool> is_real;
+};
+
+/// Rows, columns, and the connected sets of channel axes: the channels of a tensor that one nest
+/// reads are the `i` of a dense reader, the `z` of a grouped one.
+std::vector<Axis> axes_of(const Group& g) {
+    const size_t nests = g.problems.size();
+    const size_t tensors = g.tensors.size();
+    const std::vector<bool> all(tensors, true);
+    std::vector<Axis> axes{
+        {Axis::Kind::rows, std::vector<std::optional<Dim>>(nests, Dim::y), all},
+        {Axis::Kind::columns, std::vector<std::optional<Dim>>(nests, Dim::x), all}};
+    // Nodes: z of nest k at 2k, i at 2k + 1, channels of tensor t behind them.
+    std::vector<size_t> parent(2 * nests + tensors);
+    std::iota(parent.begin(), parent.end(), size_t{0});
+    const std::function<size_t(size_t)> root = [&](size_t n) {
+        return parent[n] == n ? n : parent[n] = root(parent[n]);
+    };
+    for (size_t t = 0; t < tensors; ++t) {
+        const GroupTensor& tensor = g.tensors[t];
+        if (tensor.is_shared()) continue;
+        const int reader = tensor.readers.front().nest;
+        parent[root(2 * nests + t)] = root(2 * at(reader) + (g.is_dense(reader) ? 1 : 0));
+        if (!tensor.is_external()) parent[root(2 * nests + t)] = root(2 * at(tensor.producer));
+    }
+    std::map<size_t, Axis> channels;
+    for (size_t n = 0; n < 2 * nests; ++n) {
+        Axis& axis = channels
+                         .try_emplace(root(n), Axis{Axis::Kind::channels,
+                                                    std::vector<std::optional<Dim>>(nests),
+                                                    std::vector<bool>(tensors)})
+                         .first->second;
+        axis.loops[n / 2] = n % 2 == 0 ? Dim::z : Dim::i;
+    }
+    for (size_t t = 0; t < tensors; ++t) {
+        if (const auto axis = channels.find(root(2 * nests + t)); axis != channels.end())
+            axis->second.is_real[t] = !g.tensors[t].is_shared();
+    }
+    for (auto& [node, axis] : channels) axes.push_back(std::move(axis));
+    return axes;
+}
+
+/// What the fold rule asks of one lifetime along one axis.
+struct LoopFacts {
+    int64_t held = 0;       ///< longest stretch that a body holds
+    bool repeats = false;   ///< needed in several trips of one execution of the loop
+    bool overlaps = false;  ///< a trip needs something that an earlier one of the lifetime needed
+    friend auto operator<=>(const LoopFacts&, const LoopFacts&) = default;
+};
+struct LifetimeFacts {
+    int64_t whole = 0;             ///< interval needed in the lifetime
+    std::vector<LoopFacts> loops;  ///< of this axis between store and compute level
+    friend auto operator<=>(const LifetimeFacts&, const LifetimeFacts&) = default;
+};
+using Lifetimes = std::set<LifetimeFacts>;
+
+/// Watches one buffer during a run.
+class Watched {
+public:
+    Watched(const Group& g, const Axis& axis, int user, const Placement& placement) {
+        bool inside = false;
+        for (const Level& v : g.paths[at(user)]) {
+            if (inside && axis.loops[at(v.nest)] == g.dim(v)) loops_.push_back(v);
+            if (v == placement.store) inside = true;
+            if (v == placement.compute) break;
+        }
+    }
+
+    struct Trip {
+        int64_t execution = 0;  ///< of the loop: a number of its own
+        int64_t trip = 0;       ///< a number of its own, too
+    };
+
+    void begin_lifetime() {
+        is_open_ = true;
+        frontier_ = 0;
+        span_ = {};
+        facts_ = {0, std::vector<LoopFacts>(loops_.size())};
+        seen_.assign(loops_.size(), {});
+    }
+    void end_lifetime() {
+        is_open_ = false;
+        if (span_.is_empty()) return;
+        facts_.whole = span_.end - span_.begin;
+        lifetimes_.insert(facts_);
+    }
+    /// A body of the compute level needs this; `now` says in which trip of a loop that is.
+    void need(Span span, const std::function<Trip(Level)>& now) {
+        if (span.is_empty()) return;
+        for (size_t n = 0; n < loops_.size(); ++n) {
+            Seen& seen = seen_[n];
+            LoopFacts& facts = facts_.loops[n];
+            const Trip trip = now(loops_[n]);
+            if (seen.execution != trip.execution) seen = {trip.execution, 0, 0, 0, {}};
+            if (seen.trip != trip.trip) {
+                seen.trip = trip.trip;
+                seen.frontier = frontier_;
+                seen.span = {};
+                if (++seen.trips > 1) facts.repeats = true;
+            }
+            seen.span = seen.span.hull(span);
+            if (seen.span.begin < seen.frontier) facts.overlaps = true;
+            facts.held =
+                std::max(facts.held, std::max(seen.frontier, seen.span.end) - seen.span.begin);
+        }
+        span_ = span_.hull(span);
+        frontier_ = std::max(frontier_, span.end);
+    }
+    /// What a rehearsal changes.
+    struct Presence {
+        bool is_open = false;
+        int64_t frontier = 0;
+    };
+    [[nodiscard]] Presence presence() const { return {is_open_, frontier_}; }
+    void set(const Presence& presence) {
+        is_open_ = presence.is_open;
+        frontier_ = presence.frontier;
+    }
+    /// What is not present yet, in the lifetime under way if there is one.
+    [[nodiscard]] Span missing(Span span) const {
+        return is_open_ ? Span{std::max(span.begin, frontier_), span.end} : span;
+    }
+
+    /// Reaching down to what is present.
+    [[nodiscard]] Span without_gap(Span span) const {
+        if (!is_open_ || frontier_ == 0 || span.is_empty()) return span;
+        return {std::min(span.begin, frontier_), span.end};
+    }
+
+    [[nodiscard]] const std::vector<Level>& loops() const { return loops_; }
+    [[nodiscard]] const Lifetimes& lifetimes() const { return lifetimes_; }
+
+private:
+    struct Seen {
+        int64_t execution = 0;
+        int64_t trip = 0;
+        int64_t trips = 0;
+        int64_t frontier = 0;  ///< when the trip began
+        Span span;             ///< needed in the trip so far
+    };
+
+    std::vector<Level> loops_;
+    bool is_open_ = false;
+    int64_t frontier_ = 0;
+    Span span_;
+    LifetimeFacts facts_;
+    std::vector<Seen> seen_;
+    Lifetimes lifetimes_;
+};
+
+/// Executes the group along one axis.
+class AxisRun {
+public:
+    /// `output`: what is computed of the sink's output along the axis, nothing for all of it.
+    AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {})
+        : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
+        for (const GroupTensor& tensor : g.tensors)
+            tensors_.emplace_back(g, axis, tensor.readers.front().nest,
+                                  placement_of(g.group, tensor));
+        for (int k = 0; k < std::ssize(g.problems); ++k) {
+            stops_[at(k)].resize(g.nest(k).loops.size());
+            state_[at(k)].trips.resize(g.nest(k).loops.size());
+        }
+        for (int k = 0; k < std::ssize(g.problems); ++k) {
+            weights_.push_back(g.nest(k).w
+                                   ? std::optional<Watched>(std::in_place, g, axis, k, *g.nest(k).w)
+                                   : std::nullopt);
+            if (weights_.back()) {
+                stop(g.nest(k).w->store).weights_stored.push_back(k);
+                stop(g.nest(k).w->compute).weights_needed.push_back(k);
+            }
+        }
+        // Readers first: what a producer brings in depends on what its readers do.
+        for (size_t t = g.tensors.size(); t-- > 0;) {
+            const Placement& placement = placement_of(g.group, g.tensors[t]);
+            stop(placement.store).tensors_stored.push_back(static_cast<int>(t));
+            stop(placement.compute).tensors_needed.push_back(static_cast<int>(t));
+        }
+        for (const auto& stops : stops_) {
+            const auto used =
+                std::find_if(stops.rbegin(), stops.rend(), [](const Stop& s) { return s.is_used; });
+            last_stop_.push_back(static_cast<int>(stops.rend() - used) - 1);
+        }
+        // What threads divide is a loop in any case.
+        if (g.nest(g.group.sink()).loops.front().band == Band::strip)
+            last_stop_.back() = std::max(last_stop_.back(), 0);
+        fresh_.resize(g.tensors.size());
+        skips_.resize(g.tensors.size());
+        steps_.resize(g.problems.size());
+        brought_in_.resize(g.tensors.size());
+        for (size_t t = g.tensors.size(); t-- > 0;) skips_[t] = skips(g.tensors[t]);
+        unclipped_columns_.resize(g.tensors.size());
+        const int sink = g.group.sink();
+        state_[at(sink)].part = work_of_call(sink, output.value_or(extent_of_output(sink)));
+        body(Level{});
+    }
+
+    [[nodiscard]] const Watched& tensor(size_t t) const { return tensors_[t]; }
+    [[nodiscard]] const Watched& weights(size_t k) const { return *weights_[k]; }
+    [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
+    /// By nest.
+    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& steps() const { return steps_; }
+    /// By external input.
+    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& brought_in() const {
+        return brought_in_;
+    }
+
+private:
+    /// What the schedule places in the body of a level.
+    struct Stop {
+        bool is_used = false;
+        std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
+    };
+    struct NestState {
+        Span part;  ///< what the body under way covers of the loops that run
+        std::vector<Watched::Trip> trips;
+    };
+
+    Stop& stop(Level level) {
+        Stop& s = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
+        s.is_used = true;
+        return s;
+    }
+
+    /// Without loops that run, and for shared channels, one element stands for all.
+    [[nodiscard]] Span extent_of_output(int k) const {
+        const LayerProblem& p = g_.problem(k);
+        if (axis_.kind == Axis::Kind::rows) return {0, p[Dim::y]};
+        if (axis_.kind == Axis::Kind::columns) return {0, p[Dim::x]};
+        const int t = g_.output_tensor[at(k)];
+        return t < 0 ? Span{0, 1} : Span{0, axis_.is_real[at(t)] ? p[Dim::z] : 1};
+    }
+    /// What the loops of a nest cover in a call that computes `output`.
+    [[nodiscard]] Span work_of_call(int k, Span output) const {
+        if (axis_.kind != Axis::Kind::channels || output.is_empty()) return output;
+        const std::optional<Dim> d = axis_.loops[at(k)];
+        if (!d) return {0, 1};
+        const int t = g_.output_tensor[at(k)];
+        if (*d == Dim::z && t >= 0 && axis_.is_real[at(t)]) return output;
+        return {0, g_.problem(k)[*d]};
+    }
+    /// What the body under way, of `level`, will have nest k work on.
+    [[nodiscard]] Span work(int k, Level level) {
+        if (level.nest == k || k == g_.group.sink()) return state_[at(k)].part;
+        return work_of_call(k, missing(g_.output_tensor[at(k)], level));
+    }
+
+    [[nodiscard]] Span need_of_reader(const TensorReader& reader, int t, Level level,
+                                      bool clip = true) {
+        const LayerProblem& p = g_.problem(reader.nest);
+        const Span part = work(reader.nest, level);
+        if (part.is_empty()) return {};
+        if (axis_.kind != Axis::Kind::channels) {
+            const AxisWindow& w = axis_.kind == Axis::Kind::rows ? p.y() : p.x();
+            return clip ? clipped(window_of(w, part), w.in) : window_of(w, part);
+        }
+        const std::optional<Dim> d = axis_.loops[at(reader.nest)];
+        Span channels = part;
+        const LayerInput& input = p.inputs[at(reader.operand)];
+        if (d == Dim::z && p.operation == Operation::concat) {
+            channels = clipped(
+                {part.begin - input.first_output_channel, part.end - input.first_output_channel},
+                input.channels);
+        } else if (d == Dim::z && !g_.is_dense(reader.nest)) {
+            const int64_t outputs = p[Dim::z] / p.groups;
+            channels = {part.begin / outputs * p[Dim::i],
+                        ((part.end - 1) / outputs + 1) * p[Dim::i]};
+        }
+        return axis_.is_real[at(t)] || channels.is_empty() ? channels : Span{0, 1};
+    }
+    [[nodiscard]] Span need(int t, Level level) {
+        Span all;
+        for (const TensorReader& reader : g_.tensors[at(t)].readers)
+            all = all.hull(need_of_reader(reader, t, level));
+        return g_.tensors[at(t)].is_shared() ? tensors_[at(t)].without_gap(all) : all;
+    }
+    [[nodiscard]] Span missing(int t, Level level) {
+        const Fresh& known = fresh_[at(t)];
+        if (known.body != body_) {
+            const Span all = need(t, level);
+            Span span = tensors_[at(t)].missing(all);
+            const bool returns = span.begin > all.begin && !span.is_empty();
+            if (returns && skips_[at(t)] &&
+                placement_of(g_.group, g_.tensors[at(t)]).compute != level)
+                span.begin = rehearsed_begin(t, level, span.end);
+            fresh_[at(t)] = {body_, span};
+        }
+        return known.span;
+    }
+
+    /// Whether bodies may step over coordinates of a tensor: a window smaller than its stride does,
+    /// and what feeds one that does.
+    [[nodiscard]] bool skips(const GroupTensor& tensor) const {
+        if (tensor.is_shared() || axis_.kind == Axis::Kind::channels) return false;
+        const int reader = tensor.readers.front().nest;
+        const AxisWindow& w =
+            axis_.kind == Axis::Kind::rows ? g_.problem(reader).y() : g_.problem(reader).x();
+        if (!w.transposed && w.span() < w.stride) return true;
+        const int output = g_.output_tensor[at(reader)];
+        return output >= 0 && skips_[at(output)];
+    }
+    /// Where the body under way, which returns to what is present of a tensor that it skips parts
+    /// of, first brings something in: the new part need not begin at the frontier. Found by
+    /// executing the body for the tensor and what is computed from it, with everything put back
+    /// afterwards. `none` if nothing comes in.
+    int64_t rehearsed_begin(int t, Level level, int64_t none) {
+        const auto state = state_;
+        const auto fresh = fresh_;
+        const auto rehearsal = rehearsal_;
+        const int64_t body_before = body_;
+        std::vector<Watched::Presence> presence;
+        for (const Watched& watched : tensors_) presence.push_back(watched.presence());
+        rehearsal_ = {t, std::nullopt};
+        body(level);
+        const int64_t begin = rehearsal_.begin.value_or(none);
+        state_ = state;
+        fresh_ = fresh;
+        rehearsal_ = rehearsal;
+        body_ = body_before;
+        for (size_t n = 0; n < tensors_.size(); ++n) tensors_[n].set(presence[n]);
+        return begin;
+    }
+    /// A body of a rehearsal: only the tensor in question and those computed from it, which have
+    /// higher numbers.
+    void rehearse_body(Level level, const Stop& here) {
+        const int tensor = rehearsal_.tensor;
+        std::vector<std::pair<int, Span>> calls;
+        for (const int t : here.tensors_stored) {
+            if (t >= tensor) tensors_[at(t)].set({true, 0});
+        }
+        for (const int t : here.tensors_needed) {
+            if (t < tensor) continue;
+            const Span span = missing(t, level);
+            if (t != tensor) {
+                calls.emplace_back(t, span);
+            } else if (!span.is_empty()) {
+                rehearsal_.begin = span.begin;
+                return;
+            }
+        }
+        for (const auto& [t, span] : calls) {
+            if (!span.is_empty())
+                tensors_[at(t)].set(
+                    {true, std::max(tensors_[at(t)].presence().frontier, span.end)});
+        }
+        for (auto call = calls.rbegin(); call != calls.rend() && !rehearsal_.begin; ++call) {
+            const int k = g_.tensors[at(call->first)].producer;
+            if (call->second.is_empty()) continue;
+            state_[at(k)].part = work_of_call(k, call->second);
+            loops(k, 0);
+        }
+        if (!rehearsal_.begin)
+            level.is_root() ? loops(g_.group.sink(), 0) : loops(level.nest, level.loop + 1);
+        for (const int t : here.tensors_stored) {
+            if (t >= tensor) tensors_[at(t)].set({false, 0});
+        }
+    }
+
+    void body(Level level) {
+        body_ = ++serial_;
+        const Stop& here = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
+        if (rehearsal_.tensor >= 0) return rehearse_body(level, here);
+        for (const int t : here.tensors_stored) {
+            tensors_[at(t)].begin_lifetime();
+            if (axis_.kind == Axis::Kind::columns) note_unclipped(t, level);
+        }
+        for (const int k : here.weights_stored) weights_[at(k)]->begin_lifetime();
+
+        const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
+        std::vector<std::pair<int, Span>> calls;
+        for (const int t : here.tensors_needed) {
+            const Span span = missing(t, level);
+            if (const int k = g_.tensors[at(t)].producer; k >= 0) {
+                calls.emplace_back(k, span);
+            } else if (!span.is_empty()) {
+                ++brought_in_[at(t)][{span.begin, span.end}];
+            }
+        }
+        for (const int k : here.weights_needed) {
+            const Span part = work(k, level);
+            const bool is_index = axis_.kind == Axis::Kind::channels || part.is_empty();
+            weights_[at(k)]->need(is_index ? part : Span{0, 1}, now);
+        }
+        std::vector<std::pair<int, Span>> needs;
+        for (const int t : here.tensors_needed) needs.emplace_back(t, need(t, level));
+        for (const auto& [t, span] : needs) tensors_[at(t)].need(span, now);
+        for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+            const auto& [k, output] = *call;
+            if (output.is_empty()) continue;
+            state_[at(k)].part = work_of_call(k, output);
+            loops(k, 0);
+        }
+        level.is_root() ? loops(g_.group.sink(), 0) : loops(level.nest, level.loop + 1);
+
+        for (const int t : here.tensors_stored) tensors_[at(t)].end_lifetime();
+        for (const int k : here.weights_stored) weights_[at(k)]->end_lifetime();
+    }
+
+    void loops(int k, int first) {
+        if (first > last_stop_[at(k)]) {
+            if (rehearsal_.tensor < 0)
+                ++steps_[at(k)][{state_[at(k)].part.begin, state_[at(k)].part.end}];
+            return;
+        }
+        const auto inside = [&] {
+            stops_[at(k)][at(first)].is_used ? body({k, first}) : loops(k, first + 1);
+        };
+        const Nest& nest = g_.nest(k);
+        const Loop loop = nest.loops[at(first)];
+        if (axis_.loops[at(k)] != loop.dim) return inside();
+        NestState& state = state_[at(k)];
+        const Span whole = state.part;
+        const int64_t step = nest.step(loop);
+        const int64_t execution = ++serial_;
+        for (int64_t begin = whole.begin; begin < whole.end && !rehearsal_.begin; begin += step) {
+            state.part = {begin, std::min(begin + step, whole.end)};
+            state.trips[at(first)] = {execution, ++serial_};
+            inside();
+        }
+        state.part = whole;
+    }
+
+    void note_unclipped(int t, Level level) {
+        Span all;
+        for (const TensorReader& reader : g_.tensors[at(t)].readers)
+            all = all.hull(need_of_reader(reader, t, level, false));
+        unclipped_columns_[at(t)] = std::max(unclipped_columns_[at(t)], all.end - all.begin);
+    }
+
+    struct Fresh {
+        int64_t body = 0;
+        Span span;
+    };
+    struct Rehearsal {
+        int tensor = -1;               ///< none under way
+        std::optional<int64_t> begin;  ///< found
+    };
+
+    const Group& g_;
+    const Axis& axis_;
+    std::vector<Watched> tensors_;
+    std::vector<std::optional<Watched>> weights_;
+    Stop root_;
+    std::vector<std::vector<Stop>> stops_;  ///< by nest and loop
+    std::vector<int> last_stop_;  ///< by nest: the innermost loop in whose body something is placed
+    std::vector<NestState> state_;
+    std::vector<int64_t> unclipped_columns_;
+    int64_t serial_ = 0;
+    int64_t body_ = 0;          ///< number of the body under way
+    std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
+    std::vector<bool> skips_;   ///< by tensor
+    std::vector<std::map<Range, int64_t>> steps_;
+    std::vector<std::map<Range, int64_t>> brought_in_;
+    Rehearsal rehearsal_;
+};
+
+/// One axis of one buffer after a run.
+struct AxisOfBuffer {
+    int dimension = -1;  ///< of the buffer, -1: its loops do not index it
+    const Watched* watched = nullptr;
+};
+
+/// The fold rule in one lifetime: `facts[a]` along axis a.
+BufferShape fold_lifetime(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes,
+                          const std::vector<const LifetimeFacts*>& facts) {
+    BufferShape shape;
+    for (size_t a = 0; a < axes.size(); ++a) {
+        if (axes[a].dimension >= 0) shape.extent[at(axes[a].dimension)] = facts[a]->whole;
+    }
+    const LoopFacts* run = nullptr;  // innermost loop so far of adjacent ones of one dimension
+    int run_dimension = -1;
+    const auto goes_on = [&] {
+        if (run == nullptr) return true;
+        shape.extent[at(run_dimension)] = run->held;
+        shape.folds[at(run_dimension)] = true;
+        return !run->overlaps;
+    };
+    for (const Level& v : between) {
+        for (size_t a = 0; a < axes.size(); ++a) {
+            const std::vector<Level>& loops = axes[a].watched->loops();
+            const auto found = std::find(loops.begin(), loops.end(), v);
+            if (found == loops.end()) continue;
+            const LoopFacts& loop = facts[a]->loops[at(found - loops.begin())];
+            if (!loop.repeats) continue;
+            if (run_dimension != axes[a].dimension && !goes_on()) return shape;
+            if (axes[a].dimension < 0) return shape;
+            run = &loop;
+            run_dimension = axes[a].dimension;
+        }
+    }
+    goes_on();
+    return shape;
+}
+
+/// One size for all lifetimes: the largest extent of each dimension.
+BufferShape fold(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes) {
+    BufferShape largest;
+    std::vector<const LifetimeFacts*> facts(axes.size());
+    const std::function<void(size_t)> combine = [&](size_t a) {
+        if (a == axes.size()) {
+            const BufferShape shape = fold_lifetime(between, axes, facts);
+            for (size_t d = 0; d < 3; ++d) {
+                largest.extent[d] = std::max(largest.extent[d], shape.extent[d]);
+                largest.folds[d] = largest.folds[d] || shape.folds[d];
+            }
+            return;
+        }
+        for (const LifetimeFacts& one : axes[a].watched->lifetimes()) {
+            facts[a] = &one;
+            combine(a + 1);
+        }
+    };
+    combine(0);
+    return largest;
+}
+
+std::vector<Level> levels_between(const std::vector<Level>& path, const Placement& placement) {
+    const auto store = std::find(path.begin(), path.end(), placement.store);
+    const auto compute = std::find(store, path.end(), placement.compute);
+    return {store + 1, compute == path.end() ? compute : compute + 1};
+}
+
+BufferShape sink_output_shape(const Nest& nest, const LayerProblem& p) {
+    BufferShape shape;
+    for (const Dim d : {Dim::z, Dim::y, Dim::x}) {
+        int64_t extent = p[d];
+        for (int l = 0; l <= nest.y.store.loop; ++l) {
+            const Loop loop = nest.loops[at(l)];
+            if (loop.dim != d) continue;
+            const int64_t step = loop.band == Band::strip   ? nest.strip[at(d) - 1]
+                                 : loop.band == Band::outer ? nest[d]
+                                                            : 1;
+            extent = std::min(extent, step);
+        }
+        shape.extent[at(d)] = extent;
+    }
+    return shape;
+}
+
+/// From one run along each axis.
+BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems,
+                       const std::vector<Axis>& axes, const std::vector<const AxisRun*>& runs) {
+    const GroupSchedule& group = g.group;
+    BufferShapes shapes;
+    for (size_t t = 0; t < g.tensors.size(); ++t) {
+        const GroupTensor& tensor = g.tensors[t];
+        std::vector<AxisOfBuffer> seen;
+        for (size_t a = 0; a < axes.size(); ++a) {
+            const bool is_channels = axes[a].kind == Axis::Kind::channels;
+            const int dimension = is_channels                        ? (axes[a].is_real[t] ? 0 : -1)
+                                  : axes[a].kind == Axis::Kind::rows ? 1
+                                                                     : 2;
+            const Watched& watched = runs[a]->tensor(t);
+            if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
+        }
+        const TensorReader& reader = tensor.readers.front();
+        BufferShape shape =
+            fold(levels_between(g.paths[at(reader.nest)], placement_of(group, tensor)), seen);
+        // Shared: all channels whenever anything is needed.
+        if (tensor.is_shared() && shape.extent[1] > 0)
+            shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
+        shape.unclipped_columns = runs[1]->unclipped_columns(t);
+        shapes.tensors.push_back(shape);
+    }
+    for (int k = 0; k < std::ssize(problems); ++k) {
+        BufferShape shape;
+        if (group.nests[at(k)].w) {
+            std::vector<AxisOfBuffer> seen;
+            for (size_t a = 0; a < axes.size(); ++a) {
+                const bool indexes = axes[a].kind == Axis::Kind::channels && axes[a].loops[at(k)];
+                const int dimension = !indexes ? -1 : axes[a].loops[at(k)] == Dim::z ? 0 : 1;
+                const Watched& watched = runs[a]->weights(at(k));
+                if (dimension >= 0 || !watched.loops().empty())
+                    seen.push_back({dimension, &watched});
+            }
+            shape = fold(levels_between(g.paths[at(k)], *group.nests[at(k)].w), seen);
+            shape.extent[2] = problems[at(k)].y().kernel * problems[at(k)].x().kernel;
+        }
+        shapes.weights.push_back(shape);
+    }
+    shapes.output = sink_output_shape(group.nests.back(), problems.back());
+    return shapes;
+}
+
+void enlarge(BufferShape& shape, const BufferShape& other) {
+    for (size_t d = 0; d < 3; ++d) {
+        shape.extent[d] = std::max(shape.extent[d], other.extent[d]);
+        shape.folds[d] = shape.folds[d] || other.folds[d];
+    }
+    shape.unclipped_columns = std::max(shape.unclipped_columns, other.unclipped_columns);
+}
+
+}  // namespace
+
+BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                           StripRange strips) {
+    const Group g(group, problems);
+    const std::vector<Axis> axes = axes_of(g);
+    std::vector<AxisRun> whole;
+    std::vector<const AxisRun*> runs;
+    whole.reserve(axes.size());
+    for (const Axis& axis : axes) runs.push_back(&whole.emplace_back(g, axis));
+    BufferShapes shapes = shapes_of(g, problems, axes, runs);
+    const Nest& sink = group.nests.back();
+    if (strips == StripRange::all || sink.loops.front().band != Band::strip) return shapes;
+
+    // Strips after the second one of a range do what they do in a range that begins at 0.
+    const Dim d = sink.loops.front().dim;
+    const size_t strip_axis = d == Dim::y ? 0 : 1;
+    const int64_t extent = problems.back()[d], step = sink.strip[at(d) - 1];
+    for (int64_t begin = step; begin < extent; begin += step) {
+        const AxisRun part(g, axes[strip_axis], Span{begin, std::min(begin + 2 * step, extent)});
+        runs[strip_axis] = &part;
+        const BufferShapes found = shapes_of(g, problems, axes, runs);
+        for (size_t t = 0; t < shapes.tensors.size(); ++t)
+            enlarge(shapes.tensors[t], found.tensors[t]);
+        for (size_t k = 0; k < shapes.weights.size(); ++k)
+            enlarge(shapes.weights[k], found.weights[k]);
+    }
+    return shapes;
+}
+
+namespace {
+
+/// Kernels read weights in place: no level of theirs keeps loops apart.
+GroupSchedule with_resident_weights(GroupSchedule group) {
+    for (Nest& nest : group.nests) {
+        if (nest.w) nest.w = Placement{};
+    }
+    return group;
+}
+
+/// Calls `make` with the runs along each axis, once for all strips in order and once for each strip
+/// that a thread may begin with.
+void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
+                    const std::vector<Axis>& axes,
+                    const std::function<void(const Axis&, const AxisRun&)>& make) {
+    for (const Axis& axis : axes) make(axis, AxisRun(g, axis));
+    const Nest& sink = g.group.nests.back();
+    const Loop outermost = sink.loops.front();
+    if (outermost.band != Band::strip) return;
+    const Axis& strips = axes[outermost.dim == Dim::y ? 0 : 1];
+    const int64_t extent = problems.back()[outermost.dim];
+    const int64_t step = sink.strip[at(outermost.dim) - 1];
+    for (int64_t begin = step; begin < extent; begin += step)
+        make(strips, AxisRun(g, strips, Span{begin, std::min(begin + 2 * step, extent)}));
+}
+
+}  // namespace
+
+AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    AskedBoxes boxes;
+    boxes.nests.resize(problems.size());
+    for (const Axis& axis : axes_of(g)) {
+        const AxisRun run(g, axis);
+        for (size_t k = 0; k < problems.size(); ++k)
+            boxes.nests[k].push_back({axis.loops[k], run.steps()[k]});
+        for (size_t t = 0; t < g.tensors.size() && g.tensors[t].is_external(); ++t) {
+            boxes.inputs.resize(std::max(boxes.inputs.size(), t + 1));
+            const Dim along = axis.kind == Axis::Kind::rows      ? Dim::y
+                              : axis.kind == Axis::Kind::columns ? Dim::x
+                                                                 : Dim::z;
+            const bool is_real = axis.kind != Axis::Kind::channels || axis.is_real[t];
+            boxes.inputs[t].push_back(
+                {is_real ? std::optional(along) : std::nullopt, run.brought_in()[t]});
+        }
+    }
+    // A shared tensor comes in with all of its channels, which no axis has.
+    for (size_t t = 0; t < boxes.inputs.size(); ++t) {
+        if (!g.tensors[t].is_shared()) continue;
+        const TensorReader& reader = g.tensors[t].readers.front();
+        const int64_t channels = g.problem(reader.nest).inputs[at(reader.operand)].channels;
+        boxes.inputs[t].push_back({Dim::z, {{Range{0, channels}, 1}}});
+    }
+    return boxes;
+}
+
+void for_each_box(const BoxRanges& ranges,
+                  const std::function<void(const PerDim<Range>&, int64_t times)>& make) {
+    PerDim<Range> box{Range{0, 1}, Range{0, 1}, Range{0, 1}, Range{0, 1}};
+    const std::function<void(size_t, int64_t)> combine = [&](size_t axis, int64_t times) {
+        if (axis == ranges.size()) return make(box, times);
+        for (const auto& [range, count] : ranges[axis].times) {
+            if (ranges[axis].dim) box[*ranges[axis].dim] = range;
+            combine(axis + 1, times * count);
+        }
+    };
+    combine(0, 1);
+}
+
+std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
+                                           const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    std::vector<PerDim<bool>> whole(problems.size(), {true, true, true, true});
+    for_each_start(g, problems, axes_of(g), [&](const Axis& axis, const AxisRun& run) {
+        for (size_t k = 0; k < problems.size(); ++k) {
+            if (!axis.loops[k]) continue;
+            for (const auto& [range, times] : run.steps()[k]) {
+                if (range != Range{0, problems[k][*axis.loops[k]]})
+                    whole[k][*axis.loops[k]] = false;
+            }
+        }
+    });
+    return whole;
+}
+
+std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    std::vector<std::set<std::pair<int64_t, int64_t>>> steps(problems.size());
+    for_each_start(g, problems, axes_of(g), [&](const Axis& axis, const AxisRun& run) {
+        if (axis.kind != Axis::Kind::rows) return;
+        for (size_t k = 0; k < steps.size(); ++k) {
+            for (const auto& [range, times] : run.steps()[k])
+                steps[k].emplace(range.begin, range.end);
+        }
+    });
+    return steps;
+}
+
+}  // namespace laminate

@@ -1,0 +1,87 @@
+// How large the buffers of generated code are: the fold rule of docs/counting.md section 5, applied
+// to what the loops of a schedule are seen to need.
+//
+// Needs factor over axes, so the group is executed along one axis at a time, every other loop on a
+// single trip: rows, columns, and each set of channel axes that loops connect. A lifetime of a
+// buffer is then one lifetime along each axis, every combination of which occurs. What a run notes
+// is the rule's vocabulary: the interval needed in a lifetime, and for each loop between store and
+// compute level whether it repeats, whether a trip returns to what an earlier one needed, and what
+// a body holds at once.
+//
+// Independent of the cost models and of the walker on purpose (three witnesses), and of Halide.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/range.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// How large each dimension of a buffer has to be.
+struct BufferShape {
+    std::array<int64_t, 3> extent{
+        0, 0, 0};                 ///< tensors: channels, rows, columns; weights: z, i, kernel area
+    std::array<bool, 3> folds{};  ///< rotates: coordinate modulo extent
+    int64_t unclipped_columns = 0;  ///< tensors: columns of a lifetime with the padding around them
+    [[nodiscard]] int64_t elements() const { return extent[0] * extent[1] * extent[2]; }
+};
+
+struct BufferShapes {
+    std::vector<BufferShape> tensors;  ///< in the order of group_tensors()
+    std::vector<BufferShape> weights;  ///< by nest; nothing for layers without weights
+    BufferShape output;                ///< Y of the sink
+};
+
+/// Which strips of the sink are executed in one go.
+enum class StripRange {
+    all,  ///< from first to last, as docs/counting.md says
+    any,  ///< any range of the outermost strip loop, as threads divide it: nothing is present where
+          ///< a range begins, so a first call computes more than the same strip does after others,
+          ///< and may need a larger buffer
+};
+
+[[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group,
+                                         const std::vector<LayerProblem>& problems,
+                                         StripRange strips = StripRange::all);
+
+/// Along one axis, ranges of coordinates and how often each occurs. The boxes of a nest or tensor
+/// are the product of its ranges along every axis.
+struct AxisRanges {
+    std::optional<Dim> dim;  ///< none: nothing of it lies along the axis, its range is {0, 1}
+    std::map<Range, int64_t> times;
+};
+using BoxRanges = std::vector<AxisRanges>;
+
+/// The boxes that the loops of a group ask for, with weights resident and the group's strips
+/// executed from first to last.
+struct AskedBoxes {
+    std::vector<BoxRanges> nests;   ///< by nest: what its kernel computes at a time, dims z y x i
+    std::vector<BoxRanges> inputs;  ///< by external input: what is brought in at a time, z y x
+};
+[[nodiscard]] AskedBoxes asked_boxes(const GroupSchedule& group,
+                                     const std::vector<LayerProblem>& problems);
+
+/// Calls `make` with every combination of ranges, a range of one coordinate for dims without one,
+/// and how often it occurs.
+void for_each_box(const BoxRanges& ranges,
+                  const std::function<void(const PerDim<Range>&, int64_t times)>& make);
+
+/// By nest and dimension: whether every box of its kernel has all of the dimension, whichever strip
+/// a thread begins with.
+[[nodiscard]] std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
+                                                         const std::vector<LayerProblem>& problems);
+
+/// By nest: the rows of its output that its kernel is asked for at once, whichever strip a thread
+/// begins with.
+[[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+
+}  // namespace laminate

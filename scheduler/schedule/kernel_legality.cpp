@@ -1,0 +1,158 @@
+#include "scheduler/schedule/kernel_legality.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/kernels/columns.h"
+
+namespace laminate {
+
+namespace {
+
+[[noreturn]] void refuse(const Nest& nest, const std::string& why) {
+    throw InputError(nest.layer + ": kernel " + to_text(nest.kernel) + ": " + why);
+}
+
+/// Sums stay in registers over all input channels and columns unless the dataflow cuts them, so a
+/// kernel may ask for boxes that have all of a dimension.
+void check_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const auto asks = [](const Nest& nest) {
+        const PerDim<bool>& whole = kernel_row(nest.kernel.kind).whole;
+        return std::find(whole.begin(), whole.end(), true) != whole.end() ||
+               nest.kernel[KernelSize::half] != 0;
+    };
+    if (std::none_of(group.nests.begin(), group.nests.end(), asks)) return;
+    const std::vector<PerDim<bool>> whole = whole_dimensions(group, problems);
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const Nest& nest = group.nests[k];
+        PerDim<bool> wanted = kernel_row(nest.kernel.kind).whole;
+        if (nest.kernel[KernelSize::half] != 0) wanted[Dim::x] = true;
+        for (const Dim d : all_dims) {
+            if (!wanted[d] || whole[k][d]) continue;
+            refuse(nest, std::string("its boxes have parts of the ") +
+                             std::to_string(problems[k][d]) + " coordinates of " + letter_of(d) +
+                             "; expected all of them, or another kernel: " +
+                             kernel_names_for(problems[k]));
+        }
+        const bool pairs_rows = nest.kernel.kind == KernelKind::winograd_rows ||
+                                nest.kernel.kind == KernelKind::winograd_channels;
+        if (pairs_rows && k + 1 < problems.size() && !strips_begin_anew(group)) {
+            refuse(nest, "its rows are kept from strip to strip, so the strips that a thread takes "
+                         "would decide which rows are paired; expected its output stored inside "
+                         "the strip loops, or another kernel: " +
+                             kernel_names_for(problems[k]));
+        }
+    }
+}
+
+void check_map(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    if (!is_whole_map_group(group, problems)) {
+        refuse(group.nests.front(),
+               "expected a group of this layer, or of it and an Add of its output, with whole "
+               "tiles of channels and columns and without strips");
+    }
+    if (problems.size() == 2 && group.nests.back().kernel.kind != KernelKind::map_sum)
+        refuse(group.nests.back(), "behind a map kernel; legal: map_sum");
+}
+
+void check_chain(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    for (const Nest& nest : group.nests) {
+        if (nest.kernel != group.nests.front().kernel) {
+            refuse(nest, "expected " + to_text(group.nests.front().kernel) +
+                             ", which computes the whole chain");
+        }
+    }
+    if (!is_column_chain(problems)) {
+        refuse(group.nests.front(),
+               "expected a chain of an input of 64 columns or more, only its last layer transposed");
+    }
+    if (!goes_by_rows(group, problems)) {
+        refuse(group.nests.front(),
+               "expected whole rows of all channels at every step, kept for the innermost strip");
+    }
+}
+
+}  // namespace
+
+void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const auto chosen =
+        std::count_if(group.nests.begin(), group.nests.end(),
+                      [](const Nest& nest) { return nest.kernel.is_chosen(); });
+    if (chosen == 0) return;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const Nest& nest = group.nests[k];
+        if (!nest.kernel.is_chosen()) {
+            throw InputError(nest.layer + ": no kernel, though other layers of its group have one; "
+                             "legal: " + kernel_names_for(problems[k]));
+        }
+        if (const auto why = kernel_refusal(problems[k], nest.kernel)) refuse(nest, *why);
+    }
+    const Nest& first = group.nests.front();
+    const KernelScope scope = kernel_row(first.kernel.kind).scope;
+    if (scope == KernelScope::sum) refuse(first, "expected a map kernel before it");
+    if (scope == KernelScope::map) return check_map(group, problems);
+    if (scope == KernelScope::chain) return check_chain(group, problems);
+    for (const Nest& nest : group.nests) {
+        if (kernel_row(nest.kernel.kind).scope != KernelScope::nest)
+            refuse(nest, "in a group with " + to_text(first.kernel) +
+                             "; expected kernels over line buffers in all of its layers");
+        if (nest.kernel[KernelSize::lanes] != first.kernel[KernelSize::lanes])
+            refuse(nest, "expected v" + std::to_string(first.kernel[KernelSize::lanes]) +
+                             ", the vectors of the whole group");
+    }
+    check_boxes(group, problems);
+}
+
+bool ends_in_add(const std::vector<LayerProblem>& problems) {
+    if (problems.size() != 2 || problems.back().operation != Operation::add) return false;
+    const std::vector<LayerInput>& before = problems.front().inputs;
+    const std::vector<LayerInput>& operands = problems.back().inputs;
+    const auto reads = [&](TensorId tensor) {
+        return std::any_of(operands.begin(), operands.end(),
+                           [&](const LayerInput& o) { return o.tensor == tensor; });
+    };
+    return reads(problems.front().output) &&
+           std::none_of(before.begin(), before.end(),
+                        [&](const LayerInput& in) { return reads(in.tensor); });
+}
+
+bool is_whole_map_group(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    if (problems.size() > 1 && !ends_in_add(problems)) return false;
+    if (group.nests.back().loops.front().band == Band::strip) return false;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
+            if (group.nests[k][d] != problems[k][d]) return false;
+        }
+    }
+    return true;
+}
+
+bool goes_by_rows(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const Nest& last = group.nests.back();
+    int strips = 0;
+    while (last.loops[static_cast<size_t>(strips)].band == Band::strip) ++strips;
+    const Level store = strips == 0 ? Level{} : Level{group.sink(), strips - 1};
+    for (int k = 0; k <= group.sink(); ++k) {
+        const Nest& nest = group.nests[static_cast<size_t>(k)];
+        for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
+            if (nest[d] != problems[static_cast<size_t>(k)][d]) return false;
+        }
+        const Placement& lines =
+            k == 0 ? nest.x.front().placement : group.nests[static_cast<size_t>(k) - 1].y;
+        if (lines.store != store) return false;
+        if (lines.compute.is_root()) continue;
+        const Nest& around = group.nests[static_cast<size_t>(lines.compute.nest)];
+        if (around.loops[static_cast<size_t>(lines.compute.loop)].band == Band::inner) return false;
+    }
+    return true;
+}
+
+bool strips_begin_anew(const GroupSchedule& group) {
+    if (group.nests.back().loops.front().band != Band::strip) return true;
+    return std::none_of(group.nests.begin(), group.nests.end() - 1,
+                        [](const Nest& nest) { return nest.y.store.is_root(); });
+}
+
+}  // namespace laminate

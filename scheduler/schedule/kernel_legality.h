@@ -1,0 +1,33 @@
+// Which kernels a group's dataflow allows. kernel.h says which layers a kernel can compute at all;
+// this header judges the boxes that the loops ask it for, and its neighbours.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/schedule/problem.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// Throws InputError naming the layer, its kernel, what is wrong and what would be legal. Accepts a
+/// group without any kernel; the group is legal otherwise.
+void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+
+/// An Add of the output of the layer before it and of tensors that this one does not read: a map
+/// kernel adds before it stores.
+[[nodiscard]] bool ends_in_add(const std::vector<LayerProblem>& problems);
+/// One layer, or a layer and an Add of its output (ends_in_add), whose arrays a map kernel takes whole: no strips,
+/// no tiles of channels or columns.
+[[nodiscard]] bool is_whole_map_group(const GroupSchedule& group,
+                                      const std::vector<LayerProblem>& problems);
+
+/// A chain that goes by whole rows of all channels, kept for the innermost strip: what the kernel
+/// `columns` executes.
+[[nodiscard]] bool goes_by_rows(const GroupSchedule& group,
+                                const std::vector<LayerProblem>& problems);
+
+/// Whether a strip computes the same rows wherever a thread begins. If rows are kept from strip to
+/// strip, the thread decides which of them are paired.
+[[nodiscard]] bool strips_begin_anew(const GroupSchedule& group);
+
+}  // namespace laminate

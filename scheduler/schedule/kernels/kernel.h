@@ -1,0 +1,135 @@
+// How a core computes the boxes that a nest asks for: the kernel half of a schedule.
+//
+// A kernel is a row of a table and the values of its sizes. It prints and parses as a part of a
+// nest's text, for example
+//
+//   kernel rows z4 y2 x3 v16
+//
+// and decides everything that the code of a nest depends on, so a schedule with kernels is the same
+// program on every machine; only its speed differs. Each row has a file in this folder with its
+// closed forms and a file in generators/kernels with its code. docs/kernels.md lists the rows.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/indexed.h"
+#include "base/range.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+enum class KernelKind {
+    none,  ///< not chosen yet; with_default_kernels() completes a schedule
+    // Over line buffers, nest by nest.
+    rows,               ///< sums of z channels x y rows x x vectors of columns in registers
+    channels,           ///< sums of z vectors of channels x x columns in registers
+    phases,             ///< transposed convolution: all phases of x vectors of input positions
+    vectors,            ///< pooling, Add, Concat, activation: a vector of columns at a time
+    winograd_rows,      ///< F(2x4, 3x3), lanes are tiles side by side
+    winograd_channels,  ///< F(2x4, 3x3), lanes are output channels
+    // All nests of a chain.
+    columns,  ///< minimal filtering along columns, lanes are tiles of four columns
+    // One layer, or a layer and an Add, from whole arrays.
+    map_pixels,     ///< 1x1, lanes are pixels of the map
+    map_channels,   ///< 1x1, lanes are output channels
+    map_windows,    ///< convolution over a copy with padding
+    map_panels,     ///< strided first layer over panels of all taps
+    map_depthwise,  ///< one filter per channel
+    map_pooling,    ///< maximum or mean of windows
+    map_addition,   ///< an Add by itself
+    winograd_map,   ///< F(2x4, 3x3), weights transformed block by block
+    map_sum,        ///< an Add computed while the map kernel before it stores
+};
+
+/// Sizes that a kernel is made for, by the letter that stands for each in text.
+enum class KernelSize {
+    channels,  ///< z: output channels in registers together, or vectors of them
+    rows,      ///< y: output rows in registers together
+    columns,   ///< x: columns, or vectors of columns or of tiles, in registers together
+    pairs,     ///< p: pairs of rows whose patches are transformed together
+    half,      ///< h: 1 if half of the last vector of a row is enough
+    panel,     ///< c: 1 if the pixels of a tile are copied to a panel first
+    sums,      ///< a: vector registers that hold sums
+    lanes,     ///< v: elements of a vector
+};
+inline constexpr size_t kernel_sizes = 8;
+template <class T>
+using PerKernelSize = PerEnum<T, KernelSize, kernel_sizes>;
+/// z, y, x, p, h, c, a, v.
+[[nodiscard]] char letter_of(KernelSize size);
+
+struct Kernel {
+    KernelKind kind = KernelKind::none;
+    PerKernelSize<int64_t> size{};  ///< 0 for sizes that the kind does not have
+    [[nodiscard]] bool is_chosen() const { return kind != KernelKind::none; }
+    [[nodiscard]] int64_t operator[](KernelSize s) const { return size[s]; }
+    friend auto operator<=>(const Kernel&, const Kernel&) = default;
+};
+/// "rows z4 y2 x3 v16"; h and c are left out where they are 0.
+[[nodiscard]] std::string to_text(const Kernel& kernel);
+
+/// Ranges of output channels, rows, columns and input channels (of a group of channels).
+using KernelBox = PerDim<Range>;
+
+/// Lanes and registers that a kernel was made for.
+[[nodiscard]] inline VectorUnit unit_of(const Kernel& kernel) {
+    return {kernel[KernelSize::lanes], kernel[KernelSize::sums]};
+}
+/// 0 or 1, and left out of the text where it is 0.
+[[nodiscard]] constexpr bool is_switch(KernelSize size) {
+    return size == KernelSize::half || size == KernelSize::panel;
+}
+
+/// What a kernel's code takes over.
+enum class KernelScope {
+    nest,   ///< the boxes of one nest, between line buffers
+    chain,  ///< every nest of a group, which all have this kernel
+    map,    ///< a group of one layer, or of a layer and an Add of its output, with whole arrays
+    sum,    ///< the Add behind a map kernel
+};
+
+/// A row of the table.
+struct KernelRow {
+    KernelKind kind = KernelKind::none;
+    const char* name = "";
+    std::vector<KernelSize> sizes;  ///< in the order of the text
+    const char* formula = "";       ///< what it computes, one line
+    KernelScope scope = KernelScope::nest;
+    /// The layers that it computes, as a message says it behind "expected".
+    const char* layers = "";
+    bool (*accepts)(const LayerProblem& problem) = nullptr;
+    /// Whether it is the faster way for the layer on usual processors, machine and group apart.
+    bool (*pays)(const LayerProblem& problem) = nullptr;
+    /// Dimensions of which each of its boxes must have all.
+    PerDim<bool> whole{};
+    /// Multiplications executed for a box: what is needed, rounded to what the kernel computes at a
+    /// time. Products with weights alone; arithmetic of transforms and activations is not counted.
+    /// None for a chain or a map, which are counted as a whole.
+    int64_t (*multiplications)(const LayerProblem& problem, const Kernel& kernel,
+                               const KernelBox& box) = nullptr;
+    /// What is wrong with the sizes for this layer beyond their limits, and what would be legal.
+    std::optional<std::string> (*size_refusal)(const LayerProblem& problem,
+                                               const Kernel& kernel) = nullptr;
+};
+[[nodiscard]] const std::vector<const KernelRow*>& kernel_table();
+[[nodiscard]] const KernelRow& kernel_row(KernelKind kind);
+/// Names of the rows, or of those that accept a layer: "rows, channels".
+[[nodiscard]] std::string kernel_names();
+[[nodiscard]] std::string kernel_names_for(const LayerProblem& problem);
+
+/// Why a layer cannot be computed by a kernel, whatever its group asks for, with what would be
+/// legal. None if it can.
+[[nodiscard]] std::optional<std::string> kernel_refusal(const LayerProblem& problem,
+                                                        const Kernel& kernel);
+
+/// Whether a kernel of the row is legal for the layer and the faster way.
+[[nodiscard]] bool kernel_pays(const LayerProblem& problem, KernelKind kind);
+/// Whether a map kernel pays for a convolution or dense layer: pixels, windows, panels, depthwise.
+[[nodiscard]] bool a_map_kernel_pays(const LayerProblem& problem);
+
+}  // namespace laminate

@@ -1,0 +1,37 @@
+#include "scheduler/schedule/kernels/layer_forms.h"
+
+#include <algorithm>
+
+namespace laminate {
+
+bool is_transposed(const LayerProblem& p) { return p.y().transposed || p.x().transposed; }
+
+bool is_dense_convolution(const LayerProblem& p) {
+    return p.has_weights() && p.groups == 1 && !is_transposed(p);
+}
+
+bool is_pool(const LayerProblem& p) {
+    return p.operation == Operation::max_pool || p.operation == Operation::average_pool;
+}
+
+bool is_pointwise(const LayerProblem& p) {
+    return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+        return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out;
+    });
+}
+
+bool has_winograd_window(const LayerProblem& p) {
+    return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+        return !w.transposed && w.kernel == 3 && w.stride == 1 && w.dilation == 1;
+    });
+}
+
+int64_t row_taps(const AxisWindow& w, int64_t begin, int64_t end) {
+    int64_t taps = 0;
+    for (int64_t out = begin; out < end; ++out) {
+        for (int64_t n = 0; n < w.kernel; ++n) taps += w.input(out, n).has_value() ? 1 : 0;
+    }
+    return taps;
+}
+
+}  // namespace laminate

@@ -1,0 +1,23 @@
+// Forms of layers that several kernels ask for.
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+[[nodiscard]] bool is_transposed(const LayerProblem& problem);
+/// With weights, one group of channels, not transposed.
+[[nodiscard]] bool is_dense_convolution(const LayerProblem& problem);
+[[nodiscard]] bool is_pool(const LayerProblem& problem);
+/// No window: an output pixel reads the input pixel in its place.
+[[nodiscard]] bool is_pointwise(const LayerProblem& problem);
+/// 3x3 with stride and dilation 1: what F(2x4, 3x3) computes.
+[[nodiscard]] bool has_winograd_window(const LayerProblem& problem);
+
+/// Output rows in [begin, end) x kernel rows that meet the picture: what a kernel computes that
+/// leaves out rows of padding.
+[[nodiscard]] int64_t row_taps(const AxisWindow& window, int64_t begin, int64_t end);
+
+}  // namespace laminate

@@ -1,0 +1,51 @@
+// Tiles of map_depthwise: some rows x a vector of columns of one channel.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/schedule/kernels/layout/runs.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+struct MapDepthwiseLayout {
+    int64_t channels = 1;
+    AxisWindow y;
+    AxisWindow x;
+
+    /// Of a row. The code of runs loop_begin .. loop_end - 1, which read no padding, is a loop; the
+    /// other runs are written out.
+    std::vector<VectorRun> runs{};
+    int64_t loop_begin = 0, loop_end = 0;
+
+    /// Rows of a whole tile, and the number of tiles. Tiles inner_begin .. inner_end - 1 are whole,
+    /// read no padding and share their code; the other tiles are written out.
+    int64_t tile_rows = 1;
+    int64_t tiles = 1;
+    int64_t inner_begin = 0, inner_end = 0;
+
+    int64_t parts = 1;  ///< for threads: runs of channels
+
+    /// A tile of output rows. Of the input rows that their windows reach, counted from the first,
+    /// rows input_begin .. input_end - 1 exist; the others are padding and left out.
+    struct Rows {
+        int64_t count = 1;
+        int64_t input_begin = 0, input_end = 1;
+    };
+    [[nodiscard]] Rows rows_of(int64_t tile) const;
+
+    /// Elements of the output that are stored, those that two runs or two
+    /// halves of a run share twice.
+    [[nodiscard]] int64_t stored_elements() const;
+    [[nodiscard]] int64_t scratch_elements() const { return 0; }
+    /// Products of the whole layer, for each lane. Counts lanes behind the end of a row, columns
+    /// that two runs share, and padding columns. Does not count padding rows, nor a tap that finds
+    /// nothing but padding for a whole vector.
+    [[nodiscard]] int64_t multiplications() const;
+};
+
+[[nodiscard]] MapDepthwiseLayout map_depthwise_layout(const LayerProblem& problem,
+                                                      const VectorUnit& unit);
+
+}  // namespace laminate

@@ -1,0 +1,153 @@
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace laminate {
+
+namespace {
+
+/// Sets what the steps ask for and returns the most pairs of rows of one.
+int64_t note_steps(WinogradTile& tile, const LayerProblem& p,
+                   const std::set<std::pair<int64_t, int64_t>>& steps) {
+    int64_t most_pairs = 1;
+    for (const auto& [begin, end] : steps) {
+        // A pair may reach over the end of the picture: below it there is nothing but zeros.
+        const int64_t rows = end == p[Dim::y] ? ceil_div(end - begin, 2) * 2 : end - begin;
+        if (rows != end - begin) tile.has_half_pairs = true;
+        if (rows >= 2) tile.has_pairs = true;
+        if (rows % 2 == 1) tile.has_singles = true;
+        most_pairs = std::max(most_pairs, rows / 2);
+    }
+    return most_pairs;
+}
+
+}  // namespace
+
+std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
+                                          const std::set<std::pair<int64_t, int64_t>>& steps,
+                                          const VectorUnit& unit) {
+    if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
+    WinogradTile tile;
+    const int64_t most_pairs = note_steps(tile, p, steps);
+    const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
+    double best = 0;
+    for (int64_t vectors = 1; vectors <= 4; ++vectors) {
+        for (int64_t channels = 1;
+             vectors <= 2 && channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
+             ++channels) {
+            const double score = product_efficiency(vectors, channels) *
+                                 used_part(row_tiles, vectors * unit.lanes) *
+                                 used_part(p[Dim::z], channels);
+            if (score <= best + 1e-9) continue;
+            best = score;
+            tile.axis = VectorAxis::x;
+            tile.channels = channels;
+            tile.tiles = vectors * unit.lanes;
+        }
+        // Patches of as many pairs of rows together as leave V in the caches.
+        constexpr int64_t most_patch_elements = (int64_t{2} << 20) / 4;
+        const int64_t that_fit = std::max<int64_t>(
+            1, most_patch_elements / (WinogradTile::frequencies(2) * p[Dim::i] * row_tiles));
+        const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
+        for (int64_t tiles = 1; tiles <= unit.sums_per_vector(vectors); ++tiles) {
+            // Every weight comes from the caches once for all tiles: few tiles wait for it. Results
+            // are scattered over planes.
+            const auto together = static_cast<double>(pairs * row_tiles);
+            const double waits = 1 + 4 / together;
+            const double score = 0.9 / waits * product_efficiency(vectors, tiles) *
+                                 used_part(pairs * row_tiles, tiles) *
+                                 used_part(p[Dim::z], vectors * unit.lanes);
+            if (score <= best + 1e-9) continue;
+            best = score;
+            tile.axis = VectorAxis::z;
+            tile.channels = vectors * unit.lanes;
+            tile.tiles = tiles;
+            tile.pairs = pairs;
+        }
+    }
+    if (tile.axis == VectorAxis::x) tile.pairs = 1;
+    // A third of the products plus the transforms must still be less than the direct way.
+    constexpr double least_efficiency = 0.45;
+    return best * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency
+               ? std::nullopt
+               : std::optional(tile);
+}
+
+Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {
+    Kernel kernel;
+    const bool by_tiles = tile.axis == VectorAxis::x;
+    kernel.kind = by_tiles ? KernelKind::winograd_rows : KernelKind::winograd_channels;
+    kernel.size[KernelSize::channels] = by_tiles ? tile.channels : tile.channels / lanes;
+    kernel.size[KernelSize::columns] = by_tiles ? tile.tiles / lanes : tile.tiles;
+    kernel.size[KernelSize::pairs] = by_tiles ? 0 : tile.pairs;
+    kernel.size[KernelSize::lanes] = lanes;
+    return kernel;
+}
+
+WinogradTile winograd_tile_of(const Kernel& kernel) {
+    const int64_t lanes = kernel[KernelSize::lanes];
+    WinogradTile tile;
+    const bool by_tiles = kernel.kind == KernelKind::winograd_rows;
+    tile.axis = by_tiles ? VectorAxis::x : VectorAxis::z;
+    tile.channels = kernel[KernelSize::channels] * (by_tiles ? 1 : lanes);
+    tile.tiles = kernel[KernelSize::columns] * (by_tiles ? lanes : 1);
+    tile.pairs = by_tiles ? 1 : kernel[KernelSize::pairs];
+    tile.has_pairs = tile.has_singles = tile.has_half_pairs = true;
+    return tile;
+}
+
+WinogradTile winograd_tile_of(const LayerProblem& p, const Kernel& kernel,
+                              const std::set<std::pair<int64_t, int64_t>>& steps) {
+    WinogradTile tile = winograd_tile_of(kernel);
+    tile.has_pairs = tile.has_singles = tile.has_half_pairs = false;
+    note_steps(tile, p, steps);
+    return tile;
+}
+
+WinogradRowsLayout::WinogradRowsLayout(const LayerProblem& p, const WinogradTile& tile,
+                                       const VectorUnit& unit, int64_t rows)
+    : lanes(unit.lanes),
+      row_tiles(tile.axis == VectorAxis::x ? tile.tiles
+                                           : ceil_div(p[Dim::x], WinogradTile::columns)),
+      // Whole vectors are stored, and whole blocks of tiles read, behind the last tile too.
+      tiles(tile.axis == VectorAxis::x ? tile.tiles
+                                       : ceil_div(row_tiles * (rows == 1 ? 1 : tile.pairs) +
+                                                      std::max(unit.lanes, tile.tiles),
+                                                  unit.lanes) *
+                                             unit.lanes),
+      frequencies(WinogradTile::frequencies(rows)),
+      // One vector more than needed: powers of two would make all frequencies of a channel meet in
+      // one cache set.
+      frequency(p[Dim::i] * tiles + unit.lanes),
+      products(frequencies * frequency),
+      product(tile.channels * tiles) {}
+
+int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
+                                  const VectorUnit& unit) {
+    return WinogradRowsLayout(problem, tile, unit, tile.has_pairs ? 2 : 1).elements();
+}
+
+WinogradRows winograd_rows_of(const LayerProblem& p, const WinogradTile& tile, int64_t begin,
+                              int64_t end) {
+    const int64_t count = end - begin;
+    const bool is_last = end >= p[Dim::y];
+    const bool may_be_half = tile.has_half_pairs && (is_last || !tile.has_singles);
+    return {.pairs = tile.has_pairs ? (count + (may_be_half ? 1 : 0)) / 2 : 0,
+            .singles = tile.has_singles && count % 2 == 1 && !is_last ? 1 : 0};
+}
+
+int64_t winograd_multiplications(const LayerProblem& p, const WinogradTile& tile, int64_t begin,
+                                 int64_t end) {
+    const WinogradRows rows = winograd_rows_of(p, tile, begin, end);
+    const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
+    const auto whole = [&](int64_t tiles) { return ceil_div(tiles, tile.tiles) * tile.tiles; };
+    const int64_t in_batch = whole(tile.pairs * row_tiles), rest = rows.pairs % tile.pairs;
+    const int64_t of_pairs = rows.pairs / tile.pairs * in_batch + whole(rest * row_tiles);
+    const int64_t of_singles = rows.singles * whole(row_tiles);
+    return (of_pairs * WinogradTile::frequencies(2) + of_singles * WinogradTile::frequencies(1)) *
+           p[Dim::i] * ceil_div(p[Dim::z], tile.channels) * tile.channels;
+}
+
+}  // namespace laminate

@@ -1,0 +1,39 @@
+// Where a group over line buffers keeps its rows and transforms: the scratch block of one thread.
+//
+// A tensor lies as [row slot][channel][column], a ring of rows. A row has the columns of a lifetime
+// of its buffer, the padding around them, and room for the vectors that run over its end. Patches
+// and products of Winograd's filtering follow behind the rings; nests use them in turn.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// Of one tensor; extents and offsets in elements.
+struct RingLayout {
+    int64_t rows = 1;
+    int64_t channels = 1;
+    int64_t pitch = 16;       ///< from one channel's row to the next channel's
+    int64_t coordinates = 1;  ///< rows of the whole tensor
+    int64_t offset = 0;       ///< in the scratch block
+    [[nodiscard]] int64_t elements() const { return rows * channels * pitch; }
+};
+
+struct LinePlan {
+    int64_t lanes = 1;
+    std::vector<RingLayout> rings;                      ///< by tensor, as group_tensors()
+    std::vector<std::optional<WinogradTile>> winograd;  ///< by nest; none: another kernel
+    int64_t transforms_offset = 0;
+    int64_t scratch_elements = 0;
+};
+
+/// Every nest of the group has a kernel of KernelScope::nest.
+[[nodiscard]] LinePlan line_plan(const GroupSchedule& group,
+                                 const std::vector<LayerProblem>& problems);
+
+}  // namespace laminate

@@ -1,0 +1,26 @@
+// map_addition: an Add that no other kernel takes over, all its maps as one axis.
+//
+//   Y[q] = sum over operands e of X_e[q],  q over all elements of the maps
+#include <algorithm>
+
+#include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/rows_of_table.h"
+
+namespace laminate {
+
+const KernelRow map_addition_kernel{
+    .kind = KernelKind::map_addition,
+    .name = "map_addition",
+    .sizes = {KernelSize::sums, KernelSize::lanes},
+    .formula = "sums of operands, all elements as one axis",
+    .scope = KernelScope::map,
+    .layers = "an Add",
+    .accepts = [](const LayerProblem& p) { return p.operation == Operation::add; },
+    .pays = [](const LayerProblem&) { return true; },
+    .whole = {},
+    .multiplications = nullptr,
+    .size_refusal = nullptr,
+};
+
+}  // namespace laminate

@@ -1,0 +1,47 @@
+// map_depthwise: one filter per channel, straight from the caller's array.
+//
+//   Y[z, y, x] = sum over n, m of W[z, n, m] X[z, y S + n E - P, x S + m E - P]
+//
+// A vector is a row of the map or part of one. Padding rows are left out; padding columns are lanes
+// that are not used. Threads divide channels.
+#include <algorithm>
+
+#include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/rows_of_table.h"
+
+namespace laminate {
+
+namespace {
+
+bool map_depthwise_accepts(const LayerProblem& p) {
+    constexpr int64_t most_taps = 25, most_stride = 2;
+    return p.has_weights() && !is_transposed(p) && p.groups > 1 && p.groups == p[Dim::z] &&
+           p.x().stride <= most_stride && p.y().stride <= most_stride &&
+           p.y().kernel * p.x().kernel <= most_taps && p[Dim::x] > 1;
+}
+
+/// The input should fit the caches too. After a larger map, the layer is better fused.
+bool map_depthwise_pays(const LayerProblem& p) {
+    constexpr int64_t enough_channels = 16, widest_by_channels = 128, widest = 36;
+    const int64_t side = p[Dim::z] >= enough_channels ? widest_by_channels : widest;
+    return p[Dim::y] * p[Dim::x] <= side * side && p.x().in <= side && p.y().in <= side;
+}
+
+}  // namespace
+
+const KernelRow map_depthwise_kernel{
+    .kind = KernelKind::map_depthwise,
+    .name = "map_depthwise",
+    .sizes = {KernelSize::sums, KernelSize::lanes},
+    .formula = "sums over a vector of columns of one channel",
+    .scope = KernelScope::map,
+    .layers = "a depthwise convolution of stride 1 or 2 and at most 25 taps, on 2 columns or more",
+    .accepts = map_depthwise_accepts,
+    .pays = map_depthwise_pays,
+    .whole = {},
+    .multiplications = nullptr,
+    .size_refusal = nullptr,
+};
+
+}  // namespace laminate

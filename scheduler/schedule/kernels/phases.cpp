@@ -1,0 +1,68 @@
+// phases: a transposed convolution, all S x S phases of an input position together.
+//
+//   Y[z, q S + f - P, r S + g - P] = sum over i, t, u of W[z, i, f + t S, g + u S] X[i, q - t E, r
+//   - u E]
+//
+// z channels x all phases x x vectors of v positions r have their sums in registers. Phases whose
+// outputs lie outside the box are computed and not stored.
+#include <algorithm>
+#include <string>
+
+#include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/rows_of_table.h"
+
+namespace laminate {
+
+namespace {
+
+/// Positions q of the input grid whose phases meet outputs [begin, end).
+Range positions(const AxisWindow& w, Range out) {
+    return {(out.begin + w.pad_begin) / w.stride, (out.end - 1 + w.pad_begin) / w.stride + 1};
+}
+
+/// Products of a column of the grid with the rows of the kernel, of all phases of the rows
+/// [begin, end): taps whose input row lies in padding are left out.
+int64_t grid_row_taps(const AxisWindow& w, Range out) {
+    const Range q = positions(w, out);
+    int64_t taps = 0;
+    for (int64_t row = q.begin; row < q.end; ++row) {
+        for (int64_t t = 0; t * w.stride < w.kernel; ++t) {
+            const int64_t input = row - t * w.dilation;
+            if (input >= 0 && input < w.in) taps += std::min(w.stride, w.kernel - t * w.stride);
+        }
+    }
+    return taps;
+}
+
+int64_t phases_multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
+    const int64_t tile = kernel[KernelSize::columns] * kernel[KernelSize::lanes];
+    return round_up(box[Dim::z].size(), kernel[KernelSize::channels]) * box[Dim::i].size() *
+           grid_row_taps(p.y(), box[Dim::y]) *
+           round_up(positions(p.x(), box[Dim::x]).size(), tile) * p.x().kernel;
+}
+
+std::optional<std::string> phases_size_refusal(const LayerProblem& p, const Kernel& kernel) {
+    const int64_t outputs = p[Dim::z] / p.groups;
+    if (p.groups == 1 || outputs % kernel[KernelSize::channels] == 0) return std::nullopt;
+    return "z" + std::to_string(kernel[KernelSize::channels]) + ", expected a divisor of the " +
+           std::to_string(outputs) + " output channels of a group of channels";
+}
+
+}  // namespace
+
+const KernelRow phases_kernel{
+    .kind = KernelKind::phases,
+    .name = "phases",
+    .sizes = {KernelSize::channels, KernelSize::columns, KernelSize::lanes},
+    .formula = "sums of z channels x all phases x x vectors of input positions in registers",
+    .scope = KernelScope::nest,
+    .layers = "a transposed convolution",
+    .accepts = [](const LayerProblem& p) { return p.has_weights() && is_transposed(p); },
+    .pays = nullptr,
+    .whole = {},
+    .multiplications = phases_multiplications,
+    .size_refusal = phases_size_refusal,
+};
+
+}  // namespace laminate

@@ -1,0 +1,46 @@
+// winograd_map: F(2x4, 3x3) on maps of up to 64 columns, all rows of a layer together, straight
+// from the caller's arrays (winograd_rows.cpp has the filter).
+//
+//   V[f, i, t] = B' d B of the patches of a chunk of row pairs
+//   M[f, t, z] = sum over i of U[f, i, z] V[f, i, t],  U = G g G' of one block of output channels
+//
+// Such layers have more weights than pixels, so plain weights come from memory and are transformed
+// block by block in the second-level cache. Threads divide chunks of rows, then channels.
+#include <algorithm>
+
+#include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/rows_of_table.h"
+
+namespace laminate {
+
+namespace {
+
+bool winograd_map_accepts(const LayerProblem& p) {
+    constexpr int64_t most_columns = 64, narrowest = 5, enough_channels = 32;
+    return winograd_rows_kernel.accepts(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns &&
+           p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels &&
+           p[Dim::i] >= enough_channels;
+}
+
+bool winograd_map_pays(const LayerProblem& p) { return winograd_rows_kernel.pays(p); }
+
+}  // namespace
+
+const KernelRow winograd_map_kernel{
+    .kind = KernelKind::winograd_map,
+    .name = "winograd_map",
+    .sizes = {KernelSize::sums, KernelSize::lanes},
+    .formula = "F(2x4, 3x3), weights transformed block by block",
+    .scope = KernelScope::map,
+    .layers =
+        "a dense 3x3 convolution of stride 1 and dilation 1, of 5 to 64 columns, at most 64 rows "
+        "and 32 channels or more",
+    .accepts = winograd_map_accepts,
+    .pays = winograd_map_pays,
+    .whole = {},
+    .multiplications = nullptr,
+    .size_refusal = nullptr,
+};
+
+}  // namespace laminate

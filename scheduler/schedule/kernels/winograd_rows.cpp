@@ -1,0 +1,69 @@
+// winograd_rows and winograd_channels: minimal filtering F(2x4, 3x3) over line buffers (Winograd
+// 1980; Lavin and Gray, CVPR 2016).
+//
+//   Y = A' ((G g G') * (B' d B)) A  of patches d of 4 x 6 inputs, 24 products for 2 x 4 outputs
+//
+// Rows go by pairs from the first row of a box; a row without a partner goes by F(1x4, 3x3), 18
+// products for 4 outputs. At the end of the picture it goes as half a pair, whose other row is not
+// stored.
+//   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers
+//   winograd_channels  lanes are output channels; z vectors of v channels x x tiles in registers,
+//                      tiles from p pairs of rows together
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
+#include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/rows_of_table.h"
+
+namespace laminate {
+
+namespace {
+
+bool winograd_accepts(const LayerProblem& p) {
+    return is_dense_convolution(p) && has_winograd_window(p);
+}
+
+/// Instructions for one tile of 2x4 outputs: 24 products per pair of channels, and transforms of
+/// about 240 per input channel and 160 per output channel, against 72 products.
+bool winograd_pays(const LayerProblem& p) {
+    const auto in = static_cast<double>(p[Dim::i]);
+    const auto out = static_cast<double>(p[Dim::z]);
+    return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;
+}
+
+int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
+                                 const KernelBox& box) {
+    return winograd_multiplications(p, winograd_tile_of(kernel), box[Dim::y].begin,
+                                    box[Dim::y].end);
+}
+
+}  // namespace
+
+const KernelRow winograd_rows_kernel{
+    .kind = KernelKind::winograd_rows,
+    .name = "winograd_rows",
+    .sizes = {KernelSize::channels, KernelSize::columns, KernelSize::lanes},
+    .formula = "F(2x4, 3x3), z channels x x vectors of tiles in registers",
+    .scope = KernelScope::nest,
+    .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
+    .accepts = winograd_accepts,
+    .pays = winograd_pays,
+    .whole = {true, false, true, true},
+    .multiplications = winograd_multiplications,
+    .size_refusal = nullptr,
+};
+
+const KernelRow winograd_channels_kernel{
+    .kind = KernelKind::winograd_channels,
+    .name = "winograd_channels",
+    .sizes = {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::lanes},
+    .formula = "F(2x4, 3x3), z vectors of channels x x tiles in registers",
+    .scope = KernelScope::nest,
+    .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
+    .accepts = winograd_accepts,
+    .pays = winograd_pays,
+    .whole = {true, false, true, true},
+    .multiplications = winograd_multiplications,
+    .size_refusal = nullptr,
+};
+
+}  // namespace laminate

@@ -1,0 +1,315 @@
+// Layouts against the code made from them: the multiplications that they predict are those that the
+// code executes, and parts and scratch are what the code says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generators/ir/layer_output.h"
+#include "generators/kernels/map_addition.h"
+#include "generators/kernels/map_channels.h"
+#include "generators/kernels/map_depthwise.h"
+#include "generators/kernels/map_panels.h"
+#include "generators/kernels/map_pixels.h"
+#include "generators/kernels/map_pooling.h"
+#include "generators/kernels/map_windows.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/kernels/layout/columns.h"
+#include "scheduler/schedule/kernels/layout/winograd_map.h"
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
+#include "tests/generators/kernels/code_by_kernel.h"
+#include "tests/generators/kernels/executed_products.h"
+#include "tests/support/chain.h"
+
+namespace laminate {
+namespace {
+
+constexpr VectorUnit by_sixteen{16, 24};
+constexpr VectorUnit by_eight{8, 12};
+constexpr VectorUnit both_units[] = {by_sixteen, by_eight};
+
+std::string text(const LayerProblem& p, const VectorUnit& unit) {
+    return std::to_string(p[Dim::i]) + " -> " + std::to_string(p[Dim::z]) + " channels, " +
+           std::to_string(p[Dim::y]) + " x " + std::to_string(p[Dim::x]) + ", kernel " +
+           std::to_string(p.y().kernel) + " x " + std::to_string(p.x().kernel) + ", " +
+           std::to_string(unit.lanes) + " lanes";
+}
+
+/// The layer of a network of one layer, as a group by itself.
+struct Alone {
+    Network network;
+    GroupSchedule group = line_buffer_group(network, {0});
+    LayerProblem problem = layer_problem(network, 0);
+
+    explicit Alone(Network all) : network(std::move(all)) {}
+    [[nodiscard]] LayerOutput output() const { return LayerOutput::of(network, group); }
+};
+Alone alone(int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
+    return Alone(chain(channels, rows, columns, {spec}));
+}
+
+/// `parts` and `at` against the code.
+template <class Layout>
+void expect_done(const Layout& at, int64_t parts, const GroupCode& code, const std::string& what) {
+    EXPECT_EQ(at.multiplications(), ExecutedProducts::of(code)) << what;
+    EXPECT_EQ(at.scratch_elements() * bytes_per_element, code.scratch_bytes) << what;
+    EXPECT_EQ(parts, code.strips) << what;
+}
+
+TEST(Layout, DividesVectorsIntoTilesWithoutASingleOneLeft) {
+    const auto all = [](int64_t vectors, int64_t of_tile) {
+        const TileDivision tiles = divide_into_tiles(vectors, of_tile);
+        return tiles.whole * of_tile + std::accumulate(tiles.rest.begin(), tiles.rest.end(), 0L);
+    };
+    for (int64_t of_tile = 1; of_tile <= 4; ++of_tile) {
+        for (int64_t vectors = 1; vectors < 20; ++vectors)
+            EXPECT_EQ(all(vectors, of_tile), vectors);
+    }
+    // 7 vectors by 3: 3 + 2 + 2, not 3 + 3 + 1.
+    EXPECT_EQ(divide_into_tiles(7, 3).whole, 1);
+    EXPECT_EQ(divide_into_tiles(7, 3).rest, (std::vector<int64_t>{2, 2}));
+}
+
+TEST(Layout, RunsCoverARow) {
+    // 40 columns by 16 lanes: 16 + 16 + 8, half a vector.
+    EXPECT_EQ(runs_of(40, by_sixteen),
+              (std::vector<VectorRun>{{0, 16, 0, 16}, {16, 16, 0, 16}, {32, 8, 0, 8}}));
+    // 25 columns: the last vector begins at 9 and computes 9 .. 15 again.
+    EXPECT_EQ(overlapping_runs(25, by_sixteen),
+              (std::vector<VectorRun>{{0, 16, 0, 16}, {9, 16, 0, 16}}));
+    EXPECT_EQ(moved_inside({16, 16, 0, 9}, 25), (VectorRun{9, 16, 7, 16}));
+    EXPECT_EQ(moved_inside({0, 16, 0, 9}, 9), (VectorRun{0, 16, 0, 9}));
+}
+
+TEST(Layout, PixelsAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 4, 9},
+                                              {9, 7, 41},
+                                              {33, 14, 20},
+                                              {17, 14, 70},
+                                              {3, 20, 64}}) {
+            const Alone layer =
+                alone(in, extent, extent, {.channels = out, .window = square_window(1)});
+            const std::string what = text(layer.problem, unit);
+            for (const std::optional<Bytes> scratch : {std::optional<Bytes>(), {Bytes(0)}}) {
+                const MapPixelsLayout at = map_pixels_layout(layer.problem, unit, scratch);
+                expect_done(at, at.parts(), map_pixels_code(layer.output(), at), what);
+            }
+        }
+    }
+    // 14 x 14 pixels are 12.25 vectors of 16; 70 channels.
+    const Alone layer = alone(17, 14, 14, {.channels = 70, .window = square_window(1)});
+    const MapPixelsLayout at = map_pixels_layout(layer.problem, by_sixteen, std::nullopt);
+    EXPECT_EQ(at.multiplications(), 13 * 16 * at.blocks * at.block * 17);
+    EXPECT_EQ(at.scratch_elements(), 17 * at.vectors * 16);
+}
+
+TEST(Layout, ChannelsAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const auto& [in, extent, out] :
+             {std::array<int64_t, 3>{5, 3, 9}, {96, 5, 41}, {20, 1, 70}, {30, 1, 1000}}) {
+            const Alone layer =
+                alone(in, extent, extent, {.channels = out, .window = square_window(1)});
+            const MapChannelsLayout at = map_channels_layout(layer.problem, unit);
+            expect_done(at, at.parts(), map_channels_code(layer.output(), at),
+                        text(layer.problem, unit));
+        }
+    }
+    // 41 channels are three vectors of 16.
+    const Alone layer = alone(96, 3, 3, {.channels = 41, .window = square_window(1)});
+    EXPECT_EQ(map_channels_layout(layer.problem, by_sixteen).multiplications() % (9 * 96 * 16), 0);
+    EXPECT_GE(map_channels_layout(layer.problem, by_sixteen).multiplications(), 9 * 96 * 48);
+}
+
+TEST(Layout, PanelsAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const Window& window : {square_window(3, 2, 1), square_window(7, 2, 3),
+                                     square_window(3, 4), square_window(3, 2, 2, 2)}) {
+            const Alone layer = alone(3, 59, 67, {.channels = 33, .window = window});
+            if (layer.problem[Dim::x] < 16) continue;
+            const MapPanelsLayout at = map_panels_layout(layer.problem, unit);
+            expect_done(at, at.parts, map_panels_code(layer.output(), at),
+                        text(layer.problem, unit));
+        }
+    }
+}
+
+TEST(Layout, WindowsAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const Window& window :
+             {square_window(3, 1, 1), square_window(3, 2, 1), square_window(1, 2),
+              square_window(5, 1, 2), square_window(3, 1, 2, 2), square_window(5, 2, 2)}) {
+            for (const int64_t extent : {11, 17}) {
+                const Alone layer = alone(6, extent, extent, {.channels = 37, .window = window});
+                if (layer.problem[Dim::x] < 5) continue;
+                const MapWindowsLayout at = map_windows_layout(layer.problem, unit);
+                expect_done(at, at.parts(), map_windows_code(layer.output(), at),
+                            text(layer.problem, unit));
+            }
+        }
+    }
+    // 7 rows of 7 columns, and two columns between rows: 6 * 9 + 7 = 61 pixels, four vectors of 16.
+    const Alone layer = alone(6, 7, 7, {.channels = 32, .window = square_window(3, 1, 1)});
+    const MapWindowsLayout at = map_windows_layout(layer.problem, by_sixteen);
+    EXPECT_EQ(at.grid.pixels, 61);
+    EXPECT_EQ(at.multiplications(), 4 * 16 * at.blocks * at.block * 6 * 9);
+}
+
+TEST(Layout, DepthwiseLayersAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const Window& window :
+             {square_window(3, 1, 1), square_window(3, 2, 1), square_window(5, 1, 2),
+              square_window(3, 1, 2, 2), square_window(3, 1, 6, 6), square_window(7, 1, 3)}) {
+            for (const int64_t extent : {5, 7, 14, 40, 75}) {
+                if (extent + 2 * window.pad_begin[0] <
+                    (window.kernel[0] - 1) * window.dilation[0] + 1)
+                    continue;
+                const Alone layer =
+                    alone(9, extent, extent, {.channels = 9, .window = window, .groups = 9});
+                if (layer.problem[Dim::x] < 2) continue;
+                const MapDepthwiseLayout at = map_depthwise_layout(layer.problem, unit);
+                expect_done(at, at.parts, map_depthwise_code(layer.output(), at),
+                            text(layer.problem, unit));
+            }
+        }
+    }
+    // 7 x 7, 3 x 3 with padding: 19 rows of the kernel find rows of the picture; half a vector.
+    const Alone layer =
+        alone(9, 7, 7, {.channels = 9, .window = square_window(3, 1, 1), .groups = 9});
+    EXPECT_EQ(map_depthwise_layout(layer.problem, by_sixteen).multiplications(), 9 * 19 * 3 * 8);
+}
+
+TEST(Layout, PoolingMultipliesNothing) {
+    for (const LayerKind kind : {LayerKind::max_pool, LayerKind::average_pool}) {
+        Network network = empty_network(9, 20, 20);
+        append(network, "pool", {.kind = kind, .inputs = {0}, .window = square_window(3, 2, 1)});
+        const Alone layer(std::move(network));
+        const MapPoolingLayout at = map_pooling_layout(layer.problem, by_sixteen);
+        expect_done(at, at.parts, map_pooling_code(layer.output(), at), "pooling");
+    }
+}
+
+TEST(Layout, AdditionMultipliesNothing) {
+    for (const int64_t extent : {2, 9, 20}) {
+        Network network = empty_network(5, extent, extent);
+        network.tensors.push_back({"other", network.tensor(0).dims});
+        network.inputs.push_back(1);
+        append(network, "add", {.kind = LayerKind::add, .inputs = {0, 1}});
+        const Alone layer(std::move(network));
+        const MapAdditionLayout at = map_addition_layout(layer.problem, by_sixteen, false);
+        expect_done(at, at.parts, map_addition_code(layer.output(), at), "addition");
+        const int64_t end = at.rest.empty() ? at.whole_tiles * at.step()
+                                            : at.rest.back().first + at.rest.back().end;
+        EXPECT_EQ(at.axes * end, 5 * extent * extent);
+    }
+}
+
+TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const auto& [in, rows, columns, out] : {std::array<int64_t, 4>{32, 7, 7, 40},
+                                                     {33, 14, 14, 32},
+                                                     {64, 13, 30, 70},
+                                                     {256, 20, 20, 48},
+                                                     {400, 9, 5, 32}}) {
+            const Alone layer =
+                alone(in, rows, columns, {.channels = out, .window = square_window(3, 1, 1)});
+            const std::optional<GroupCode> code =
+                winograd_map_code(layer.network, layer.group, unit);
+            ASSERT_TRUE(code) << text(layer.problem, unit);
+            const WinogradMapLayout at = winograd_map_layout(layer.problem, unit);
+            expect_done(at, at.parts(), *code, text(layer.problem, unit));
+        }
+    }
+}
+
+TEST(Layout, RowsForWinogradAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const int64_t columns : {70, 130}) {
+            for (const int64_t rows : {2, 3, 4, 5, 11}) {
+                const Network network =
+                    chain(24, 19, columns, {{.channels = 24, .window = square_window(3, 1, 1)}});
+                const GroupSchedule group = line_buffer_group(network, {0}, {rows, 0, 0});
+                const std::vector<LayerProblem> problems = group_problems(network, group);
+                const LayerProblem& p = problems.front();
+                const std::set<std::pair<int64_t, int64_t>> steps =
+                    row_steps(group, problems).front();
+                const std::optional<WinogradTile> tile = winograd_tile(p, steps, unit);
+                ASSERT_TRUE(tile);
+                int64_t predicted = 0;
+                for (const auto& [begin, end] : steps)
+                    predicted += winograd_multiplications(p, *tile, begin, end);
+                EXPECT_EQ(predicted, ExecutedProducts::of(default_code(network, group, unit)))
+                    << text(p, unit) << ", steps of " << rows << " rows";
+            }
+        }
+    }
+}
+
+Window kernel_of(int64_t rows, int64_t columns, int64_t pad_rows, int64_t pad_columns) {
+    Window w;
+    w.kernel = {rows, columns};
+    w.pad_begin = w.pad_end = {pad_rows, pad_columns};
+    return w;
+}
+
+/// False where the chain does not suit.
+bool expect_columns(const Network& network, const LineBufferSizes& sizes, const VectorUnit& unit) {
+    std::vector<LayerId> layers(network.layers.size());
+    std::iota(layers.begin(), layers.end(), 0);
+    const GroupSchedule group = line_buffer_group(network, layers, sizes);
+    const std::optional<GroupCode> code = column_code(network, group, unit);
+    if (!code) return false;
+    const std::vector<LayerProblem> chain = group_problems(network, group);
+    std::vector<int64_t> kept_rows;
+    for (const BufferShape& shape : buffer_shapes(group, chain, StripRange::any).tensors)
+        kept_rows.push_back(shape.extent[1]);
+    const ColumnsLayout at = columns_layout(chain, kept_rows, sizes.strip_columns, unit);
+    EXPECT_EQ(at.scratch_elements() * bytes_per_element, code->scratch_bytes);
+    const int64_t all = chain.back()[Dim::x];
+    const int64_t step = sizes.strip_columns == 0 ? all : sizes.strip_columns;
+    int64_t predicted = 0;
+    for (int64_t x = 0; x < all; x += step) {
+        for (const int64_t of_nest : at.multiplications(chain, x, std::min(x + step, all)))
+            predicted += of_nest;
+    }
+    EXPECT_EQ(predicted, ExecutedProducts::of(*code))
+        << to_text(group) << ", " << unit.lanes << " lanes";
+    return true;
+}
+
+TEST(Layout, ColumnsAreMultipliedAsPredicted) {
+    const Window narrow = square_window(3, 1, 1);
+    const auto layer = [](int64_t channels, const Window& window) {
+        return LayerSpec{.channels = channels, .window = window};
+    };
+    const std::vector<Network> networks{
+        chain(1, 13, 90,
+              {layer(7, square_window(5, 1, 2)), layer(5, square_window(1)), layer(6, narrow)}),
+        chain(3, 12, 70, {layer(6, square_window(9, 1, 4)), layer(1, square_window(5, 1, 2))}),
+        chain(2, 11, 80, {layer(5, square_window(5)), layer(2, square_window(7, 1, 3))}),
+        chain(1, 14, 66, {layer(9, kernel_of(1, 5, 0, 2)), layer(3, kernel_of(5, 5, 2, 2))}),
+        chain(1, 12, 71,
+              {layer(8, square_window(5, 1, 2)),
+               {.channels = 1,
+                .window = square_window(9, 2, 4),
+                .kind = LayerKind::conv_transpose}})};
+    int tested = 0;
+    for (const VectorUnit& unit : both_units) {
+        for (const Network& network : networks) {
+            for (const LineBufferSizes& sizes :
+                 {LineBufferSizes{1, 0, 0}, {2, 0, 0}, {4, 0, 0}, {2, 0, 32}, {3, 0, 27}})
+                tested += expect_columns(network, sizes, unit) ? 1 : 0;
+        }
+    }
+    EXPECT_GE(tested, 40);
+}
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,112 @@
+// What the code that runs does, counted on its own statements, against the closed forms of the
+// kernels (scheduler/counts/done.h).
+#include "instrumentation/deployed.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "nets/random/random_network.h"
+#include "nets/zoo/zoo.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/default_kernels.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/random_kernels.h"
+#include "scheduler/explore/random_schedule.h"
+#include "tests/support/chain.h"
+#include "tests/support/sanitized.h"
+
+namespace laminate {
+namespace {
+
+constexpr VectorUnit avx512{16, 24};
+
+void expect_equal(const Network& network, const GroupSchedule& group, const std::string& what) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const DoneCounts model = done_counts(group, problems);
+    const DoneCounts code = deployed_counts(network, group, model);
+    EXPECT_EQ(difference(model, "model", code, "code"), "") << what << ": " << to_text(group);
+    // What is scheduled is what the two-level model counts, and copies are its reads of X.
+    const GroupCounts two_level = two_level_counts(network, group);
+    for (size_t k = 0; k < problems.size(); ++k)
+        EXPECT_EQ(model.nests[k].scheduled, two_level.layers[k].macs) << what << to_text(group);
+    if (kernel_row(group.nests.front().kernel.kind).scope == KernelScope::nest) {
+        EXPECT_EQ(model.copied, two_level.input_reads()) << what << ": " << to_text(group);
+    }
+}
+
+TEST(Deployed, RandomKernelsUnderRandomSchedulesDoWhatTheirClosedFormsSay) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(60); ++seed) {
+        const Network network = random_chain(seed);
+        Rng rng(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) {
+            expect_equal(network, random_kernels(group_problems(network, group), group, rng),
+                         "seed " + std::to_string(seed));
+        }
+        if (HasFailure()) return;
+    }
+}
+
+TEST(Deployed, RandomGraphsToo) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(25); ++seed) {
+        const Network network = random_network(seed);
+        Rng rng(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) {
+            expect_equal(network, random_kernels(group_problems(network, group), group, rng),
+                         "seed " + std::to_string(seed));
+        }
+        if (HasFailure()) return;
+    }
+}
+
+TEST(Deployed, DefaultKernelsOfTheZoo) {
+    for (const Network& network : {zoo_network("fsrcnn", {.height = 48, .width = 200}),
+                                   zoo_network("mc-cnn", {.height = 32, .width = 100}),
+                                   zoo_network("l3net"), zoo_network("mobilenetv2")}) {
+        const Schedule schedule = with_default_kernels(
+            network, std::get<Schedule>(line_buffer_schedule(network, {})), avx512);
+        for (const GroupSchedule& group : schedule.groups())
+            expect_equal(network, group, network.name);
+    }
+}
+
+/// One 3x3 convolution of 6 channels to 5 on 20 x 20 pixels, by line buffers.
+struct OneLayer {
+    Network network = chain(6, 20, 20, {{.channels = 5, .window = square_window(3, 1, 1)}});
+    GroupSchedule group = line_buffer_group(network, {0}, {4, 0, 0});
+    std::vector<LayerProblem> problems = group_problems(network, group);
+
+    [[nodiscard]] GroupSchedule with(const std::string& kernel) const {
+        std::string text = to_text(group);
+        text.insert(text.size() - 1, "; kernel " + kernel);
+        return parse_group(network, text);
+    }
+};
+
+TEST(Deployed, ARegisterTileRoundsChannelsAndColumnsUp) {
+    const OneLayer layer;
+    const GroupSchedule group = layer.with("rows z2 y2 x1 v16");
+    const DoneCounts model = done_counts(group, layer.problems);
+    // Taps on padding are scheduled too.
+    EXPECT_EQ(model.nests.front().scheduled, Macs(5 * 6 * (20 * 3) * (20 * 3)));
+    // Three blocks of two channels; 20 rows find 58 rows of the kernel in the picture; two vectors
+    // of 16 columns with three taps each.
+    EXPECT_EQ(model.nests.front().done, Macs(6 * 6 * 58 * (2 * 16 * 3)));
+    expect_equal(layer.network, group, "rows");
+}
+
+TEST(Deployed, AWrongGranularityIsCaught) {
+    const OneLayer layer;
+    const GroupSchedule group = layer.with("rows z2 y2 x1 v16");
+    // The closed form of three vectors of columns at a time, against code of one.
+    const DoneCounts wrong = done_counts(layer.with("rows z2 y2 x3 v16"), layer.problems);
+    const DoneCounts code = deployed_counts(layer.network, group, wrong);
+    EXPECT_NE(difference(wrong, "model", code, "code")
+                  .find("multiplications done: model 300672, code 200448"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace laminate
