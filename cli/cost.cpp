@@ -12,6 +12,7 @@
 #include "answers/front_report.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/halide.h"
 #include "cli/verbs.h"
 #include "nets/zoo/zoo.h"
 #include "papers/verbs.h"
@@ -137,26 +138,43 @@ void add_show(Program& program) {
     CLI::App* verb =
         program.add_verb("show", "A schedule as the loop nest a person would write",
                          "  laminate show front#3\n"
-                         "  laminate show schedule.json --net net.onnx --height 540 --width 960");
+                         "  laminate show schedule.json --net net.onnx --height 540 --width 960\n"
+                         "  laminate show front#3 --halide > net.cpp");
     struct Options {
         std::string file;
         NetworkArgument network;
+        bool halide = false;
+        HalideFileOptions file_options{};
     };
     auto options = std::make_shared<Options>();
     verb->add_option("F", options->file, schedule_help)->required();
     options->network.declare_option(verb);
+    auto* halide = verb->add_flag("--halide", options->halide,
+                                  "A C++ file with a Halide::Generator for each group instead");
+    verb->add_flag("--closest", options->file_options.closest,
+                   "Where Halide does not execute the schedule exactly, the nearest that it does")
+        ->needs(halide);
+    verb->add_option("--name", options->file_options.name,
+                     "Name of the generator instead of the network's")
+        ->needs(halide);
+    verb->add_option("--constants", options->file_options.constants,
+                     "Also write weights, biases and slopes to this directory, as .npy")
+        ->type_name("DIR")
+        ->needs(halide);
     program.on(verb, [options](const Output& output) {
         const Network network = options->network.spec.empty()
                                     ? network_of_schedule_file(options->file)
                                     : options->network.open();
         const Schedule schedule = read_schedule(network, options->file);
-        const std::string text = loop_nest_text(network, schedule);
+        const std::string text = options->halide
+                                     ? halide_file(network, schedule, options->file_options)
+                                     : loop_nest_text(network, schedule);
         output.print(text);
         output.json({{"schema", "laminate.show"},
                      {"version", 1},
                      {"network", network.name},
                      {"schedule", to_text(schedule)},
-                     {"loop_nest", text}});
+                     {options->halide ? "halide" : "loop_nest", text}});
         return Exit::ok;
     });
 }

@@ -20,6 +20,7 @@
 #include "answers/version.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "cli/halide.h"
 #include "cli/verbs.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
@@ -38,6 +39,7 @@ struct ValidateOptions {
     int64_t random = 0;
     int64_t walker_macs = 500'000'000;
     int64_t execute_macs = 100'000'000;
+    bool halide = false;
 };
 
 /// What is validated. `points`: of a front, the numbers of the schedules taken; empty otherwise.
@@ -73,7 +75,8 @@ struct GroupVerdict {
     std::optional<GroupCounts> walker;  ///< none: too large to step through
     GroupCounts measured;
     bool is_executed = false;  ///< computed as well, and its result compared
-    std::string difference;    ///< empty: equal
+    std::optional<HalideVerdict> halide;
+    std::string difference;  ///< empty: equal
 };
 
 struct Verdict {
@@ -136,6 +139,12 @@ public:
         return verdict;
     }
 
+    [[nodiscard]] HalideSummary halide() const {
+        HalideSummary summary;
+        for (const auto& [text, verdict] : groups_) summary.add(*verdict.halide, verdict.model);
+        return summary;
+    }
+
     /// Distinct groups seen, and those of them whose code computed its result.
     [[nodiscard]] size_t groups() const { return groups_.size(); }
     [[nodiscard]] size_t executed() const {
@@ -158,6 +167,14 @@ private:
         if (verdict.model.macs() <= Macs(options_.walker_macs)) {
             verdict.walker = walk(network_, group);
             join(verdict.difference, difference(verdict.model, "model", *verdict.walker, "walker"));
+        }
+        if (options_.halide) {
+            verdict.halide = halide_verdict(network_, group, verdict.model, seed,
+                                            executed ? CountMode::execute : CountMode::count_only);
+            if (verdict.halide->is_inside()) {
+                join(verdict.difference, verdict.halide->failure);
+                join(verdict.difference, verdict.halide->difference);
+            }
         }
         return verdict;
     }
@@ -221,22 +238,25 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
         output.print(fmt::format("all {} different groups executed and their results compared",
                                  judge.groups()));
     }
+    if (options.halide) output.print(judge.halide().text());
     if (candidates.points.size() < candidates.front_size) {
         output.print(fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "),
                                  candidates.front_size));
     }
-    output.json({{"schema", "laminate.validate"},
-                 {"version", 1},
-                 {"network", network.name},
-                 {"structure_hash", structure_hash(network)},
-                 {"made_by", made_by()},
-                 {"total", schedules.size()},
-                 {"equal", equal},
-                 {"walked", walked},
-                 {"groups", judge.groups()},
-                 {"executed_groups", judge.executed()},
-                 {"points", candidates.points},
-                 {"schedules", entries}});
+    nlohmann::ordered_json answer{{"schema", "laminate.validate"},
+                                  {"version", 1},
+                                  {"network", network.name},
+                                  {"structure_hash", structure_hash(network)},
+                                  {"made_by", made_by()},
+                                  {"total", schedules.size()},
+                                  {"equal", equal},
+                                  {"walked", walked},
+                                  {"groups", judge.groups()},
+                                  {"executed_groups", judge.executed()},
+                                  {"points", candidates.points}};
+    if (options.halide) answer["halide"] = judge.halide().json();
+    answer["schedules"] = std::move(entries);
+    output.json(answer);
     return equal == schedules.size() ? Exit::ok : Exit::comparison_failed;
 }
 
@@ -273,6 +293,9 @@ void add_validate(Program& program) {
                      "not compared")
         ->check(not_negative())
         ->capture_default_str();
+    verb->add_flag("--halide", options->halide,
+                   "A further witness: the schedules that Halide's own inference executes exactly, "
+                   "as Funcs and directives; the others by reason");
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
         Candidates candidates;

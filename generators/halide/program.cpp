@@ -9,6 +9,7 @@
 #include "base/range.h"
 #include "generators/halide/levels.h"
 #include "generators/ir/arrays.h"
+#include "generators/ir/constants.h"
 
 namespace laminate {
 
@@ -166,8 +167,18 @@ private:
         for (size_t t = 0; t < arrays.size(); ++t) {
             tensor_func_[t] = add_func("in_" + arrays[t].name(), {x_, y_, z_},
                                        CodeArray{"", ArrayRole::input_buffer, static_cast<int>(t)});
-            define(tensor_func_[t], {{}, arrays[t](x_, y_, z_)});
+            // Of strided tiles Halide bounds more than it reads, and would refuse the array.
+            const std::vector<int64_t>& extents = program_.inputs[t].extents;
+            const Expr x = has_strides() ? Halide::clamp(x_, 0, number(extents[0] - 1)) : Expr(x_);
+            const Expr y = has_strides() ? Halide::clamp(y_, 0, number(extents[1] - 1)) : Expr(y_);
+            define(tensor_func_[t], {{}, arrays[t](x, y, z_)});
         }
+    }
+
+    [[nodiscard]] bool has_strides() const {
+        return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
+            return p.x().stride > 1 || p.y().stride > 1;
+        });
     }
 
     void declare_constants(int k) {
@@ -311,6 +322,7 @@ private:
         const Expr in = t.inside.defined()
                             ? Halide::select(t.inside, t.value, is_maximum ? nothing : zero_)
                             : t.value;
+        if (t.inside.defined()) update.locals.emplace_back(func.identifier + "_in", in);
         if (p.has_weights()) {
             const Func& w =
                 program_.funcs[static_cast<size_t>(weights_func_[static_cast<size_t>(k)])].func;
@@ -441,7 +453,7 @@ private:
     void find_placed() {
         const auto note = [&](const HalideLevels& levels) {
             placed_.insert({levels.store, levels.compute});
-            if (!levels.exclusion.empty()) program_.exclusions.push_back(levels.exclusion);
+            if (levels.exclusion) program_.exclusions.push_back(*levels.exclusion);
         };
         for (const HalideLevels& levels : placement_.tensors()) note(levels);
         for (const auto& levels : placement_.weights()) {
@@ -452,16 +464,18 @@ private:
             const HalideLevels& levels = placement_.tensors()[t];
             if (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))
                 continue;
-            program_.exclusions.push_back(placement_.group_tensors()[t].name +
-                                          " is kept along two loops, " +
-                                          level_text(group_, -1, *levels.merged_loop) + " and " +
-                                          level_text(group_, -1, *levels.slide_loop));
+            program_.exclusions.push_back(
+                {HalideReason::second_loop,
+                 placement_.group_tensors()[t].name + " is kept along two loops, " +
+                     level_text(group_, -1, *levels.merged_loop) + " and " +
+                     level_text(group_, -1, *levels.slide_loop)});
         }
         check_strips();
         if (visits() > 1 && sink() > 0 && problem(sink())[Dim::i] % channels_of_a_visit() != 0) {
             program_.exclusions.push_back(
-                nest(sink()).layer +
-                ": the last visit of Y has fewer input channels than the others");
+                {HalideReason::short_visit,
+                 nest(sink()).layer +
+                     ": the last visit of Y has fewer input channels than the others"});
         }
         check_order();
     }
@@ -477,9 +491,10 @@ private:
                     !(levels.lifetime == levels.compute || levels.store == levels.compute))
                     return;
                 if (name_of(f) < name_of(tensor_func_[t]))
-                    program_.exclusions.push_back(name_of(f) + " comes before " +
-                                                  name_of(tensor_func_[t]) +
-                                                  " in the loop along which that is kept");
+                    program_.exclusions.push_back(
+                        {HalideReason::before_window, name_of(f) + " comes before " +
+                                                          name_of(tensor_func_[t]) +
+                                                          " in the loop along which that is kept"});
             };
             for (size_t u = 0; u < tensor_func_.size(); ++u)
                 check(tensor_func_[u], placement_.tensors()[u]);
@@ -501,9 +516,10 @@ private:
             const int64_t rest = problem(sink())[d] % strip;
             const int64_t tile = n[d];
             if (rest == 0 || ceil_div(rest, tile) == ceil_div(strip, tile)) continue;
-            program_.exclusions.push_back(n.layer + ": the last strip of " +
-                                          to_text(Loop{d, Band::strip}) +
-                                          " has fewer tiles than the others");
+            program_.exclusions.push_back(
+                {HalideReason::short_strip, n.layer + ": the last strip of " +
+                                                to_text(Loop{d, Band::strip}) +
+                                                " has fewer tiles than the others"});
         }
     }
 
@@ -677,7 +693,7 @@ private:
             const HalideLevels& levels = placement_.tensors()[t];
             std::string folded;
             int64_t fold = 0;  // where Halide does something else, it chooses
-            if (levels.slides && levels.exclusion.empty() &&
+            if (levels.slides && !levels.exclusion &&
                 (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))) {
                 const auto axis = static_cast<size_t>(*levels.slides);
                 folded = std::string(1, "zyx"[axis]);
@@ -690,7 +706,7 @@ private:
             if (levels) place(weights_func_[static_cast<size_t>(k)], *levels, "", 0);
         }
         const Level y = nest(sink()).y.store;
-        place(layer_func_.back(), {y, y, y, {}, {}, {}, 1, ""}, "", 0);
+        place(layer_func_.back(), {y, y, y, {}, {}, {}, 1, {}}, "", 0);
     }
 
     /// Vectors along columns, whole kernel rows at once, and threads over the outermost loop where
@@ -836,6 +852,20 @@ private:
 HalideProgram halide_program(const Network& network, const GroupSchedule& group,
                              HalidePadding padding) {
     return Builder(network, group, padding).build();
+}
+
+std::vector<float> halide_constants(const Network& network, const GroupSchedule& group,
+                                    const HalideInput& input) {
+    const LayerProblem problem = group_problems(network, group).at(static_cast<size_t>(input.nest));
+    const Layer& layer = network.layer(problem.layer);
+    switch (input.values) {
+        case HalideInput::Values::bias:
+            return canonical_bias(layer, problem);
+        case HalideInput::Values::slope:
+            return canonical_slope(layer, problem);
+        default:
+            return canonical_weights(layer, problem);
+    }
 }
 
 }  // namespace laminate

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "generators/group_code.h"
+#include "generators/halide/levels.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -97,8 +98,8 @@ struct HalideProgram {
     std::vector<HalideDirective> fast_directives;
     std::vector<std::string> input_tensors;  ///< names of the external inputs
     std::vector<int64_t> output_extents;     ///< x, y, z
-    /// Why counts differ from the schedule's, a line each; empty: Halide executes it exactly.
-    std::vector<std::string> exclusions;
+    /// Why counts differ from the schedule's; empty: Halide executes it exactly.
+    std::vector<HalideExclusion> exclusions;
 
     [[nodiscard]] const HalideFunc& output() const { return funcs.back(); }
 };
@@ -113,5 +114,10 @@ enum class HalidePadding {
 /// that have no form here (transposed convolutions, unusual activations).
 [[nodiscard]] HalideProgram halide_program(const Network& network, const GroupSchedule& group,
                                            HalidePadding padding = HalidePadding::constant);
+
+/// The elements of weights, biases or slopes, x or m fastest.
+[[nodiscard]] std::vector<float> halide_constants(const Network& network,
+                                                  const GroupSchedule& group,
+                                                  const HalideInput& input);
 
 }  // namespace laminate
