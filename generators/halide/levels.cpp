@@ -37,7 +37,7 @@ std::string to_text(HalideReason reason) {
         case HalideReason::short_strip:
             return "last strip of fewer tiles";
         case HalideReason::short_visit:
-            return "last partial sum of fewer channels, made in the group";
+            return "last partial sum of fewer channels";
     }
     return "";
 }
@@ -137,9 +137,10 @@ bool HalidePlacement::indexes(int t, Dim axis, Level v) const {
 
 bool HalidePlacement::is_retained(int t, Level loop) const {
     const HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
-    const std::vector<Level> inside = between(tensors_[static_cast<size_t>(t)].readers.front().nest,
-                                              {levels.lifetime, levels.compute});
-    return !levels.exclusion && std::find(inside.begin(), inside.end(), loop) != inside.end();
+    const Level store = levels.exclusion ? levels.store : levels.lifetime;
+    const std::vector<Level> inside =
+        between(tensors_[static_cast<size_t>(t)].readers.front().nest, {store, levels.compute});
+    return std::find(inside.begin(), inside.end(), loop) != inside.end();
 }
 
 int64_t HalidePlacement::scale(int t, Dim axis, int nest) const {
@@ -208,25 +209,27 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
             }
             if (!axis || levels.slides) {
                 // A copy moves out, to the body that it has reached; a producer stays where its
-                // loops are.
+                // loops are, and the nearest is to keep what the innermost loop shares.
                 if (tensor.is_external()) break;
-                const std::string kept = tensor.name + " is kept along ";
                 const std::string here = level_text(group_, tensor.readers.front().nest, v);
-                if (levels.slides) {
+                const std::string kept = tensor.name + " is kept along ";
+                if (!levels.exclusion && levels.slides) {
                     levels.exclusion = {HalideReason::second_loop,
                                         kept + "two loops, " +
                                             level_text(group_, v.nest, *levels.slide_loop) +
                                             " and " + here};
-                } else {
+                } else if (!levels.exclusion) {
                     levels.exclusion = {HalideReason::idle_loop,
                                         kept + here + ", which does not index it"};
                 }
-                // The nearest: nothing is kept.
-                levels.store = levels.compute = placement.compute;
+                if (levels.slides) levels.store = *levels.slide_loop;
                 levels.slides.reset();
                 levels.slide_loop.reset();
                 levels.merged_loop.reset();
-                return levels;
+                if (!axis) {
+                    levels.store = levels.compute = v;
+                    continue;
+                }
             }
             if (overlap(t, *axis, v) > 0) {
                 levels.slides = axis;

@@ -30,7 +30,7 @@ enum class HalideReason {
     before_window,    ///< brought in ahead of a window in its loop: runs while the window fills
     concat_channels,  ///< operands of a Concat of which a body computes some channels
     short_strip,      ///< the last strip has fewer tiles than the others
-    short_visit,      ///< the last partial sum has fewer input channels, and they have a producer
+    short_visit,  ///< the last partial sum has fewer input channels; only with windows or producers
 };
 /// A line for tables.
 [[nodiscard]] std::string to_text(HalideReason reason);
@@ -77,6 +77,9 @@ public:
     /// the first on.
     [[nodiscard]] int64_t covered(int k, Dim d, Level level) const;
 
+    /// The outermost level of a nest whose body is executed as often as that one's.
+    [[nodiscard]] Level outermost_like(Level level) const;
+
 private:
     [[nodiscard]] int64_t needed(int tensor, Dim axis, Level level) const;
     /// Coordinates that a trip of `loop` shares with the trip before; 0 or less: none.
@@ -95,8 +98,6 @@ private:
     void check_concat(int k);
     [[nodiscard]] int64_t step(Level loop) const;
     [[nodiscard]] bool is_ragged(Level loop) const;
-    /// The outermost level of a nest whose body is executed as often as that one's.
-    [[nodiscard]] Level outermost_like(Level level) const;
     [[nodiscard]] bool is_next_loop(Level outer, Level inner) const;
     [[nodiscard]] HalideLevels tensor_levels(int t) const;
     [[nodiscard]] HalideLevels weight_levels(int k) const;

@@ -80,6 +80,7 @@ public:
         if (padding == HalidePadding::opaque) {
             Halide::Param<float> zero("padding", 0.0F);
             zero_ = zero;
+            is_opaque_ = true;
         }
     }
 
@@ -210,7 +211,7 @@ private:
     Tap tap(int k, int operand, const Expr& column, const Expr& row, const Expr& channel) {
         const LayerProblem& p = problem(k);
         const Func& from = program_.funcs[static_cast<size_t>(source(k, operand))].func;
-        const auto kept = [](const Expr& at, const AxisWindow& w, Expr& inside) {
+        const auto kept = [this](const Expr& at, const AxisWindow& w, Expr& inside) {
             Expr clamped = at;
             Expr condition;
             if (w.pad_begin > 0) condition = at >= 0;
@@ -220,7 +221,7 @@ private:
                     condition.defined() ? condition && at < number(w.in) : at < number(w.in);
             if (!condition.defined()) return clamped;
             inside = inside.defined() ? inside && condition : condition;
-            return Halide::clamp(at, 0, number(w.in - 1));
+            return Halide::clamp(is_opaque_ ? at : Halide::likely(at), 0, number(w.in - 1));
         };
         Tap t;
         const Expr y = kept(row, p.y(), t.inside);
@@ -459,7 +460,7 @@ private:
         for (const auto& levels : placement_.weights()) {
             if (levels) note(*levels);
         }
-        placed_.insert(nest(sink()).y.store);
+        placed_.insert(placement_.outermost_like(nest(sink()).y.store));
         for (size_t t = 0; t < placement_.tensors().size(); ++t) {
             const HalideLevels& levels = placement_.tensors()[t];
             if (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))
@@ -471,7 +472,14 @@ private:
                      level_text(group_, -1, *levels.slide_loop)});
         }
         check_strips();
-        if (visits() > 1 && sink() > 0 && problem(sink())[Dim::i] % channels_of_a_visit() != 0) {
+        const bool slides_inside =
+            std::any_of(placement_.tensors().begin(), placement_.tensors().end(),
+                        [&](const HalideLevels& levels) {
+                            return levels.slide_loop && levels.slide_loop->nest == sink() &&
+                                   levels.slide_loop->loop > output_level();
+                        });
+        if (visits() > 1 && (sink() > 0 || slides_inside) &&
+            problem(sink())[Dim::i] % channels_of_a_visit() != 0) {
             program_.exclusions.push_back(
                 {HalideReason::short_visit,
                  nest(sink()).layer +
@@ -496,12 +504,26 @@ private:
                                                           name_of(tensor_func_[t]) +
                                                           " in the loop along which that is kept"});
             };
-            for (size_t u = 0; u < tensor_func_.size(); ++u)
-                check(tensor_func_[u], placement_.tensors()[u]);
+            for (size_t u = 0; u < tensor_func_.size(); ++u) {
+                if (!is_made_from(u, t)) check(tensor_func_[u], placement_.tensors()[u]);
+            }
             for (size_t k = 0; k < weights_func_.size(); ++k) {
                 if (placement_.weights()[k]) check(weights_func_[k], *placement_.weights()[k]);
             }
         }
+    }
+    /// Whether a tensor is computed from another one.
+    [[nodiscard]] bool is_made_from(size_t made, size_t source) const {
+        const std::vector<GroupTensor>& tensors = placement_.group_tensors();
+        const int producer = tensors[made].producer;
+        if (producer < 0) return false;
+        for (size_t t = 0; t < tensors.size(); ++t) {
+            const bool reads =
+                std::any_of(tensors[t].readers.begin(), tensors[t].readers.end(),
+                            [&](const TensorReader& r) { return r.nest == producer; });
+            if (reads && (t == source || is_made_from(t, source))) return true;
+        }
+        return false;
     }
     [[nodiscard]] std::string name_of(int f) const {
         return program_.funcs[static_cast<size_t>(f)].name();
@@ -843,6 +865,7 @@ private:
     int output_ = -1;
     Expr unfinished_;
     Expr zero_ = 0.0F;  ///< what padding reads
+    bool is_opaque_ = false;
     std::set<Level> placed_;
     std::vector<KnownLoop> loops_;
 };

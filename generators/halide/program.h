@@ -106,7 +106,7 @@ struct HalideProgram {
 
 /// The zero that a tap on padding multiplies.
 enum class HalidePadding {
-    constant,  ///< 0.0f: Halide sees that such taps change nothing and leaves them out
+    constant,  ///< 0.0f: Halide sees that such taps change nothing, and cuts loops at the edge
     opaque,    ///< a parameter of value 0: every tap stays, as docs/counting.md counts it
 };
 

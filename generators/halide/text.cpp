@@ -68,6 +68,7 @@ private:
                    text(v->value, Binding::select) + ")";
         if (const auto* v = e.as<Call>()) {
             if (v->is_intrinsic(Call::if_then_else)) return call("lazily", v->args);
+            if (v->is_intrinsic(Call::likely)) return call("likely", v->args);
             if (v->is_intrinsic(Call::undef)) return "undef<float>()";
             if (const auto name = names_.find(v->name); name != names_.end())
                 return call(name->second, v->args);
