@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/parse_json.h"
+#include "cli/halide.h"
 #include "cli/verbs.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
@@ -45,22 +46,37 @@ struct ShowOptions {
     NetworkArgument network;
     bool plan = false;
     std::string target = "host";
+    bool halide = false;
+    HalideFileOptions halide_file{};
 };
 
 /// Both halves: kernels that the schedule leaves open are the default ones.
-Schedule with_kernels(const Network& network, const Schedule& schedule,
-                      const ShowOptions& options) {
-    return with_default_kernels(network, schedule, vector_unit(code_target(options.target)));
+Schedule with_kernels(const Network& network, const Schedule& schedule, const std::string& target) {
+    return with_default_kernels(network, schedule, vector_unit(code_target(target)));
+}
+
+nlohmann::ordered_json show_json(const Network& network, const Schedule& schedule) {
+    return {{"schema", "laminate.show"},
+            {"version", 2},
+            {"network", network.name},
+            {"schedule", to_text(schedule)}};
+}
+
+Exit show_halide(const Network& network, const Schedule& schedule, const HalideFileOptions& options,
+                 const Output& output) {
+    const std::string text = halide_file(network, schedule, options);
+    output.print(text);
+    nlohmann::ordered_json json = show_json(network, schedule);
+    json["halide"] = text;
+    output.json(json);
+    return Exit::ok;
 }
 
 Exit show(const Network& network, const Schedule& schedule, bool with_plan, const Output& output) {
     const std::string nest = loop_nest_text(network, schedule);
     output.print(to_text(schedule) + "\n\n" + nest);
-    nlohmann::ordered_json json{{"schema", "laminate.show"},
-                                {"version", 2},
-                                {"network", network.name},
-                                {"schedule", to_text(schedule)},
-                                {"loop_nest", nest}};
+    nlohmann::ordered_json json = show_json(network, schedule);
+    json["loop_nest"] = nest;
     if (with_plan) {
         std::string plan;
         for (const GroupSchedule& group : schedule.groups())
@@ -68,7 +84,7 @@ Exit show(const Network& network, const Schedule& schedule, bool with_plan, cons
         output.print(plan);
         json["plan"] = plan;
     }
-    output.json(std::move(json));
+    output.json(json);
     return Exit::ok;
 }
 
@@ -79,21 +95,38 @@ void add_show(Program& program) {
         program.add_verb("show", "A schedule as the loop nest a person would write",
                          "  laminate show front#3\n"
                          "  laminate show front#3 --plan\n"
-                         "  laminate show schedule.json --net net.onnx --height 540 --width 960");
+                         "  laminate show schedule.json --net net.onnx --height 540 --width 960\n"
+                         "  laminate show front#3 --halide > net.cpp");
     auto options = std::make_shared<ShowOptions>();
     verb->add_option("F", options->file, schedule_help)->required();
     options->network.declare_option(verb);
-    verb->add_flag("--plan", options->plan,
-                   "The boxes that each kernel computes, what it multiplies, and the scratch block");
+    auto* plan = verb->add_flag(
+        "--plan", options->plan,
+        "The boxes that each kernel computes, what it multiplies, and the scratch block");
     verb->add_option("--target", options->target,
-                     "Kernels that a schedule leaves open are chosen for this Halide target")
+                     "Kernels that the schedule leaves open are chosen for this Halide target")
         ->capture_default_str();
+    auto* halide = verb->add_flag("--halide", options->halide,
+                                  "A C++ file with a Halide::Generator for each group instead");
+    halide->excludes(plan);
+    verb->add_flag("--closest", options->halide_file.closest,
+                   "Where Halide does not execute the schedule exactly, the nearest that it does")
+        ->needs(halide);
+    verb->add_option("--name", options->halide_file.name,
+                     "Name of the generator instead of the network's")
+        ->needs(halide);
+    verb->add_option("--constants", options->halide_file.constants,
+                     "Also write weights, biases and slopes to this directory, as .npy")
+        ->type_name("DIR")
+        ->needs(halide);
     program.on(verb, [options](const Output& output) {
         const Network network = options->network.spec.empty()
                                     ? network_of_schedule_file(options->file)
                                     : options->network.open();
-        return show(network, with_kernels(network, read_schedule(network, options->file), *options),
-                    options->plan, output);
+        const Schedule schedule = read_schedule(network, options->file);
+        if (options->halide) return show_halide(network, schedule, options->halide_file, output);
+        return show(network, with_kernels(network, schedule, options->target), options->plan,
+                    output);
     });
 }
 

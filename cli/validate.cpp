@@ -20,6 +20,7 @@
 #include "answers/version.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "cli/halide.h"
 #include "cli/verbs.h"
 #include "generators/kernels/group_kernels.h"
 #include "instrumentation/deployed.h"
@@ -41,6 +42,7 @@ struct ValidateOptions {
     int64_t random = 0;
     int64_t walker_macs = 500'000'000;
     int64_t execute_macs = 100'000'000;
+    bool halide = false;
 };
 
 /// The schedules to validate.
@@ -78,7 +80,8 @@ struct GroupVerdict {
     DoneCounts predicted;      ///< what its kernels do, by closed forms
     DoneCounts deployed;       ///< the same, counted on the code that runs
     bool is_executed = false;  ///< whether its result was computed and compared as well
-    std::string difference;    ///< empty: equal
+    std::optional<HalideVerdict> halide;
+    std::string difference;  ///< empty: equal
 };
 
 struct Verdict {
@@ -143,6 +146,12 @@ public:
         return verdict;
     }
 
+    [[nodiscard]] HalideSummary halide() const {
+        HalideSummary summary;
+        for (const auto& [text, verdict] : groups_) summary.add(*verdict.halide, verdict.model);
+        return summary;
+    }
+
     /// The number of distinct groups, and of those whose code computed its result.
     [[nodiscard]] size_t groups() const { return groups_.size(); }
     [[nodiscard]] size_t executed() const {
@@ -170,6 +179,14 @@ private:
             verdict.walker = walk(network_, group);
             join(verdict.difference, difference(verdict.model, "model", *verdict.walker, "walker"));
         }
+        if (options_.halide) {
+            verdict.halide = halide_verdict(network_, group, verdict.model, seed,
+                                            executed ? CountMode::execute : CountMode::count_only);
+            if (verdict.halide->is_inside()) {
+                join(verdict.difference, verdict.halide->failure);
+                join(verdict.difference, verdict.halide->difference);
+            }
+        }
         return verdict;
     }
 
@@ -183,6 +200,7 @@ private:
 struct Totals {
     size_t schedules = 0, equal = 0, walked = 0;
     size_t groups = 0, executed_groups = 0;
+    std::optional<HalideSummary> halide;  ///< with --halide
 };
 
 nlohmann::ordered_json json_of(const Schedule& schedule, const Verdict& verdict) {
@@ -224,6 +242,7 @@ Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
     }
     totals.groups = judge.groups();
     totals.executed_groups = judge.executed();
+    if (options.halide) totals.halide = judge.halide();
     return totals;
 }
 
@@ -256,22 +275,21 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
     const Totals totals =
         judge_all(network, candidates.schedules, options, common, output, entries);
     print(network, totals, options, output);
+    if (totals.halide) output.print(totals.halide->text());
     if (candidates.points.size() < candidates.front_size) {
         output.print(fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "),
                                  candidates.front_size));
     }
-    output.json({{"schema", "laminate.validate"},
-                 {"version", 2},
-                 {"network", network.name},
-                 {"structure_hash", structure_hash(network)},
-                 {"made_by", made_by()},
-                 {"total", totals.schedules},
-                 {"equal", totals.equal},
-                 {"walked", totals.walked},
-                 {"groups", totals.groups},
-                 {"executed_groups", totals.executed_groups},
-                 {"points", candidates.points},
-                 {"schedules", entries}});
+    nlohmann::ordered_json answer{
+        {"schema", "laminate.validate"}, {"version", 2},
+        {"network", network.name},       {"structure_hash", structure_hash(network)},
+        {"made_by", made_by()},          {"total", totals.schedules},
+        {"equal", totals.equal},         {"walked", totals.walked},
+        {"groups", totals.groups},       {"executed_groups", totals.executed_groups},
+        {"points", candidates.points}};
+    if (totals.halide) answer["halide"] = totals.halide->json();
+    answer["schedules"] = std::move(entries);
+    output.json(answer);
     return totals.equal == totals.schedules ? Exit::ok : Exit::comparison_failed;
 }
 
@@ -335,6 +353,9 @@ void add_validate(Program& program) {
             "their results are not compared")
         ->check(not_negative())
         ->capture_default_str();
+    verb->add_flag("--halide", options->halide,
+                   "A further witness: the schedules that Halide's own inference executes exactly, "
+                   "as Funcs and directives; the others by reason");
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
         const CommonOptions& common = program.common();

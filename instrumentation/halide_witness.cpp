@@ -6,7 +6,6 @@
 #include "generators/compile/executable.h"
 #include "generators/compile/group_reference.h"
 #include "generators/halide/program.h"
-#include "generators/ir/constants.h"
 #include "instrumentation/measure.h"
 #include "scheduler/counts/memory_timeline.h"
 
@@ -54,25 +53,15 @@ private:
     std::vector<int64_t>& counters_;
 };
 
+/// Warnings of a pipeline that will fail say what the failure says again.
+class QuietReporter : public Halide::CompileTimeErrorReporter {
+public:
+    void warning(const char*) override {}
+    void error(const char* message) override { throw Halide::CompileError(message); }
+};
+
 Halide::Buffer<float> array_of(std::vector<float>& values, const std::vector<int64_t>& extents) {
     return Halide::Buffer<float>(values.data(), std::vector<int>(extents.begin(), extents.end()));
-}
-
-std::vector<float> values_of(const HalideInput& input, const Network& network,
-                             const std::vector<LayerProblem>& problems,
-                             const std::vector<std::vector<float>>& activations) {
-    if (input.values == HalideInput::Values::activations)
-        return activations.at(static_cast<size_t>(input.tensor));
-    const LayerProblem& problem = problems.at(static_cast<size_t>(input.nest));
-    const Layer& layer = network.layer(problem.layer);
-    switch (input.values) {
-        case HalideInput::Values::bias:
-            return canonical_bias(layer, problem);
-        case HalideInput::Values::slope:
-            return canonical_slope(layer, problem);
-        default:
-            return canonical_weights(layer, problem);
-    }
 }
 
 }  // namespace
@@ -85,7 +74,9 @@ HalideMeasurement measure_halide(const Network& network, const GroupSchedule& gr
         random_group_inputs(network, problems, seed);
     std::vector<std::vector<float>> arrays;
     for (const HalideInput& input : program.inputs)
-        arrays.push_back(values_of(input, network, problems, activations));
+        arrays.push_back(input.values == HalideInput::Values::activations
+                             ? activations.at(static_cast<size_t>(input.tensor))
+                             : halide_constants(network, group, input));
     for (size_t n = 0; n < arrays.size(); ++n)
         program.inputs[n].param.set(array_of(arrays[n], program.inputs[n].extents));
     std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
@@ -101,10 +92,20 @@ HalideMeasurement measure_halide(const Network& network, const GroupSchedule& gr
     Halide::Pipeline pipeline(program.output().func);
     pipeline.add_custom_lowering_pass(&pass, [] {});
     Halide::Buffer<float> result = array_of(output, program.output_extents);
-    pipeline.realize(result, code_target("host"));
-
-    HalideMeasurement measurement{
-        counts_of(pass.code, group, counters), {}, program.exclusions, ""};
+    [[maybe_unused]] static const bool is_quiet = [] {
+        static QuietReporter reporter;
+        Halide::set_custom_compile_time_error_reporter(&reporter);
+        return true;
+    }();
+    HalideMeasurement measurement;
+    measurement.exclusions = program.exclusions;
+    try {
+        pipeline.realize(result, code_target("host"));
+    } catch (const Halide::Error& error) {
+        measurement.refused = error.what();
+        return measurement;
+    }
+    measurement.counts = counts_of(pass.code, group, counters);
     measurement.live_peak = measurement.counts.live_total;
     measurement.counts.live_total = Elements(0);
     for (const MemoryPhase& phase :

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "generators/halide/levels.h"
 #include "instrumentation/count_pass.h"
 #include "nets/network/network.h"
 #include "scheduler/counts/counts.h"
@@ -22,14 +23,16 @@ struct HalideMeasurement {
     /// in program order, so this is at most `counts.live_total`.
     Elements live_peak;
     /// Why counts may differ from the schedule's (HalideProgram::exclusions).
-    std::vector<std::string> exclusions;
+    std::vector<HalideExclusion> exclusions;
+    /// Empty, or what Halide said of a schedule that it refused to compile or stopped running. Only
+    /// outside of the class; counts are then meaningless.
+    std::string refused;
     /// Empty, or where the output differs from the reference operators', one line. Count-only
     /// measurements compute nothing.
     std::string wrong_result;
 };
 
-/// Throws InputError where the group has no form as Halide Funcs, and Halide::Error where Halide
-/// refuses the schedule.
+/// Throws InputError where the group has no form as Halide Funcs.
 [[nodiscard]] HalideMeasurement measure_halide(const Network& network, const GroupSchedule& group,
                                                uint64_t seed, CountMode mode = CountMode::execute);
 

@@ -16,6 +16,32 @@ const AxisWindow& window(const LayerProblem& p, Dim axis) {
 
 }  // namespace
 
+std::string to_text(HalideReason reason) {
+    switch (reason) {
+        case HalideReason::second_loop:
+            return "kept along two loops";
+        case HalideReason::idle_loop:
+            return "kept over a loop that does not index it";
+        case HalideReason::short_window:
+            return "kept for a layer in between, last trip short";
+        case HalideReason::shared_branch:
+            return "kept for a layer in between with several readers";
+        case HalideReason::short_tile:
+            return "kept inside tiles of which the last is short";
+        case HalideReason::inside_window:
+            return "stored inside the loop that fills a window";
+        case HalideReason::before_window:
+            return "brought in ahead of a window in its loop";
+        case HalideReason::concat_channels:
+            return "operand of a Concat in parts";
+        case HalideReason::short_strip:
+            return "last strip of fewer tiles";
+        case HalideReason::short_visit:
+            return "last partial sum of fewer channels";
+    }
+    return "";
+}
+
 HalidePlacement::HalidePlacement(const GroupSchedule& group,
                                  const std::vector<LayerProblem>& problems)
     : group_(group), problems_(problems), tensors_(laminate::group_tensors(problems)) {
@@ -47,10 +73,12 @@ int64_t HalidePlacement::covered(int k, Dim d, Level level) const {
     const int t = output_tensor(k);
     int64_t extent = problems_[static_cast<size_t>(k)][d];
     if (t >= 0 && d != Dim::i) {
-        const Level call = level.nest == k
-                               ? placement_of(group_, tensors_[static_cast<size_t>(t)]).compute
-                               : level;
-        extent = needed(t, d, call);
+        const auto tensor = static_cast<size_t>(t);
+        const bool is_call = level.nest == k;
+        extent = needed(t, d, is_call ? placement_of(group_, tensors_[tensor]).compute : level);
+        const HalideLevels& out = tensors_levels_[tensor];
+        if (is_call && out.slides == d && !is_ragged(*out.slide_loop))
+            extent = std::min(extent, out.scale * step(*out.slide_loop));
     }
     if (level.nest != k) return extent;
     for (int l = 0; l <= level.loop; ++l) {
@@ -109,10 +137,10 @@ bool HalidePlacement::indexes(int t, Dim axis, Level v) const {
 
 bool HalidePlacement::is_retained(int t, Level loop) const {
     const HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
-    const std::vector<Level> inside = between(tensors_[static_cast<size_t>(t)].readers.front().nest,
-                                              {levels.lifetime, levels.compute});
-    return levels.exclusion.empty() &&
-           std::find(inside.begin(), inside.end(), loop) != inside.end();
+    const Level store = levels.exclusion ? levels.store : levels.lifetime;
+    const std::vector<Level> inside =
+        between(tensors_[static_cast<size_t>(t)].readers.front().nest, {store, levels.compute});
+    return std::find(inside.begin(), inside.end(), loop) != inside.end();
 }
 
 int64_t HalidePlacement::scale(int t, Dim axis, int nest) const {
@@ -148,6 +176,13 @@ std::vector<Level> HalidePlacement::between(int user, const Placement& placement
     return inside;
 }
 
+Level HalidePlacement::outermost_like(Level level) const {
+    Level outer = level;
+    while (outer.loop >= 0 && trips(outer) <= 1) --outer.loop;
+    if (outer.loop >= 0 || level.is_root()) return outer;
+    return outer.nest == group_.sink() ? Level{} : level;
+}
+
 bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
     for (Level between = {outer.nest, outer.loop + 1}; between < inner; ++between.loop) {
         if (trips(between) > 1) return false;
@@ -158,7 +193,8 @@ bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
 HalideLevels HalidePlacement::tensor_levels(int t) const {
     const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
     const Placement& placement = placement_of(group_, tensor);
-    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, 1, ""};
+    const Level store = outermost_like(placement.store);
+    HalideLevels levels{placement.store, store, store, {}, {}, {}, 1, {}};
     for (const Level& v : between(tensor.readers.front().nest, placement)) {
         if (trips(v) > 1) {
             std::optional<Dim> axis;
@@ -173,20 +209,27 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
             }
             if (!axis || levels.slides) {
                 // A copy moves out, to the body that it has reached; a producer stays where its
-                // loops are.
+                // loops are, and the nearest is to keep what the innermost loop shares.
                 if (tensor.is_external()) break;
-                levels.exclusion =
-                    tensor.name + " is kept along " +
-                    (levels.slides
-                         ? "two loops, " + level_text(group_, v.nest, *levels.slide_loop) + " and "
-                         : "a loop that does not index it, ") +
-                    level_text(group_, tensor.readers.front().nest, v);
-                // The nearest: nothing is kept.
-                levels.store = levels.compute = placement.compute;
+                const std::string here = level_text(group_, tensor.readers.front().nest, v);
+                const std::string kept = tensor.name + " is kept along ";
+                if (!levels.exclusion && levels.slides) {
+                    levels.exclusion = {HalideReason::second_loop,
+                                        kept + "two loops, " +
+                                            level_text(group_, v.nest, *levels.slide_loop) +
+                                            " and " + here};
+                } else if (!levels.exclusion) {
+                    levels.exclusion = {HalideReason::idle_loop,
+                                        kept + here + ", which does not index it"};
+                }
+                if (levels.slides) levels.store = *levels.slide_loop;
                 levels.slides.reset();
                 levels.slide_loop.reset();
                 levels.merged_loop.reset();
-                return levels;
+                if (!axis) {
+                    levels.store = levels.compute = v;
+                    continue;
+                }
             }
             if (overlap(t, *axis, v) > 0) {
                 levels.slides = axis;
@@ -194,10 +237,8 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
             } else {
                 levels.store = v;
             }
-        } else if (!levels.slides) {
-            levels.store = v;
         } else {
-            continue;  // Halide slides what is computed right in the loop that it slides along
+            continue;  // its body is that of the loop around
         }
         levels.compute = v;
     }
@@ -212,10 +253,11 @@ void HalidePlacement::check_calls(int t) {
         const std::vector<Level> around = path(group_, user);
         const auto is_in_call = [&](Level v) { return v.nest == producer; };
         if (std::none_of(around.begin(), around.end(), is_in_call)) return;
-        if (encloses(group_, user, slide, levels.lifetime) && levels.exclusion.empty()) {
-            levels.exclusion = name + " is stored inside " + level_text(group_, -1, slide) +
-                               ", along which " + tensors_[static_cast<size_t>(t)].name +
-                               " is kept";
+        if (encloses(group_, user, slide, levels.lifetime) && !levels.exclusion) {
+            levels.exclusion = {HalideReason::inside_window,
+                                name + " is stored inside " + level_text(group_, -1, slide) +
+                                    ", along which " + tensors_[static_cast<size_t>(t)].name +
+                                    " is kept"};
         }
     };
     for (size_t other = 0; other < tensors_.size(); ++other)
@@ -232,13 +274,18 @@ void HalidePlacement::check_concat(int k) {
     for (size_t t = 0; t < tensors_.size(); ++t) {
         for (const TensorReader& r : tensors_[t].readers) {
             HalideLevels& levels = tensors_levels_[t];
-            if (r.nest != k || covered(k, Dim::z, levels.compute) == p[Dim::z] ||
-                !levels.exclusion.empty())
+            if (r.nest != k || covered(k, Dim::z, levels.compute) == p[Dim::z] || levels.exclusion)
                 continue;
-            levels.exclusion = tensors_[t].name + " is brought in for some channels of " + p.name +
-                               ", also for those that do not read it";
+            levels.exclusion = {HalideReason::concat_channels,
+                                tensors_[t].name + " is brought in for some channels of " + p.name +
+                                    ", also for those that do not read it"};
         }
     }
+}
+
+int64_t HalidePlacement::step(Level level) const {
+    const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
+    return nest.step(nest.loops[static_cast<size_t>(level.loop)]);
 }
 
 bool HalidePlacement::is_ragged(Level level) const {
@@ -257,30 +304,36 @@ void HalidePlacement::check_second_producer(int t) {
     const Loop loop = nest.loops[static_cast<size_t>(slide.loop)];
     const Level outer{slide.nest, nest.find({loop.dim, Band::outer})};
     if (loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer)) {
-        levels.exclusion = name + " is kept along " + level_text(group_, -1, slide) +
-                           " in tiles of which the last is short: Halide does not fold it";
+        levels.exclusion = {HalideReason::short_tile,
+                            name + " is kept along " + level_text(group_, -1, slide) +
+                                " in tiles of which the last is short: Halide does not fold it"};
     }
     for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
-        if (r.nest == slide.nest || !levels.exclusion.empty()) continue;
+        if (r.nest == slide.nest || levels.exclusion) continue;
         const int out = output_tensor(r.nest);
         const std::string kept = name + " is kept along " + level_text(group_, -1, slide);
         if (is_ragged(slide)) {
-            levels.exclusion = kept + ", whose last trip is short, with " +
-                               problems_[static_cast<size_t>(r.nest)].name + " in between";
+            levels.exclusion = {HalideReason::short_window,
+                                kept + ", whose last trip is short, with " +
+                                    problems_[static_cast<size_t>(r.nest)].name + " in between"};
         } else if (out >= 0 && tensors_[static_cast<size_t>(out)].is_shared()) {
-            levels.exclusion = kept + ", and what is made from it, " +
-                               tensors_[static_cast<size_t>(out)].name + ", has several readers";
+            levels.exclusion = {HalideReason::shared_branch,
+                                kept + ", and what is made from it, " +
+                                    tensors_[static_cast<size_t>(out)].name +
+                                    ", has several readers"};
         }
     }
 }
 
 HalideLevels HalidePlacement::weight_levels(int k) const {
     const Placement& placement = *group_.nests[static_cast<size_t>(k)].w;
-    HalideLevels levels{placement.store, placement.store, placement.store, {}, {}, {}, 1, ""};
+    const Level store = outermost_like(placement.store);
+    HalideLevels levels{placement.store, store, store, {}, {}, {}, 1, {}};
     for (const Level& v : between(k, placement)) {
+        if (trips(v) <= 1) continue;
         const bool indexed =
             indexes_output(k, Dim::z, v) || (v.nest == k && indexes_output(k, Dim::i, v));
-        if (trips(v) > 1 && !indexed) break;
+        if (!indexed) break;
         levels.store = levels.compute = v;
     }
     return levels;

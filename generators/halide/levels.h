@@ -19,6 +19,27 @@
 
 namespace laminate {
 
+/// Why Halide's inference does not execute a schedule as it says.
+enum class HalideReason {
+    second_loop,      ///< kept along two loops: Halide slides along one
+    idle_loop,        ///< kept over a loop that does not index it: Halide computes it at every trip
+    short_window,     ///< a producer's input kept along a loop whose last trip is short
+    shared_branch,    ///< kept for a layer between whose output has several readers
+    short_tile,       ///< kept along an inner loop, in tiles of which the last is short: not folded
+    inside_window,    ///< stored inside the loop along which the layer's output is kept
+    before_window,    ///< brought in ahead of a window in its loop: runs while the window fills
+    concat_channels,  ///< operands of a Concat of which a body computes some channels
+    short_strip,      ///< the last strip has fewer tiles than the others
+    short_visit,  ///< the last partial sum has fewer input channels; only with windows or producers
+};
+/// A line for tables.
+[[nodiscard]] std::string to_text(HalideReason reason);
+
+struct HalideExclusion {
+    HalideReason reason = HalideReason::second_loop;
+    std::string text;  ///< with the names of this group
+};
+
 struct HalideLevels {
     Level lifetime;  ///< the schedule's store level
     Level store;     ///< what is kept is kept within this body; outside of it nothing is shared
@@ -31,8 +52,8 @@ struct HalideLevels {
     std::optional<Level> merged_loop;
     /// Coordinates of the axis that one more coordinate of that loop's dimension needs.
     int64_t scale = 1;
-    /// Empty, or why Halide brings in more than the schedule says.
-    std::string exclusion;
+    /// Why Halide brings in something else than the schedule says.
+    std::optional<HalideExclusion> exclusion;
 };
 
 /// Whether output channel z reads a channel, or channels, that z chooses.
@@ -51,8 +72,13 @@ public:
     [[nodiscard]] const std::vector<GroupTensor>& group_tensors() const { return tensors_; }
     /// The most trips that a loop makes in any call of its nest.
     [[nodiscard]] int64_t trips(Level level) const;
-    /// The largest extent of d that one body of `level` covers of the output of nest k.
+    /// The largest extent of d that one body of `level` covers of the output of nest k. Halide
+    /// fills a sliding window step by step, so a call that adds to one has the size of a step from
+    /// the first on.
     [[nodiscard]] int64_t covered(int k, Dim d, Level level) const;
+
+    /// The outermost level of a nest whose body is executed as often as that one's.
+    [[nodiscard]] Level outermost_like(Level level) const;
 
 private:
     [[nodiscard]] int64_t needed(int tensor, Dim axis, Level level) const;
@@ -70,6 +96,7 @@ private:
     void check_second_producer(int tensor);
     /// Halide brings every operand in, whichever channels are computed.
     void check_concat(int k);
+    [[nodiscard]] int64_t step(Level loop) const;
     [[nodiscard]] bool is_ragged(Level loop) const;
     [[nodiscard]] bool is_next_loop(Level outer, Level inner) const;
     [[nodiscard]] HalideLevels tensor_levels(int t) const;

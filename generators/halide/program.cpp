@@ -9,6 +9,7 @@
 #include "base/range.h"
 #include "generators/halide/levels.h"
 #include "generators/ir/arrays.h"
+#include "generators/ir/constants.h"
 
 namespace laminate {
 
@@ -79,6 +80,7 @@ public:
         if (padding == HalidePadding::opaque) {
             Halide::Param<float> zero("padding", 0.0F);
             zero_ = zero;
+            is_opaque_ = true;
         }
     }
 
@@ -166,8 +168,18 @@ private:
         for (size_t t = 0; t < arrays.size(); ++t) {
             tensor_func_[t] = add_func("in_" + arrays[t].name(), {x_, y_, z_},
                                        CodeArray{"", ArrayRole::input_buffer, static_cast<int>(t)});
-            define(tensor_func_[t], {{}, arrays[t](x_, y_, z_)});
+            // Of strided tiles Halide bounds more than it reads, and would refuse the array.
+            const std::vector<int64_t>& extents = program_.inputs[t].extents;
+            const Expr x = has_strides() ? Halide::clamp(x_, 0, number(extents[0] - 1)) : Expr(x_);
+            const Expr y = has_strides() ? Halide::clamp(y_, 0, number(extents[1] - 1)) : Expr(y_);
+            define(tensor_func_[t], {{}, arrays[t](x, y, z_)});
         }
+    }
+
+    [[nodiscard]] bool has_strides() const {
+        return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
+            return p.x().stride > 1 || p.y().stride > 1;
+        });
     }
 
     void declare_constants(int k) {
@@ -199,7 +211,7 @@ private:
     Tap tap(int k, int operand, const Expr& column, const Expr& row, const Expr& channel) {
         const LayerProblem& p = problem(k);
         const Func& from = program_.funcs[static_cast<size_t>(source(k, operand))].func;
-        const auto kept = [](const Expr& at, const AxisWindow& w, Expr& inside) {
+        const auto kept = [this](const Expr& at, const AxisWindow& w, Expr& inside) {
             Expr clamped = at;
             Expr condition;
             if (w.pad_begin > 0) condition = at >= 0;
@@ -209,7 +221,7 @@ private:
                     condition.defined() ? condition && at < number(w.in) : at < number(w.in);
             if (!condition.defined()) return clamped;
             inside = inside.defined() ? inside && condition : condition;
-            return Halide::clamp(at, 0, number(w.in - 1));
+            return Halide::clamp(is_opaque_ ? at : Halide::likely(at), 0, number(w.in - 1));
         };
         Tap t;
         const Expr y = kept(row, p.y(), t.inside);
@@ -311,6 +323,7 @@ private:
         const Expr in = t.inside.defined()
                             ? Halide::select(t.inside, t.value, is_maximum ? nothing : zero_)
                             : t.value;
+        if (t.inside.defined()) update.locals.emplace_back(func.identifier + "_in", in);
         if (p.has_weights()) {
             const Func& w =
                 program_.funcs[static_cast<size_t>(weights_func_[static_cast<size_t>(k)])].func;
@@ -441,27 +454,36 @@ private:
     void find_placed() {
         const auto note = [&](const HalideLevels& levels) {
             placed_.insert({levels.store, levels.compute});
-            if (!levels.exclusion.empty()) program_.exclusions.push_back(levels.exclusion);
+            if (levels.exclusion) program_.exclusions.push_back(*levels.exclusion);
         };
         for (const HalideLevels& levels : placement_.tensors()) note(levels);
         for (const auto& levels : placement_.weights()) {
             if (levels) note(*levels);
         }
-        placed_.insert(nest(sink()).y.store);
+        placed_.insert(placement_.outermost_like(nest(sink()).y.store));
         for (size_t t = 0; t < placement_.tensors().size(); ++t) {
             const HalideLevels& levels = placement_.tensors()[t];
             if (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))
                 continue;
-            program_.exclusions.push_back(placement_.group_tensors()[t].name +
-                                          " is kept along two loops, " +
-                                          level_text(group_, -1, *levels.merged_loop) + " and " +
-                                          level_text(group_, -1, *levels.slide_loop));
+            program_.exclusions.push_back(
+                {HalideReason::second_loop,
+                 placement_.group_tensors()[t].name + " is kept along two loops, " +
+                     level_text(group_, -1, *levels.merged_loop) + " and " +
+                     level_text(group_, -1, *levels.slide_loop)});
         }
         check_strips();
-        if (visits() > 1 && sink() > 0 && problem(sink())[Dim::i] % channels_of_a_visit() != 0) {
+        const bool slides_inside =
+            std::any_of(placement_.tensors().begin(), placement_.tensors().end(),
+                        [&](const HalideLevels& levels) {
+                            return levels.slide_loop && levels.slide_loop->nest == sink() &&
+                                   levels.slide_loop->loop > output_level();
+                        });
+        if (visits() > 1 && (sink() > 0 || slides_inside) &&
+            problem(sink())[Dim::i] % channels_of_a_visit() != 0) {
             program_.exclusions.push_back(
-                nest(sink()).layer +
-                ": the last visit of Y has fewer input channels than the others");
+                {HalideReason::short_visit,
+                 nest(sink()).layer +
+                     ": the last visit of Y has fewer input channels than the others"});
         }
         check_order();
     }
@@ -477,16 +499,31 @@ private:
                     !(levels.lifetime == levels.compute || levels.store == levels.compute))
                     return;
                 if (name_of(f) < name_of(tensor_func_[t]))
-                    program_.exclusions.push_back(name_of(f) + " comes before " +
-                                                  name_of(tensor_func_[t]) +
-                                                  " in the loop along which that is kept");
+                    program_.exclusions.push_back(
+                        {HalideReason::before_window, name_of(f) + " comes before " +
+                                                          name_of(tensor_func_[t]) +
+                                                          " in the loop along which that is kept"});
             };
-            for (size_t u = 0; u < tensor_func_.size(); ++u)
-                check(tensor_func_[u], placement_.tensors()[u]);
+            for (size_t u = 0; u < tensor_func_.size(); ++u) {
+                if (!is_made_from(u, t)) check(tensor_func_[u], placement_.tensors()[u]);
+            }
             for (size_t k = 0; k < weights_func_.size(); ++k) {
                 if (placement_.weights()[k]) check(weights_func_[k], *placement_.weights()[k]);
             }
         }
+    }
+    /// Whether a tensor is computed from another one.
+    [[nodiscard]] bool is_made_from(size_t made, size_t source) const {
+        const std::vector<GroupTensor>& tensors = placement_.group_tensors();
+        const int producer = tensors[made].producer;
+        if (producer < 0) return false;
+        for (size_t t = 0; t < tensors.size(); ++t) {
+            const bool reads =
+                std::any_of(tensors[t].readers.begin(), tensors[t].readers.end(),
+                            [&](const TensorReader& r) { return r.nest == producer; });
+            if (reads && (t == source || is_made_from(t, source))) return true;
+        }
+        return false;
     }
     [[nodiscard]] std::string name_of(int f) const {
         return program_.funcs[static_cast<size_t>(f)].name();
@@ -501,9 +538,10 @@ private:
             const int64_t rest = problem(sink())[d] % strip;
             const int64_t tile = n[d];
             if (rest == 0 || ceil_div(rest, tile) == ceil_div(strip, tile)) continue;
-            program_.exclusions.push_back(n.layer + ": the last strip of " +
-                                          to_text(Loop{d, Band::strip}) +
-                                          " has fewer tiles than the others");
+            program_.exclusions.push_back(
+                {HalideReason::short_strip, n.layer + ": the last strip of " +
+                                                to_text(Loop{d, Band::strip}) +
+                                                " has fewer tiles than the others"});
         }
     }
 
@@ -677,7 +715,7 @@ private:
             const HalideLevels& levels = placement_.tensors()[t];
             std::string folded;
             int64_t fold = 0;  // where Halide does something else, it chooses
-            if (levels.slides && levels.exclusion.empty() &&
+            if (levels.slides && !levels.exclusion &&
                 (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))) {
                 const auto axis = static_cast<size_t>(*levels.slides);
                 folded = std::string(1, "zyx"[axis]);
@@ -690,7 +728,7 @@ private:
             if (levels) place(weights_func_[static_cast<size_t>(k)], *levels, "", 0);
         }
         const Level y = nest(sink()).y.store;
-        place(layer_func_.back(), {y, y, y, {}, {}, {}, 1, ""}, "", 0);
+        place(layer_func_.back(), {y, y, y, {}, {}, {}, 1, {}}, "", 0);
     }
 
     /// Vectors along columns, whole kernel rows at once, and threads over the outermost loop where
@@ -827,6 +865,7 @@ private:
     int output_ = -1;
     Expr unfinished_;
     Expr zero_ = 0.0F;  ///< what padding reads
+    bool is_opaque_ = false;
     std::set<Level> placed_;
     std::vector<KnownLoop> loops_;
 };
@@ -836,6 +875,20 @@ private:
 HalideProgram halide_program(const Network& network, const GroupSchedule& group,
                              HalidePadding padding) {
     return Builder(network, group, padding).build();
+}
+
+std::vector<float> halide_constants(const Network& network, const GroupSchedule& group,
+                                    const HalideInput& input) {
+    const LayerProblem problem = group_problems(network, group).at(static_cast<size_t>(input.nest));
+    const Layer& layer = network.layer(problem.layer);
+    switch (input.values) {
+        case HalideInput::Values::bias:
+            return canonical_bias(layer, problem);
+        case HalideInput::Values::slope:
+            return canonical_slope(layer, problem);
+        default:
+            return canonical_weights(layer, problem);
+    }
 }
 
 }  // namespace laminate

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "generators/group_code.h"
+#include "generators/halide/levels.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -97,15 +98,15 @@ struct HalideProgram {
     std::vector<HalideDirective> fast_directives;
     std::vector<std::string> input_tensors;  ///< names of the external inputs
     std::vector<int64_t> output_extents;     ///< x, y, z
-    /// Why counts differ from the schedule's, a line each; empty: Halide executes it exactly.
-    std::vector<std::string> exclusions;
+    /// Why counts differ from the schedule's; empty: Halide executes it exactly.
+    std::vector<HalideExclusion> exclusions;
 
     [[nodiscard]] const HalideFunc& output() const { return funcs.back(); }
 };
 
 /// The zero that a tap on padding multiplies.
 enum class HalidePadding {
-    constant,  ///< 0.0f: Halide sees that such taps change nothing and leaves them out
+    constant,  ///< 0.0f: Halide sees that such taps change nothing, and cuts loops at the edge
     opaque,    ///< a parameter of value 0: every tap stays, as docs/counting.md counts it
 };
 
@@ -113,5 +114,10 @@ enum class HalidePadding {
 /// that have no form here (transposed convolutions, unusual activations).
 [[nodiscard]] HalideProgram halide_program(const Network& network, const GroupSchedule& group,
                                            HalidePadding padding = HalidePadding::constant);
+
+/// The elements of weights, biases or slopes, x or m fastest.
+[[nodiscard]] std::vector<float> halide_constants(const Network& network,
+                                                  const GroupSchedule& group,
+                                                  const HalideInput& input);
 
 }  // namespace laminate

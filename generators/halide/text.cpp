@@ -68,6 +68,7 @@ private:
                    text(v->value, Binding::select) + ")";
         if (const auto* v = e.as<Call>()) {
             if (v->is_intrinsic(Call::if_then_else)) return call("lazily", v->args);
+            if (v->is_intrinsic(Call::likely)) return call("likely", v->args);
             if (v->is_intrinsic(Call::undef)) return "undef<float>()";
             if (const auto name = names_.find(v->name); name != names_.end())
                 return call(name->second, v->args);
@@ -115,9 +116,11 @@ bool is_reduction(const std::string& var) {
 
 class Printer {
 public:
-    Printer(const HalideProgram& program, const std::string& name,
-            const std::vector<std::string>& comment)
-        : program_(program), name_(name), comment_(comment), expr_(program) {}
+    explicit Printer(const HalideGenerator& generator)
+        : program_(generator.program),
+          name_(generator.name),
+          comment_(generator.comment),
+          expr_(generator.program) {}
 
     std::string print() {
         std::string class_name = name_;
@@ -125,16 +128,6 @@ public:
             static_cast<char>(std::toupper(static_cast<unsigned char>(class_name.front())));
         if (class_name == name_) class_name += "Generator";
         for (const std::string& line : comment_) out(0, line.empty() ? "//" : "// " + line);
-        out(0, "#include <Halide.h>\n\n#include <vector>\n\nusing namespace Halide;\n");
-        if (chooses()) {
-            out(0, "/// A select that evaluates only the chosen side.");
-            out(0, "static Expr lazily(Expr condition, Expr then, Expr otherwise) {");
-            out(1, "using namespace Halide::Internal;");
-            out(1,
-                "return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise},");
-            out(1, "                  Call::PureIntrinsic);");
-            out(0, "}\n");
-        }
         out(0, fmt::format("class {0} : public Generator<{0}> {{\npublic:", class_name));
         interface();
         out(0, "");
@@ -153,7 +146,6 @@ private:
         text_ += std::string(line.empty() ? 0 : 4 * static_cast<size_t>(depth), ' ') + line + "\n";
     }
 
-    [[nodiscard]] bool chooses() const { return program_.output().definitions.size() > 1; }
     [[nodiscard]] const HalideFunc& func(int f) const {
         return program_.funcs[static_cast<size_t>(f)];
     }
@@ -174,9 +166,11 @@ private:
             out(0, "");
         }
         for (const HalideInput& input : program_.inputs) {
-            out(1, fmt::format("Input<Buffer<float, {0}>> {1}{{\"{1}\"}};  // {2}: {3}",
-                               input.extents.size(), input.param.name(), input.axes,
-                               product(input.extents)));
+            const std::string port = fmt::format("Input<Buffer<float, {0}>> {1}{{\"{1}\"}};",
+                                                 input.extents.size(), input.param.name());
+            const std::string axes = fmt::format("// {}: {}", input.axes, product(input.extents));
+            if (port.size() + axes.size() > 94) out(1, axes);
+            out(1, port.size() + axes.size() > 94 ? port : port + "  " + axes);
         }
         out(1, fmt::format("Output<Buffer<float, 3>> {0}{{\"{0}\"}};  // x, y, z: {1}",
                            program_.output().identifier, product(program_.output_extents)));
@@ -189,7 +183,7 @@ private:
 
     /// Long expressions continue on the next line, at a comma or a sign outside of the innermost
     /// parentheses if there is one.
-    void statement(int depth, const std::string& text) {
+    void statement(int depth, const std::string& text, bool is_continued = false) {
         const size_t width = 100 - 4 * static_cast<size_t>(depth);
         if (text.size() <= width) return out(depth, text);
         size_t cut = 0;
@@ -209,7 +203,7 @@ private:
         }
         if (cut == 0) return out(depth, text);
         out(depth, text.substr(0, cut));
-        statement(depth + (continues_ ? 0 : 1), text.substr(cut + 1));
+        statement(depth + (is_continued ? 0 : 1), text.substr(cut + 1), true);
     }
 
     void generate() {
@@ -221,8 +215,11 @@ private:
             for (const Halide::Var& arg : f.args) args += (args.empty() ? "" : ", ") + arg.name();
             const std::string left = f.identifier + "(" + args + ")";
             for (const HalideDefinition& definition : f.definitions) {
-                for (const auto& [name, value] : definition.locals)
-                    statement(2, "Expr " + name + " = " + expr_(value) + ";");
+                std::vector<std::pair<std::string, Expr>> known;
+                for (const auto& local : definition.locals) {
+                    statement(2, "Expr " + local.first + " = " + expr_(local.second, known) + ";");
+                    known.push_back(local);
+                }
                 std::string value = expr_(definition.value, definition.locals);
                 const std::string sum = left + " + ";
                 const bool adds = value.starts_with(sum);
@@ -347,17 +344,9 @@ private:
             if (f.reduction.empty()) continue;
             std::vector<std::string> ranges;
             for (const int64_t extent : f.reduction)
-                ranges.push_back("{0, " + std::to_string(extent) + "}");
-            out(1, fmt::format("RDom {}{{{{{}}}}};", f.domain(), fmt::join(ranges, ", ")));
+                ranges.push_back("0, " + std::to_string(extent));
+            out(1, fmt::format("RDom {}{{{}}};", f.domain(), fmt::join(ranges, ", ")));
         }
-        out(0, "");
-        out(1, "/// Static bounds, without gaps between rows or planes.");
-        out(1, "template <class Port>");
-        out(1, "static void dense(Port& port, const std::vector<int>& extents) {");
-        out(2, "int stride = 1;");
-        out(2, "for (size_t d = 0; d < extents.size(); stride *= extents[d++])");
-        out(3, "port.dim(static_cast<int>(d)).set_bounds(0, extents[d]).set_stride(stride);");
-        out(1, "}");
     }
 
     template <class Names>
@@ -374,14 +363,60 @@ private:
     const std::vector<std::string>& comment_;
     ExprText expr_;
     std::string text_;
-    bool continues_ = false;
 };
 
 }  // namespace
 
-std::string halide_generator_text(const HalideProgram& program, const std::string& name,
+std::string halide_identifier(const std::string& name) {
+    std::string identifier;
+    for (const char c : name) {
+        const bool fits = std::isalnum(static_cast<unsigned char>(c)) != 0;
+        if (fits || (!identifier.empty() && identifier.back() != '_')) identifier += fits ? c : '_';
+    }
+    while (!identifier.empty() && identifier.back() == '_') identifier.pop_back();
+    const bool begins =
+        !identifier.empty() && std::isdigit(static_cast<unsigned char>(identifier.front())) == 0;
+    return begins ? identifier : "n" + identifier;
+}
+
+std::string halide_generator_file(const std::vector<HalideGenerator>& generators,
                                   const std::vector<std::string>& comment) {
-    return Printer(program, name, comment).print();
+    std::string text;
+    for (const std::string& line : comment) text += line.empty() ? "//\n" : "// " + line + "\n";
+    text += R"(#include <Halide.h>
+
+#include <vector>
+
+using namespace Halide;
+
+namespace {
+
+/// Static bounds, without gaps between rows or planes.
+template <class Port>
+void dense(Port& port, const std::vector<int>& extents) {
+    int stride = 1;
+    for (size_t d = 0; d < extents.size(); stride *= extents[d++])
+        port.dim(static_cast<int>(d)).set_bounds(0, extents[d]).set_stride(stride);
+}
+
+)";
+    const bool chooses = std::any_of(
+        generators.begin(), generators.end(),
+        [](const HalideGenerator& g) { return g.program.output().definitions.size() > 1; });
+    if (chooses) {
+        text +=
+            R"(/// A select that evaluates only the chosen side: the other one would read partial sums.
+Expr lazily(Expr condition, Expr then, Expr otherwise) {
+    using namespace Halide::Internal;
+    return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise},
+                      Call::PureIntrinsic);
+}
+
+)";
+    }
+    text += "}  // namespace\n";
+    for (const HalideGenerator& generator : generators) text += "\n" + Printer(generator).print();
+    return text;
 }
 
 }  // namespace laminate

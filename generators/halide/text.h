@@ -1,5 +1,5 @@
-// A group's Halide program as a C++ file that a Halide user would write: one Generator, complete
-// with its schedule, that stock Halide 21 builds.
+// Halide programs as a C++ file that a Halide user would write: a Generator for each group,
+// complete with its schedule, that stock Halide 21 builds.
 #pragma once
 
 #include <string>
@@ -9,9 +9,14 @@
 
 namespace laminate {
 
-/// `name` is the generator's, an identifier; `comment` stands above the class, a line per entry.
-[[nodiscard]] std::string halide_generator_text(const HalideProgram& program,
-                                                const std::string& name,
+struct HalideGenerator {
+    HalideProgram program;
+    std::string name;                  ///< the generator's, an identifier
+    std::vector<std::string> comment;  ///< above its class, a line per entry
+};
+
+/// `comment` stands at the head of the file.
+[[nodiscard]] std::string halide_generator_file(const std::vector<HalideGenerator>& generators,
                                                 const std::vector<std::string>& comment);
 
 /// An identifier for C++ and Halide made of a name.

@@ -1,0 +1,189 @@
+// Inside the class that generators/halide/levels.h states, what Halide's own inference makes of a
+// schedule moves, computes and holds what the closed form says, and its output is right.
+#include "instrumentation/halide_witness.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "nets/zoo/zoo.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/random_schedule.h"
+#include "tests/instrumentation/join_networks.h"
+
+namespace laminate {
+namespace {
+
+Network residual() {
+    JoinBuilder b;
+    const TensorId x = b.input(3, 12, 13);
+    const TensorId a = b.conv(x, 4, 3, 1, 1, ActivationKind::relu);
+    b.add(b.conv(a, 4, 3), a, ActivationKind::relu);
+    return b.finish("residual");
+}
+
+Network residual_of_the_input() {
+    JoinBuilder b;
+    const TensorId x = b.input(4, 11, 14);
+    const TensorId a = b.conv(x, 4, 3, 1, 1, ActivationKind::relu);
+    b.add(b.conv(a, 4, 3), x, ActivationKind::relu);
+    return b.finish("residual_of_the_input");
+}
+
+Network depthwise() {
+    JoinBuilder b;
+    const TensorId x = b.input(3, 17, 15);
+    const TensorId a = b.conv(b.conv(x, 6, 1), 6, 3, 2, 6, ActivationKind::relu);
+    b.conv(a, 4, 1);
+    return b.finish("depthwise");
+}
+
+Network pools() {
+    JoinBuilder b;
+    const TensorId x = b.input(3, 14, 12);
+    b.average_pool(b.conv(b.max_pool(x, 3, 2, 1), 4, 3), 2, 1, 0, false);
+    return b.finish("pools");
+}
+
+Network branches() {
+    JoinBuilder b;
+    const TensorId x = b.input(3, 12, 13);
+    b.conv(b.concat({b.conv(x, 4, 3), b.conv(x, 3, 1)}), 2, 3);
+    return b.finish("branches");
+}
+
+const std::map<std::string, std::function<Network()>> networks{
+    {"l2net", [] { return zoo_network("l2net"); }},
+    {"l3net", [] { return zoo_network("l3net"); }},
+    {"fsrcnn", [] { return zoo_network("fsrcnn", {.height = 14, .width = 12}); }},
+    {"residual", residual},
+    {"residual of the input", residual_of_the_input},
+    {"depthwise", depthwise},
+    {"pools", pools},
+    {"branches", branches},
+};
+
+struct Seen {
+    int inside = 0;
+    int outside = 0;
+    int without_form = 0;
+};
+
+/// Random schedules of a network, all groups; those inside the class are equal.
+void check(const std::string& name, uint64_t first_seed, int schedules, Seen& seen) {
+    const Network network = networks.at(name)();
+    for (int n = 0; n < schedules; ++n) {
+        const Schedule schedule = random_schedule(network, first_seed + static_cast<uint64_t>(n),
+                                                  {.max_macs = Macs(2'000'000), .max_depth = 3});
+        for (const GroupSchedule& group : schedule.groups()) {
+            HalideMeasurement halide;
+            try {
+                halide = measure_halide(network, group, first_seed);
+            } catch (const InputError&) {  // a transposed convolution
+                ++seen.without_form;
+                continue;
+            }
+            if (!halide.exclusions.empty()) {
+                // Nothing is said of counts, but what Halide runs is right.
+                ++seen.outside;
+                EXPECT_EQ(halide.wrong_result, "") << name << ": " << to_text(group);
+                continue;
+            }
+            ++seen.inside;
+            EXPECT_EQ(halide.refused, "") << name << ": " << to_text(group);
+            EXPECT_EQ(halide.wrong_result, "") << name << ": " << to_text(group);
+            EXPECT_EQ(
+                difference(two_level_counts(network, group), "model", halide.counts, "Halide"), "")
+                << name << ": " << to_text(group);
+        }
+    }
+}
+
+TEST(HalideWitness, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
+    Seen seen;
+    for (const auto& [name, network] : networks) check(name, 20'000, 4, seen);
+    EXPECT_GE(seen.inside, 20);
+}
+
+TEST(HalideWitnessLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
+    Seen seen;
+    for (const auto& [name, network] : networks) check(name, 30'000, 90, seen);
+    RecordProperty("inside", seen.inside);
+    EXPECT_GE(seen.inside, 500);
+    EXPECT_GE(seen.outside, 50);
+}
+
+/// A chain whose intermediate rows are kept line by line, and one of the reasons for each kind of
+/// schedule that Halide does otherwise.
+GroupSchedule l2net_group(const Network& network, const std::string& text) {
+    return parse_group(network, text);
+}
+
+TEST(HalideWitness, KeepsLinesOfAChain) {
+    const Network network = zoo_network("l2net");
+    const GroupSchedule group = l2net_group(
+        network,
+        "{conv1: zo yo xo io | yi zi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yi; W root/root; "
+        "Y root/conv2.yi & conv2: zo yo xo io | yi zi xi ii n m; tile z4 y16 x16 i4; W root/root; "
+        "Y "
+        "xi/xi}");
+    const HalideMeasurement halide = measure_halide(network, group, 1);
+    ASSERT_TRUE(halide.exclusions.empty()) << halide.exclusions.front().text;
+    EXPECT_EQ(halide.wrong_result, "");
+    EXPECT_EQ(halide.counts.input_reads(), Elements(20 * 20 * 3));  // once
+    EXPECT_EQ(halide.counts.layers[0].macs, Macs(18 * 18 * 4 * 27));
+    EXPECT_EQ(halide.counts.layers[0].output_buffer, Elements(3 * 18 * 4));  // three lines
+    EXPECT_LE(halide.live_peak, halide.counts.live_total);
+}
+
+struct OutsideCase {
+    const char* schedule;
+    HalideReason reason;
+};
+
+class HalideOutside : public testing::TestWithParam<OutsideCase> {};
+
+TEST_P(HalideOutside, SaysWhyAndComputesTheSame) {
+    const Network network = zoo_network("l2net");
+    const GroupSchedule group = l2net_group(network, GetParam().schedule);
+    const HalideMeasurement halide = measure_halide(network, group, 1);
+    ASSERT_FALSE(halide.exclusions.empty());
+    EXPECT_EQ(halide.exclusions.front().reason, GetParam().reason)
+        << halide.exclusions.front().text;
+    EXPECT_EQ(halide.refused, "");
+    EXPECT_EQ(halide.wrong_result, "");
+    EXPECT_NE(difference(two_level_counts(network, group), "model", halide.counts, "Halide"), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Reasons, HalideOutside,
+    testing::Values(
+        OutsideCase{
+            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W "
+            "root/root; Y root/conv2.xo & conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x4 "
+            "i4; W root/root; Y xo/xo}",
+            HalideReason::second_loop},
+        OutsideCase{
+            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/root; W "
+            "root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi ii n m; tile z2 y16 x16 "
+            "i4; W root/root; Y yo/yo}",
+            HalideReason::idle_loop},
+        OutsideCase{
+            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W "
+            "root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi ii n m; tile z4 y5 x16 "
+            "i4; W root/root; Y yo/yo}",
+            HalideReason::short_window},
+        OutsideCase{
+            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X "
+            "conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi "
+            "ii n m; tile z4 y4 x16 i4; W root/root; Y yo/yo}",
+            HalideReason::inside_window},
+        OutsideCase{"{conv2: ys || zo yo xo io | zi yi xi ii n m; strip y10; tile z4 y4 x16 i4; X "
+                    "yo/yo; W yo/yo; Y yo/yo}",
+                    HalideReason::short_strip}));
+
+}  // namespace
+}  // namespace laminate
