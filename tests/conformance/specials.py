@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from random_exports import difference, onnxruntime_values  # noqa: E402
+from random_exports import EXPLANATIONS, difference, onnxruntime_values  # noqa: E402
 from reference import ReferenceOperators  # noqa: E402
 
 ACTIVATIONS = {
@@ -95,15 +95,11 @@ def run_case(arguments, reference, model, x, folder):
     [expected] = reference.run(model, [x])
     theirs = onnxruntime_values(model, {"x": x}, optimised=True)["y"]
     lines = []
-    for text, wrong in (
-        (
-            "generated code, expected the reference operators'",
-            difference(np.load(outputs), expected),
-        ),
-        ("reference operators, expected onnxruntime's", difference(expected, theirs)),
-    ):
-        if wrong:
-            lines.append(f"{text}: {wrong}")
+    if wrong := difference(np.load(outputs), expected):
+        lines.append(f"generated code, expected the reference operators': {wrong}")
+    wrong = difference(expected, theirs)
+    if wrong and ("onnxruntime", model.graph.node[1].op_type) not in EXPLANATIONS:
+        lines.append(f"reference operators, expected onnxruntime's: {wrong}")
     return lines
 
 
