@@ -218,7 +218,8 @@ nlohmann::ordered_json json_of(const Schedule& schedule, const Verdict& verdict)
 Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
                  const ValidateOptions& options, const CommonOptions& common, const Output& output,
                  nlohmann::ordered_json& entries) {
-    Totals totals{.schedules = schedules.size()};
+    Totals totals;
+    totals.schedules = schedules.size();
     Judge judge(network, options, common.thread_count(), output);
     for (size_t n = 0; n < schedules.size(); ++n) {
         if (n % schedules_at_once == 0) {

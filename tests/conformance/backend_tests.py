@@ -41,7 +41,8 @@ NODES = """
     concat split slice reshape flatten squeeze unsqueeze transpose expand tile gather pad
     depthtospace spacetodepth resize upsample gemm matmul softmax logsoftmax hardmax reducemean
     reducesum reducemax reducemin reduceprod reducel1 reducel2 reduce_log_sum reduce_log_sum_exp
-    reducesumsquare dropout identity constant constantofshape shape size cast
+    reducesumsquare dropout identity constant constantofshape shape size cast mod einsum cumsum
+    gridsample rangeop scatternd
 """.split()
 COPIED_SETS = ["pytorch-converted", "pytorch-operator", "simple"]
 INPUT_TYPES = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL}
