@@ -1,30 +1,36 @@
-"""Race of compiled networks against onnxruntime, and OpenVINO and PyTorch where they are installed (bench/requirements-*.txt): one run,
-interleaved, in processes of their own. For networks of one input and one output, both FLOAT; others are refused.
+"""Races compiled networks against onnxruntime, and against OpenVINO and PyTorch where they are
+installed (bench/requirements-*.txt).
 
-  peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W] [--threads 1,2] [--rounds 7] [--json FILE]
+  peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W]
+           [--threads 1,2] [--rounds 7] [--json FILE]
 
-Per network and thread count the contestants are: the fused network, the same compiled layer by layer, onnxruntime, OpenVINO, PyTorch. Each
-is a compiled directory or a model file made beforehand; outputs are compared before anything is timed. Then `rounds` times in turn
-each contestant gets a fresh process that warms up and times some runs, so that drift of the machine meets all alike.
+A network must have one input and one output, both FLOAT. For each network and thread count the
+contestants are the fused network, the same network compiled layer by layer, onnxruntime, OpenVINO
+and PyTorch. Outputs are compared before anything is timed. In each round every contestant in turn
+gets a fresh process, which warms up and times some runs, so drift of the machine meets all alike.
 
   min, median   over all timed runs of all rounds
   spread        (90th percentile - 10th percentile) / median
-  memory        peak of the resident set over what it was just before the network was opened, when the process already held
-                input and output. It includes weights and working memory of both; the smallest over the rounds is printed.
+  memory        growth of the resident set, at its peak, since just before the network was opened,
+                when the process already held input and output. It includes weights and working
+                memory; the smallest over the rounds is printed.
 
-PyTorch runs in the fastest of four ways, tried in each process before it is timed: as it is or frozen, in its own layout or channels last. Its
-memory is of all four.
+PyTorch runs in the fastest of four ways, tried in each process before it is timed: as it is or
+frozen, in its own layout or channels last. Its memory is that of all four.
 
-FILE is written anew after each network; one that fails is named there and in the table, and makes the exit status 1.
+FILE is rewritten after each network. A network that fails is named there and in the table, and the
+exit status is 1.
 """
 
 import argparse
 import datetime
+import functools
 import importlib.metadata
 import importlib.util
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -40,26 +46,34 @@ class Failed(Exception):
 
 def processor():
     with open("/proc/cpuinfo") as cpuinfo:
-        return next((line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")), platform.machine())
+        return next((line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")),
+                    platform.machine())
 
 
 def described_run(schema):
-    """What every file of answers begins with, printed as well."""
-    answer = {"schema": schema, "version": 1, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-              "cpu": processor(), "cores": os.cpu_count()}
+    """The first members of every file of answers. Prints them as well."""
+    answer = {"schema": schema, "version": 1,
+              "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+              "cpu": processor(), "cores": os.cpu_count(),
+              "command": shlex.join(sys.argv)}
     print(f"{answer['cpu']}, {answer['cores']} cores, {answer['date']}", flush=True)
     return answer
 
 
 def measure_all(answer, key, measurements, path):
-    """Calls each of `measurements`, what it is about and a function, in turn, and puts what they return into answer[key]. After each all of it is
-    written to `path` (if given), so that neither a network that fails nor the end of this process loses the others. The exit status is returned."""
+    """Calls the function of each of `measurements`, pairs of (what it is about, function), and
+    appends its result to answer[key]. Returns the exit status.
+
+    The answer is written to `path`, if given, after each measurement, so that neither a failing
+    network nor the end of this process loses the others."""
     answer |= {key: [], "failed": []}
     for about, measure in measurements:
         try:
             answer[key].append(measure())
-        except Exception as error:  # whatever it is, onnxruntime's own exceptions included: the next network may do
-            why = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+        except Exception as error:  # onnxruntime's own exceptions included: the next network may work
+            why = str(error)
+            if not isinstance(error, Failed):
+                why = f"{type(error).__name__}: {' '.join(why.split())}"
             answer["failed"].append({**about, "error": why})
             print(f"\n{about['net']}, {threads_in_words(about['threads'])}: failed: {why}", flush=True)
         if path:
@@ -85,7 +99,7 @@ def resident_bytes(field):
 
 
 def reset_peak():
-    """Makes VmHWM start again from the present resident set; without it the peak of the imports would count."""
+    """Restarts VmHWM from the present resident set, so that the peak of the imports does not count."""
     with open("/proc/self/clear_refs", "w") as clear:
         clear.write("5")
 
@@ -101,8 +115,10 @@ def onnxruntime_runner(path, value, output, threads):
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     # With bindings, onnxruntime reads and writes our arrays and copies neither.
     binding = session.io_binding()
-    binding.bind_input(session.get_inputs()[0].name, "cpu", 0, np.float32, value.shape, value.ctypes.data)
-    binding.bind_output(session.get_outputs()[0].name, "cpu", 0, np.float32, output.shape, output.ctypes.data)
+    binding.bind_input(session.get_inputs()[0].name, "cpu", 0, np.float32, value.shape,
+                       value.ctypes.data)
+    binding.bind_output(session.get_outputs()[0].name, "cpu", 0, np.float32, output.shape,
+                        output.ctypes.data)
     return lambda: session.run_with_iobinding(binding)
 
 
@@ -110,7 +126,8 @@ def openvino_runner(path, value, output, threads):
     import openvino
 
     compiled = openvino.Core().compile_model(path, "CPU", {
-        "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+        "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32"})
     request = compiled.create_infer_request()
     request.set_input_tensor(0, openvino.Tensor(value, shared_memory=True))
     request.set_output_tensor(0, openvino.Tensor(output, shared_memory=True))
@@ -155,7 +172,7 @@ RUNNERS = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner, "torc
 
 
 def installed_peers():
-    """Name of each contestant and its module, onnxruntime first: the reference of the race."""
+    """Name and module of each contestant; onnxruntime, the reference of the race, comes first."""
     import onnxruntime
 
     peers = {"onnxruntime " + onnxruntime.__version__: "onnxruntime"}
@@ -164,7 +181,7 @@ def installed_peers():
         peers["OpenVINO " + openvino.__version__.split("-")[0]] = "openvino"
     except ImportError:
         print("OpenVINO is not installed (bench/requirements-openvino.txt)", file=sys.stderr)
-    # In the workers only: here it would take seconds and hundreds of MiB.
+    # Only the workers import PyTorch, which takes seconds and hundreds of MiB.
     if importlib.util.find_spec("torch") and importlib.util.find_spec("onnx2torch"):
         peers["PyTorch " + importlib.metadata.version("torch")] = "torch"
     return peers
@@ -200,7 +217,7 @@ def start(command):
 def output_of(process):
     output, errors = process.communicate()
     if process.returncode != 0:
-        # The last line is what the program says, and the message of a worker's traceback.
+        # The last line holds the program's error, or the message of a worker's traceback.
         said = errors.strip().splitlines()[-1:] or ["nothing on standard error"]
         raise Failed(f"{' '.join(process.args)}: exit {process.returncode}: {said[0]}")
     return output
@@ -211,7 +228,8 @@ def run(command):
 
 
 def bench_command(program, directory, threads, seconds):
-    return [program, "bench", directory, "--threads", str(threads), "--seconds", str(seconds), "--json", "-"]
+    return [program, "bench", directory, "--threads", str(threads),
+            "--seconds", str(seconds), "--json", "-"]
 
 
 def round_of(bench_output):
@@ -224,7 +242,7 @@ def laminate_round(program, directory, threads, seconds):
 
 
 def known_peaks(rounds):
-    """null where the system does not tell the peak of the resident set."""
+    """Peaks of the resident set, without those that the system did not report."""
     return [r["peak_rss_bytes"] for r in rounds if r["peak_rss_bytes"] is not None]
 
 
@@ -232,7 +250,8 @@ def summary(rounds):
     times = sorted(t for r in rounds for t in r["times_ms"])
     low, high = times[len(times) // 10], times[-1 - len(times) // 10]
     median = statistics.median(times)
-    return {"runs": len(times), "min_ms": times[0], "median_ms": median, "spread": (high - low) / median,
+    return {"runs": len(times),
+            "min_ms": times[0], "median_ms": median, "spread": (high - low) / median,
             "peak_rss_bytes": min(known_peaks(rounds), default=None)}
 
 
@@ -243,7 +262,8 @@ def memory_cells(row, peer):
 
 
 def fixed_sizes(source, target, height, width):
-    """Writes the model at source with its symbolic sizes replaced: every contestant shall have the same file, whatever it does with symbols."""
+    """Writes the model at source with its symbolic sizes replaced, so that every contestant gets the
+    same file, whatever it does with symbols."""
     import google.protobuf.message
     import onnx
 
@@ -282,11 +302,13 @@ def race(program, net, options, threads, directory):
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
-    ends = [*session.get_inputs(), *session.get_outputs()]
-    if len(session.get_inputs()) != 1 or len(ends) != 2 or any(end.type != "tensor(float)" for end in ends):
-        raise Failed(f"{len(session.get_inputs())} inputs, {len(session.get_outputs())} outputs, of {', '.join(sorted({end.type for end in ends}))}; "
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    ends = [*inputs, *outputs]
+    types = sorted({end.type for end in ends})
+    if len(inputs) != 1 or len(outputs) != 1 or types != ["tensor(float)"]:
+        raise Failed(f"{len(inputs)} inputs, {len(outputs)} outputs, of {', '.join(types)}; "
                      "expected one of each, of tensor(float)")
-    described = ends[0]
+    described = inputs[0]
     value = np.random.default_rng(1).uniform(-1, 1, described.shape).astype(np.float32)
     expected = session.run(None, {described.name: value})[0]
     np.save(os.path.join(directory, "input.npy"), value)
@@ -298,16 +320,19 @@ def race(program, net, options, threads, directory):
         compiled = os.path.join(directory, name.replace(" ", "_"))
         run([program, "compile", model, "-o", compiled, "--threads", str(threads), "--quiet", *extra])
         ours_file = os.path.join(directory, "ours.npy")
-        run([program, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output", ours_file, "--quiet"])
+        run([program, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output",
+             ours_file, "--quiet"])
         ours = np.load(ours_file)
         span = float(expected.max() - expected.min())
         if not np.allclose(ours, expected, rtol=1e-3, atol=1e-5 * span):
-            raise Failed(f"{name} differs from onnxruntime by {np.abs(ours - expected).max():.3g} (range {span:.3g})")
-        contestants[name] = lambda compiled=compiled: laminate_round(program, compiled, threads, seconds)
+            error = np.abs(ours - expected).max()
+            raise Failed(f"{name} differs from onnxruntime by {error:.3g} (range {span:.3g})")
+        contestants[name] = functools.partial(laminate_round, program, compiled, threads, seconds)
     peers = installed_peers()
     for name, peer in peers.items():
         contestants[name] = lambda peer=peer: json.loads(run(
-            [sys.executable, os.path.abspath(__file__), "--worker", peer, model, os.path.join(directory, "input.npy"), str(threads), str(seconds)]))
+            [sys.executable, os.path.abspath(__file__), "--worker", peer, model,
+             os.path.join(directory, "input.npy"), str(threads), str(seconds)]))
 
     results = {name: [] for name in contestants}
     for _ in range(rounds):
@@ -316,25 +341,31 @@ def race(program, net, options, threads, directory):
     rows = {name: summary(r) for name, r in results.items()}
     peer = rows[next(iter(peers))]
 
-    print(f"\n{net}, {threads_in_words(threads)}, {2 * macs / 1e9:.3f} GFLOP, {rounds} interleaved rounds; outputs equal")
-    print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}{'speed':>8}{'memory':>9}")
+    print(f"\n{net}, {threads_in_words(threads)}, {2 * macs / 1e9:.3f} GFLOP, "
+          f"{rounds} interleaved rounds; outputs equal")
+    print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}"
+          f"{'speed':>8}{'memory':>9}")
     for name, row in rows.items():
         row["gflops"] = 2 * macs / row["median_ms"] / 1e6
         memory, ratio = memory_cells(row, peer)
-        print(f"{name:26}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}{row['gflops']:9.1f}"
-              f"{memory}{peer['median_ms'] / row['median_ms']:7.2f}x   {ratio}", flush=True)
+        print(f"{name:26}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}"
+              f"{row['gflops']:9.1f}{memory}{peer['median_ms'] / row['median_ms']:7.2f}x   {ratio}",
+              flush=True)
     return {"net": net, "threads": threads, "macs": macs, "rounds": rounds, "contestants": rows}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", help="the program")
     parser.add_argument("--net", action="append", help=f"default: {', '.join(DEFAULT_NETS)}")
-    parser.add_argument("--height", type=int, help="rows of inputs of an .onnx file where they are symbolic")
+    parser.add_argument("--height", type=int,
+                        help="rows of inputs of an .onnx file where they are symbolic")
     parser.add_argument("--width", type=int, help="columns, likewise")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=1.0, help="timed runs per contestant and round")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="timed runs per contestant and round")
     parser.add_argument("--json")
     parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -351,7 +382,8 @@ def main():
 
     return measure_all(described_run("laminate.peers"), "races", [
         ({"net": net, "threads": threads}, lambda net=net, threads=threads: in_scratch(net, threads))
-        for net in options.net or DEFAULT_NETS for threads in (int(t) for t in options.threads.split(","))], options.json)
+        for net in options.net or DEFAULT_NETS
+        for threads in (int(t) for t in options.threads.split(","))], options.json)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
-"""Race of `laminate explore` against AccelForge's fused mapper on chains of convolutions: external traffic and time.
+"""Races `laminate explore` against AccelForge's fused mapper on chains of convolutions, by external
+traffic and time.
 
   python3.12 -m venv DIR && DIR/bin/pip install --no-deps -r bench/requirements-accelforge.txt
-  DIR/bin/python bench/race_accelforge.py --laminate build/bin/laminate [--chain NAME]... [--kib 256,512,1024] [--json FILE]
+  DIR/bin/python bench/race_accelforge.py --laminate build/bin/laminate [--chain NAME]...
+                 [--kib 256,512,1024] [--json FILE]
 
-Run by hand: AccelForge needs Python 3.12 or newer, and minutes per chain and capacity. Nothing in the product or its tests needs it.
+Run it by hand: AccelForge needs Python 3.12 or newer, and minutes per chain and capacity. Neither
+the product nor its tests need it.
 
-Both see the same problem: convolutions without padding on 8-bit words, one external memory whose every access costs 1, one internal
-memory of so many words that costs nothing, everything multiplied passes through it. AccelForge runs its mapper with default options
-for the metric energy, which then is the traffic; the detailed evaluation of the winner afterwards is left out. Laminate is asked the
-same, --axes 1, unless other options are given, as in --option=--axes --option=3 for a front. It counts in elements: its --memory is
-four bytes per word. Both on one thread; seconds are CPU time, so that a busy machine does not matter.
+Both solve the same problem: convolutions without padding on 8-bit words, an external memory whose
+every access costs 1, and an internal memory of the given number of words that costs nothing and
+that every operand passes through. AccelForge runs its mapper with default options for the metric
+energy, which then is the traffic; the detailed evaluation of the winner is left out. Laminate is
+asked the same (--axes 1) unless other options are given, such as --option=--axes --option=3 for a
+front. It counts in elements, so its --memory is four bytes per word. Both use one thread. Seconds
+are CPU time, so a busy machine does not matter.
 """
 
 import argparse
@@ -84,7 +89,9 @@ def workload(chain):
         lines += [f"    C{k}: {c}", f"    P{k}: {y}", f"    Q{k}: {x}"]
     lines += ["  bits_per_value: {All: 8}", "  einsums:"]
     for k, (_, kernel) in enumerate(chain[3]):
-        row, column = (f"p{k + 1} + r{k}", f"q{k + 1} + s{k}") if kernel > 1 else (f"p{k + 1}", f"q{k + 1}")
+        row, column = f"p{k + 1}", f"q{k + 1}"
+        if kernel > 1:
+            row, column = f"{row} + r{k}", f"{column} + s{k}"
         taps = f", r{k}, s{k}" if kernel > 1 else ""
         lines += [f"  - name: conv{k + 1}", "    tensor_accesses:",
                   f"    - {{name: A{k}, projection: {{C{k}: c{k}, P{k}: {row}, Q{k}: {column}}}}}",
@@ -121,11 +128,14 @@ def write_onnx(chain, path):
     from onnx import TensorProto, helper, numpy_helper
 
     tensors = shapes(chain)
-    values = [helper.make_tensor_value_info(f"A{k}", TensorProto.FLOAT, [1, *tensors[k]]) for k in (0, len(tensors) - 1)]
+    values = [helper.make_tensor_value_info(f"A{k}", TensorProto.FLOAT, [1, *tensors[k]])
+              for k in (0, len(tensors) - 1)]
     nodes, weights = [], []
     for k, (out, kernel) in enumerate(chain[3]):
-        weights.append(numpy_helper.from_array(numpy.ones((out, tensors[k][0], kernel, kernel), numpy.float32), f"W{k + 1}"))
-        nodes.append(helper.make_node("Conv", [f"A{k}", f"W{k + 1}"], [f"A{k + 1}"], name=f"conv{k + 1}"))
+        ones = numpy.ones((out, tensors[k][0], kernel, kernel), numpy.float32)
+        weights.append(numpy_helper.from_array(ones, f"W{k + 1}"))
+        nodes.append(helper.make_node("Conv", [f"A{k}", f"W{k + 1}"], [f"A{k + 1}"],
+                                      name=f"conv{k + 1}"))
     graph = helper.make_graph(nodes, "chain", values[:1], values[1:], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
@@ -135,16 +145,20 @@ def laminate(program, chain, words, options):
         net = os.path.join(directory, "chain.onnx")
         write_onnx(chain, net)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run = subprocess.run([program, "explore", net, "-o", os.path.join(directory, "front"), "--memory", str(4 * words),
-                              "--threads", "1", "-q", "--json", "-", *(options or ["--axes", "1"])], stdout=subprocess.PIPE, check=True)
+        run = subprocess.run([program, "explore", net, "-o", os.path.join(directory, "front"),
+                              "--memory", str(4 * words),
+                              "--threads", "1", "-q", "--json", "-", *(options or ["--axes", "1"])],
+                             stdout=subprocess.PIPE, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     points = json.loads(run.stdout)["points"]
     best = min(points, key=lambda point: point["accesses_elements"])
-    return best["accesses_elements"], best["macs"], after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return best["accesses_elements"], best["macs"], seconds
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", required=True)
     parser.add_argument("--chain", action="append", choices=CHAINS, help="default: all")
     parser.add_argument("--kib", default="256,512,1024", help="capacities in KiB of 8-bit words")
@@ -154,16 +168,22 @@ def main():
     arguments = parser.parse_args()
 
     rows = []
-    print(f"{'chain':12} {'KiB':>5} {'compulsory':>13} {'accelforge':>13} {'CPU s':>8} {'laminate':>13} {'CPU s':>8}", flush=True)
+    print(f"{'chain':12} {'KiB':>5} {'compulsory':>13} {'accelforge':>13} {'CPU s':>8} "
+          f"{'laminate':>13} {'CPU s':>8}", flush=True)
     for name in arguments.chain or CHAINS:
         for kib in map(int, arguments.kib.split(",")):
             chain, words = CHAINS[name], 1024 * kib
             row = {"chain": name, "words": words, "compulsory": compulsory(chain)}
-            row["laminate"], row["laminate_macs"], row["laminate_s"] = laminate(arguments.laminate, chain, words, arguments.option)
-            row["accelforge"], row["accelforge_s"] = (None, None) if arguments.only_laminate else accelforge(chain, words)
+            row["laminate"], row["laminate_macs"], row["laminate_s"] = laminate(
+                arguments.laminate, chain, words, arguments.option)
+            row["accelforge"], row["accelforge_s"] = None, None
+            theirs = f"{'-':>13} {'-':>8}"
+            if not arguments.only_laminate:
+                row["accelforge"], row["accelforge_s"] = accelforge(chain, words)
+                theirs = f"{row['accelforge']:13,.0f} {row['accelforge_s']:8.1f}"
             rows.append(row)
-            theirs = f"{row['accelforge']:13,.0f} {row['accelforge_s']:8.1f}" if row["accelforge"] is not None else f"{'-':>13} {'-':>8}"
-            print(f"{name:12} {kib:5} {row['compulsory']:13,} {theirs} {row['laminate']:13,} {row['laminate_s']:8.2f}", flush=True)
+            print(f"{name:12} {kib:5} {row['compulsory']:13,} {theirs} {row['laminate']:13,} "
+                  f"{row['laminate_s']:8.2f}", flush=True)
             if row["accelforge"] is not None and row["laminate"] > row["accelforge"]:
                 sys.exit(f"{name}, {kib} KiB: laminate moves more")
     if arguments.json:

@@ -22,9 +22,10 @@ printf '\n== Fused against layer by layer\n'
 "$laminate" bench "$network" --height 256 --width 256 --seconds 1 --json "$out/bench.json"
 
 psnr=$(sed -n 's/^ *"psnr_db": *\([0-9.]*\).*/\1/p' "$out/run.json")
-if ! awk -v found="$psnr" -v expected="$expected_db" 'BEGIN { d = found - expected; exit !(found != "" && d < 0.01 && d > -0.01) }'; then
+if ! awk -v found="$psnr" -v expected="$expected_db" \
+    'BEGIN { d = found - expected; exit !(found != "" && d < 0.01 && d > -0.01) }'; then
     echo "demo: PSNR is $psnr dB, expected $expected_db dB within 0.01" >&2
     exit 1
 fi
-printf '\n%s is the picture; %s holds the same network as libraries for programs without Halide (examples/upscale.cpp).\n' \
+printf '\n%s is the picture; %s holds the network as libraries that need no Halide (examples/upscale.cpp).\n' \
     "$out/astronaut_x2.png" "$out/fsrcnn_x2"

@@ -3,7 +3,8 @@
     pip install .
     python examples/front_in_python.py zoo:fsrcnn front.svg
 
-A script of cells (`# %%`): Jupyter, VS Code and Spyder open it as a notebook. It draws with matplotlib where that is installed, else writes the same plot as SVG by itself.
+Jupyter, VS Code and Spyder open this script of cells (`# %%`) as a notebook. It draws with
+matplotlib where that is installed, and otherwise writes the same plot as SVG.
 """
 
 # %% What it works on
@@ -30,14 +31,19 @@ def svg():
 
     def scale(values):
         low, high = numpy.log(min(values)), numpy.log(max(values))
-        return [margin + (size - 2 * margin) * (numpy.log(v) - low) / max(high - low, 1e-9) for v in values]
+        scale = (size - 2 * margin) / max(high - low, 1e-9)
+        return [margin + scale * (numpy.log(v) - low) for v in values]
 
     memory, accesses = [p.memory_bytes for p in front], [p.accesses for p in front]
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{size - y:.1f}" r="4"><title>{a:,} elements, {m:,} bytes</title></circle>'
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{size - y:.1f}" r="4">'
+                   f'<title>{a:,} elements, {m:,} bytes</title></circle>'
                    for x, y, a, m in zip(scale(memory), scale(accesses), accesses, memory))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="13">'
-            f'<text x="{size / 2}" y="{size - 12}" text-anchor="middle">memory: {min(memory):,} to {max(memory):,} bytes</text>'
-            f'<text x="14" y="30">accesses: {min(accesses):,} to {max(accesses):,} elements</text><g fill="#0b62a4">{dots}</g></svg>\n')
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" '
+            f'font-family="sans-serif" font-size="13">'
+            f'<text x="{size / 2}" y="{size - 12}" text-anchor="middle">'
+            f'memory: {min(memory):,} to {max(memory):,} bytes</text>'
+            f'<text x="14" y="30">accesses: {min(accesses):,} to {max(accesses):,} elements</text>'
+            f'<g fill="#0b62a4">{dots}</g></svg>\n')
 
 
 try:
@@ -55,10 +61,12 @@ else:
 # %% Choose by memory
 budget = sorted(p.memory_bytes for p in front)[len(front) // 2]
 point = front.within(budget)
-print(f"fused within {budget:,} bytes: {point.accesses:,} elements to and from memory, {point.macs:,} MACs")
+print(f"fused within {budget:,} bytes: {point.accesses:,} elements to and from memory, "
+      f"{point.macs:,} MACs")
 
 # %% Compile and run
 with laminate.compile(net, schedule=point.schedule) as network:
-    inputs = [numpy.random.default_rng(1).random(tensor.shape, dtype=numpy.float32) for tensor in network.inputs]
+    inputs = [numpy.random.default_rng(1).random(tensor.shape, dtype=numpy.float32)
+              for tensor in network.inputs]
     for tensor, result in zip(network.outputs, network.run(*inputs)):
         print(f"{tensor.name} {tensor.shape}: {result.min():.3g} to {result.max():.3g}")

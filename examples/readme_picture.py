@@ -1,10 +1,13 @@
-"""The picture of README.md: what the demo's network makes of a photograph, and the fronts of its schedules, each layer alone and fused.
+"""Draws the picture of README.md: the demo's network on a photograph, and the fronts of its
+schedules, layer by layer and fused.
 
     laminate explore examples/data/fsrcnn_x2.onnx --height 256 --width 256 --space tiling -o ALONE
     laminate explore examples/data/fsrcnn_x2.onnx --height 256 --width 256 -o FUSED
-    python readme_picture.py DATA DEMO ALONE FUSED PICTURE.svg      examples/data, build/demo as make demo leaves it, the two fronts
+    python readme_picture.py DATA DEMO ALONE FUSED PICTURE.svg
 
-Needs Pillow. Nothing in it is drawn by hand: a change of the network, the search or the code changes the picture.
+DATA is examples/data, DEMO is build/demo as `make demo` leaves it, ALONE and FUSED are the two
+fronts. Needs Pillow. Nothing is drawn by hand, so a change of the network, the search or the code
+changes the picture.
 """
 
 import base64
@@ -16,7 +19,8 @@ import sys
 
 from PIL import Image
 
-CROP = (200, 80, 264, 144)  # left, top, right, bottom in the 512 x 512 original: eyes and hair, where the methods differ
+# Left, top, right, bottom in the 512 x 512 original: eyes and hair, where the methods differ.
+CROP = (200, 80, 264, 144)
 ENLARGED = 3  # pixels of the file for one of the photograph, along each axis
 SHOWN = 168  # pixels a side
 COLOURS = {"layer by layer": "#b3541e", "fused": "#0b62a4"}
@@ -26,7 +30,8 @@ def data_uri(picture):
     """A crop, enlarged without smoothing, so that the pixels are those that were computed."""
     file = io.BytesIO()
     crop = picture.crop(CROP)
-    crop.resize((ENLARGED * crop.width, ENLARGED * crop.height), Image.NEAREST).save(file, "PNG", optimize=True)
+    enlarged = crop.resize((ENLARGED * crop.width, ENLARGED * crop.height), Image.NEAREST)
+    enlarged.save(file, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
@@ -43,7 +48,7 @@ def front(directory):
 
 
 def plot(fronts, left, top, width, height):
-    """Bytes moved against bytes held, both logarithmic; a front is a staircase down to what no schedule beats."""
+    """Bytes moved against bytes held, both logarithmic. A front is a staircase down to the bound."""
     bytes_held = [m for points in fronts.values() for m, _ in points]
     moved = [a for points in fronts.values() for _, a in points]
     low_x, high_x = math.log2(min(bytes_held)) - 0.3, math.log2(max(bytes_held)) + 0.8
@@ -64,7 +69,8 @@ def plot(fronts, left, top, width, height):
         if not low_y < power < high_y:
             continue
         _, y = place(bytes_held[0], 2**power)
-        out.append(f'<path d="M{left},{y:.1f}h-5" stroke="#555"/><text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
+        out.append(f'<path d="M{left},{y:.1f}h-5" stroke="#555"/>'
+                   f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     for name, points in fronts.items():
         path = ""
         for held, moves in points:
@@ -76,7 +82,8 @@ def plot(fronts, left, top, width, height):
         held, moves = points[-1]
         x, y = place(held, moves)
         out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[name]}"/>'
-                   f'<text x="{left + width}" y="{y - 12:.1f}" text-anchor="end" fill="{COLOURS[name]}" font-weight="bold">'
+                   f'<text x="{left + width}" y="{y - 12:.1f}" text-anchor="end" '
+                   f'fill="{COLOURS[name]}" font-weight="bold">'
                    f"{name} {moves / 2**20:.1f} MiB</text>")
     return "".join(out)
 
@@ -87,18 +94,24 @@ def main():
     data, demo, alone, fused, file = sys.argv[1:]
     fronts = {"layer by layer": front(alone), "fused": front(fused)}
     top, width, height = 40, 1000, 264
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-             f'font-family="sans-serif" font-size="13" fill="#222"><rect width="{width}" height="{height}" fill="#fff"/>']
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+             f'width="{width}" height="{height}" font-family="sans-serif" font-size="13" fill="#222">'
+             f'<rect width="{width}" height="{height}" fill="#fff"/>']
     for index, (name, picture) in enumerate(photographs(data, demo)):
         x = 16 + index * (SHOWN + 8)
-        parts.append(f'<text x="{x + SHOWN / 2}" y="{top - 10}" text-anchor="middle" font-weight="bold">{name}</text>'
-                     f'<image x="{x}" y="{top}" width="{SHOWN}" height="{SHOWN}" href="{data_uri(picture)}"/>')
+        parts.append(f'<text x="{x + SHOWN / 2}" y="{top - 10}" text-anchor="middle" '
+                     f'font-weight="bold">{name}</text>'
+                     f'<image x="{x}" y="{top}" width="{SHOWN}" height="{SHOWN}" '
+                     f'href="{data_uri(picture)}"/>')
     below = top + SHOWN
-    parts.append(f'<text x="16" y="{below + 24}">Twice as large: part of a photograph that the network never saw.</text>')
+    parts.append(f'<text x="16" y="{below + 24}">Twice as large: part of a photograph that the '
+                 'network never saw.</text>')
     x = 16 + 3 * (SHOWN + 8) + 76
-    parts.append(f'<text x="{x}" y="{top - 10}" font-weight="bold">Its schedules: bytes moved, against bytes held</text>'
+    parts.append(f'<text x="{x}" y="{top - 10}" font-weight="bold">'
+                 'Its schedules: bytes moved, against bytes held</text>'
                  + plot(fronts, x, top, width - 20 - x, SHOWN))
-    parts.append(f'<text x="{x}" y="{below + 46}">Each step is a schedule, counted exactly before it runs.</text></svg>\n')
+    parts.append(f'<text x="{x}" y="{below + 46}">Each step is a schedule, counted exactly before it '
+                 'runs.</text></svg>\n')
     with open(file + ".part", "w", encoding="utf-8") as out:
         out.write("".join(parts))
     os.replace(file + ".part", file)

@@ -11,7 +11,7 @@ namespace laminate::depth_first {
 
 namespace {
 
-/// One memory on the way: how the data come in and go out.
+/// One memory on the way of a copy: how the data enter and leave it.
 struct Stop {
     size_t memory;
     std::optional<std::pair<Operand, Transfer>> in;
@@ -38,7 +38,8 @@ std::vector<Stop> way(const Machine& machine, const DataCopy& copy) {
     const std::vector<size_t> destination = machine.hierarchy(copy.to.operand);
     if (copy.from.operand == copy.to.operand)
         return along(source, copy.from.operand, copy.from.level, copy.to.level);
-    // Levels of the lowest memory that both operands share, not below either place.
+    // The way turns at the lowest memory that both operands share and that is not below either
+    // place.
     for (size_t level = copy.from.level; level < source.size(); ++level) {
         const auto found = std::ranges::find(destination, source[level]);
         if (found == destination.end()) continue;
@@ -80,7 +81,7 @@ double& count_of(WordCounts& counts, Transfer transfer) {
     throw std::logic_error("count_of");
 }
 
-/// When a port is busy, over all copies.
+/// When the copies of a bundle use a port.
 struct Busy {
     int64_t first_begin = 0;
     int64_t last_end = 0;

@@ -1,5 +1,6 @@
-// Copies between memories before a layer: outputs become inputs, caches of overlap are read and
-// written. DeFiNES section III, step 4 ("data copy actions", all of one layer in one bundle).
+// Copies between memories before a layer runs: outputs become inputs, and caches of overlap are
+// read and written. DeFiNES section III, step 4 ("data copy actions"); the copies of one layer form
+// one bundle.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,13 @@ struct DataCopy {
 struct CopyCost {
     double energy_pj = 0;
     int64_t latency_cycles = 0;
-    /// Per memory of the machine, words of all copies.
+    /// Words of all copies, by memory of the machine.
     std::vector<WordCounts> words;
 };
 
-/// All copies begin together; one after the other where they need the same port. Each goes hop by
-/// hop along the operand's hierarchy, up to the lowest memory that both operands share and down
-/// again, each hop after the one before. Nothing moves, and nothing is paid, where both places are
-/// the same memory.
+/// The cost of a bundle. All copies start together and take turns on ports that they share. Each
+/// goes hop by hop along the operand's hierarchy, up to the lowest memory that both operands share
+/// and down again. A copy within one memory costs nothing.
 [[nodiscard]] CopyCost copy_cost(const Machine& machine, const std::vector<DataCopy>& copies);
 
 }  // namespace laminate::depth_first

@@ -1,18 +1,16 @@
-// How an operand's data grow with the loops that run over them. Of the single-layer model alone.
+// How the data of an operand grow as loops are added around a nest.
 #pragma once
 
-#include <array>
-
-#include "papers/depth_first/single_layer.h"
+#include "papers/depth_first/layer_shape.h"
 
 namespace laminate::depth_first {
 
-/// Splits loops into what an operand's data grows by and what only uses data again. Relevant loops
-/// are the first, irrelevant ones the second. A loop of a window (OX with FX, OY with FY) is both:
-/// its data factor is the growth of the span, the rest is reuse.
+/// Splits the trips of each loop into growth of the operand's data and reuse of it. A relevant loop
+/// is all growth, an irrelevant one all reuse. A loop of a window (OX with FX, OY with FY) is both:
+/// the data grow as the span of the window does, and the rest of the trips is reuse.
 class DataGrowth {
 public:
-    DataGrowth(const std::array<Relevance, dim_count>& relevance, const LayerShape& layer)
+    DataGrowth(const PerDim<Relevance>& relevance, const LayerShape& layer)
         : relevance_(relevance), stride_(layer.stride), dilation_(layer.dilation) {}
 
     struct Factors {
@@ -20,7 +18,7 @@ public:
         double reuse;
     };
     Factors add(const Loop& loop) {
-        switch (relevance_[index_of(loop.dim)]) {
+        switch (relevance_[loop.dim]) {
             case Relevance::relevant:
                 return {loop.size, 1};
             case Relevance::irrelevant:
@@ -44,7 +42,7 @@ private:
     struct Window {
         double outputs = 1, kernel = 1, data = 1, reuse = 1;
     };
-    const std::array<Relevance, dim_count>& relevance_;
+    const PerDim<Relevance>& relevance_;
     Stride stride_, dilation_;
     Window x_, y_;
 };

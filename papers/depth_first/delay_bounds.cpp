@@ -12,7 +12,7 @@ DelayBounds::DelayBounds(const MappingSpace& space, const MappingGoal& goal)
     columns_.needed = columns_.late + layer_.port_count();
     columns_.used = columns_.needed + layer_.port_count();
     columns_.count = columns_.used + space_.watched().size();
-    // The last tile takes a cycle between each pair of memories below the highest two.
+    // The last tile takes a cycle on each link below the highest one.
     always_ = space_.total() + (goal_.counts_off_load && space_.levels(0) > 2
                                     ? static_cast<double>(space_.levels(0) - 2)
                                     : 0.0);
@@ -108,7 +108,7 @@ double DelayBounds::value_of(const Weights& weights, const std::vector<double>& 
     return value;
 }
 
-/// With the table of its least rests. `costs`: room for those of boundaries.
+/// Also fills `costs`, the costs of boundaries under these weights.
 DelayBounds::Sum DelayBounds::sum_of(const Weights& weights,
                                      MappingSpace::BoundaryCosts& costs) const {
     Sum sum;
@@ -177,114 +177,167 @@ std::vector<double> DelayBounds::columns_of(const MappingSpace::Path& path) cons
     return columns;
 }
 
-std::vector<DelayBounds::Sum> DelayBounds::raise(
-    double energy_weight, double latency_weight,
-    const std::function<double(const MappingSpace::Path&)>& visit) const {
-    constexpr int most_rounds = 6, most_steps = 6;
-    constexpr double enough = 1 - 1e-9;
-    double reached = MappingSpace::infinity;
-    MappingSpace::BoundaryCosts costs;
-    std::vector<Sum> sums;
-    Weights best{.energy = energy_weight,
-                 .latency = latency_weight,
-                 .loads = {0.5, 0.5, 0},
-                 .stalls = std::vector<double>(2 * layer_.port_count(), 0),
-                 .prices = std::vector<double>(space_.watched().size(), 0)};
-    const auto look_at = [&](const Weights& weights) {
-        Sum sum = sum_of(weights, costs);
-        const MappingSpace::Path path = space_.follow(costs, sum.rest);
-        reached = std::min(reached, visit(path));
-        Found found{sum.at_start, columns_of(path)};
-        if (sums.empty() || sum.at_start > sums.back().at_start) sums.push_back(std::move(sum));
-        return found;
-    };
-    Found here = look_at(best);
-    // From the best weights to others, as far as it is worth it; `here` becomes a mean of the paths
-    // on both sides, by which no way there gives more.
-    const auto search_line = [&](const Weights& end) {
-        const auto between = [&](double t) {
-            Weights weights = best;
-            for (size_t n = 0; n < weights.loads.size(); ++n)
-                weights.loads[n] += t * (end.loads[n] - best.loads[n]);
-            for (size_t n = 0; n < weights.stalls.size(); ++n)
-                weights.stalls[n] += t * (end.stalls[n] - best.stalls[n]);
-            for (size_t n = 0; n < weights.prices.size(); ++n)
-                weights.prices[n] += t * (end.prices[n] - best.prices[n]);
-            return weights;
-        };
-        const auto slope = [&](const Found& found) {
-            return value_of(end, found.columns) - value_of(best, found.columns);
-        };
-        Found low = here, high = look_at(end);
-        Weights winner = best;
-        double most = here.value;
-        const auto keep = [&](const Weights& weights, double value) {
-            if (value <= most) return;
-            most = value;
-            winner = weights;
-        };
-        keep(end, high.value);
-        if (slope(high) >= 0) {
-            here = high;
-        } else {
-            for (int step = 0; step < most_steps && most < reached * enough; ++step) {
-                // Where the lines of both paths meet.
-                const double at_low = value_of(best, low.columns),
-                             at_high = value_of(best, high.columns);
-                const double t = (at_high - at_low) / (slope(low) - slope(high));
-                if (!(t > 0 && t < 1)) break;
-                const Weights weights = between(t);
-                Found found = look_at(weights);
-                keep(weights, found.value);
-                const double on_lines = at_low + t * slope(low);
-                const bool is_met = found.value >= on_lines - 1e-12 * std::abs(on_lines);
-                if (!is_met) (slope(found) > 0 ? low : high) = std::move(found);
-                if (is_met) break;
-            }
-            const double up = slope(low), down = -slope(high);
-            const double share = up + down > 0 ? up / (up + down) : 0;
-            here.columns = low.columns;
-            for (size_t c = 0; c < here.columns.size(); ++c)
-                here.columns[c] += share * (high.columns[c] - low.columns[c]);
-        }
-        best = winner;
-        here.value = most;
-    };
-    const auto try_weights = [&](const Weights& end) {
-        if (here.value < reached * enough &&
-            value_of(end, here.columns) > value_of(best, here.columns))
-            search_line(end);
-    };
-    for (int round = 0; round < most_rounds && here.value < reached * enough; ++round) {
-        const double before = here.value;
-        for (size_t w = 0; w < best.prices.size(); ++w) {
-            const double over = here.columns[columns_.used + w] - space_.room(w);
-            Weights end = best;
-            // Up by so much that it would pay for all that is missing.
-            end.prices[w] =
-                over > 0
-                    ? best.prices[w] +
-                          2 * std::max(reached - here.value, 1e-3 * std::abs(here.value)) / over
-                    : 0;
-            try_weights(end);
-        }
-        if (latency_weight > 0) {
-            for (size_t n = 0; n < best.loads.size(); ++n) {
-                Weights end = best;
-                end.loads = {};
-                end.loads[n] = 1;
-                try_weights(end);
-            }
-            for (size_t n = 0; n <= best.stalls.size(); ++n) {
-                Weights end = best;
-                std::ranges::fill(end.stalls, 0.0);
-                if (n < best.stalls.size()) end.stalls[n] = 1;
-                try_weights(end);
-            }
-        }
-        if (here.value - before <= 1e-2 * (reached - before)) break;
+/// The ascent of raise(). The bound is concave and piecewise linear in the weights, one piece per
+/// path. The ascent changes one group of weights after the other and searches each line to where
+/// the pieces of two paths meet.
+class DelayBounds::Ascent {
+public:
+    Ascent(const DelayBounds& bounds, double energy_weight, double latency_weight,
+           const Visit& visit)
+        : bounds_(bounds),
+          space_(bounds.space_),
+          visit_(visit),
+          best_{.energy = energy_weight,
+                .latency = latency_weight,
+                .loads = {0.5, 0.5, 0},
+                .stalls = std::vector<double>(2 * bounds.layer_.port_count(), 0),
+                .prices = std::vector<double>(space_.watched().size(), 0)},
+          here_(look_at(best_)) {}
+
+    [[nodiscard]] std::vector<Sum> run();
+
+private:
+    [[nodiscard]] Found look_at(const Weights& weights);
+    [[nodiscard]] Weights between(const Weights& end, double share) const;
+    /// How much a path gains on the way from the best weights to `end`.
+    [[nodiscard]] double slope(const Found& found, const Weights& end) const {
+        return bounds_.value_of(end, found.columns) - bounds_.value_of(best_, found.columns);
     }
-    return sums;
+    /// Whether a bound this high leaves nothing to gain.
+    [[nodiscard]] bool is_tight(double value) const { return !(value < reached_ * enough); }
+    void search_line(const Weights& end);
+    void try_weights(const Weights& end);
+    void raise_prices();
+    void move_loads();
+    void move_stalls();
+
+    static constexpr int most_rounds = 6, most_steps = 6;
+    static constexpr double enough = 1 - 1e-9;
+
+    const DelayBounds& bounds_;
+    const MappingSpace& space_;
+    const Visit& visit_;
+    double reached_ = MappingSpace::infinity;  ///< by the best path seen
+    MappingSpace::BoundaryCosts costs_;
+    std::vector<Sum> sums_;
+    Weights best_;
+    /// A path, or a mean of paths, that no weights on the lines searched so far give more.
+    Found here_;
+};
+
+/// The path that is best by these weights. Keeps the sum if its bound is the highest so far.
+DelayBounds::Found DelayBounds::Ascent::look_at(const Weights& weights) {
+    Sum sum = bounds_.sum_of(weights, costs_);
+    const MappingSpace::Path path = space_.follow(costs_, sum.rest);
+    reached_ = std::min(reached_, visit_(path));
+    Found found{sum.at_start, bounds_.columns_of(path)};
+    if (sums_.empty() || sum.at_start > sums_.back().at_start) sums_.push_back(std::move(sum));
+    return found;
+}
+
+DelayBounds::Weights DelayBounds::Ascent::between(const Weights& end, double share) const {
+    Weights weights = best_;
+    for (size_t n = 0; n < weights.loads.size(); ++n)
+        weights.loads[n] += share * (end.loads[n] - best_.loads[n]);
+    for (size_t n = 0; n < weights.stalls.size(); ++n)
+        weights.stalls[n] += share * (end.stalls[n] - best_.stalls[n]);
+    for (size_t n = 0; n < weights.prices.size(); ++n)
+        weights.prices[n] += share * (end.prices[n] - best_.prices[n]);
+    return weights;
+}
+
+/// Moves from the best weights towards `end` as far as the bound rises. `here_` becomes a mean of
+/// the paths on both sides of the highest point, which gains nothing in either direction.
+void DelayBounds::Ascent::search_line(const Weights& end) {
+    Found low = here_, high = look_at(end);
+    Weights winner = best_;
+    double most = here_.value;
+    const auto keep = [&](const Weights& weights, double value) {
+        if (value <= most) return;
+        most = value;
+        winner = weights;
+    };
+    keep(end, high.value);
+    if (slope(high, end) >= 0) {
+        here_ = high;
+    } else {
+        for (int step = 0; step < most_steps && !is_tight(most); ++step) {
+            // Where the lines of both paths meet.
+            const double at_low = bounds_.value_of(best_, low.columns),
+                         at_high = bounds_.value_of(best_, high.columns);
+            const double t = (at_high - at_low) / (slope(low, end) - slope(high, end));
+            if (!(t > 0 && t < 1)) break;
+            const Weights weights = between(end, t);
+            Found found = look_at(weights);
+            keep(weights, found.value);
+            const double on_lines = at_low + t * slope(low, end);
+            if (found.value >= on_lines - 1e-12 * std::abs(on_lines)) break;
+            (slope(found, end) > 0 ? low : high) = std::move(found);
+        }
+        const double up = slope(low, end), down = -slope(high, end);
+        const double share = up + down > 0 ? up / (up + down) : 0;
+        here_.columns = low.columns;
+        for (size_t c = 0; c < here_.columns.size(); ++c)
+            here_.columns[c] += share * (high.columns[c] - low.columns[c]);
+    }
+    best_ = winner;
+    here_.value = most;
+}
+
+void DelayBounds::Ascent::try_weights(const Weights& end) {
+    if (!is_tight(here_.value) && slope(here_, end) > 0) search_line(end);
+}
+
+/// One price after the other. That of a memory that is too full goes up far enough to pay for all
+/// that the bound lacks; any other goes to 0.
+void DelayBounds::Ascent::raise_prices() {
+    for (size_t w = 0; w < best_.prices.size(); ++w) {
+        const double over = here_.columns[bounds_.columns_.used + w] - space_.room(w);
+        Weights end = best_;
+        end.prices[w] =
+            over > 0 ? best_.prices[w] +
+                           2 * std::max(reached_ - here_.value, 1e-3 * std::abs(here_.value)) / over
+                     : 0;
+        try_weights(end);
+    }
+}
+
+/// Towards each load alone.
+void DelayBounds::Ascent::move_loads() {
+    for (size_t n = 0; n < best_.loads.size(); ++n) {
+        Weights end = best_;
+        end.loads = {};
+        end.loads[n] = 1;
+        try_weights(end);
+    }
+}
+
+/// Towards the stall of each port alone, and towards none.
+void DelayBounds::Ascent::move_stalls() {
+    for (size_t n = 0; n <= best_.stalls.size(); ++n) {
+        Weights end = best_;
+        std::ranges::fill(end.stalls, 0.0);
+        if (n < best_.stalls.size()) end.stalls[n] = 1;
+        try_weights(end);
+    }
+}
+
+std::vector<DelayBounds::Sum> DelayBounds::Ascent::run() {
+    for (int round = 0; round < most_rounds && !is_tight(here_.value); ++round) {
+        const double before = here_.value;
+        raise_prices();
+        if (best_.latency > 0) {
+            move_loads();
+            move_stalls();
+        }
+        if (here_.value - before <= 1e-2 * (reached_ - before)) break;
+    }
+    return std::move(sums_);
+}
+
+std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double latency_weight,
+                                                 const Visit& visit) const {
+    return Ascent(*this, energy_weight, latency_weight, visit).run();
 }
 
 }  // namespace laminate::depth_first

@@ -12,7 +12,7 @@ namespace laminate::depth_first {
 
 namespace {
 
-/// Sums are formed in another order than those they are compared with.
+/// A tolerance for sums that are formed in different orders.
 constexpr double almost = 1 - 1e-12;
 
 uint64_t mixed(uint64_t seed, uint64_t value) {
@@ -53,7 +53,7 @@ void DelaySearch::find_competition() {
             const auto at = static_cast<size_t>(std::ranges::find(layer_.memories(), memory) -
                                                 layer_.memories().begin());
             const std::vector<size_t>& served = layer_.served()[at];
-            // Nothing crosses a boundary above a memory that is the highest of all that it serves.
+            // Nothing leaves a memory upwards that is the highest of every role that it serves.
             competes_[r].push_back(served.size() > 1 &&
                                    std::ranges::any_of(served, [&](size_t other) {
                                        return layer_.hierarchy(other).back() != memory;
@@ -77,15 +77,15 @@ double DelaySearch::bound_of(const Node& node, const double* row) const {
     if (aim_ == Aim::latency) return latency;
     double energy = highest(below_energy_);
     if (aim_ == Aim::energy_at_latency) {
-        if (latency > best_latency_ + 0.5)
-            return MappingSpace::infinity;  // latencies are whole cycles
+        // Latencies are whole cycles.
+        if (latency > best_latency_ + 0.5) return MappingSpace::infinity;
         for (const Joint& joint : joints_)
             energy = std::max(energy, (highest(joint.sums) - best_latency_) / joint.energy_weight);
         return energy;
     }
     double product = energy * latency;
-    // The product of what is at least so much each, and at least so much together, is least where
-    // only one is more than it must.
+    // Two factors are bounded from below, and so is their weighted sum. Their product is least
+    // where one of them equals its bound.
     for (const Joint& joint : joints_) {
         const double together = highest(joint.sums);
         if (together <= joint.energy_weight * energy + latency) continue;
@@ -108,7 +108,7 @@ void DelaySearch::consider(LayerMapping mapping) {
     best_ = std::move(mapping);
 }
 
-/// Paths that are best by a sum are looked at as mappings too; often one of them is the best.
+/// Also considers each path that is best by a sum as a mapping; often one of them is the best.
 void DelaySearch::raise_bounds() {
     const auto raise = [&](double energy_weight, double latency_weight, size_t most) {
         const auto weighted = [&](const LayerCost& cost) {
@@ -142,7 +142,7 @@ bool DelaySearch::is_better(double bound) const {
     switch (aim_) {
         case Aim::product:
             return bound < best_energy_ * best_latency_ * almost;
-        case Aim::latency:  // in whole cycles
+        case Aim::latency:  // whole cycles
             return bound < best_latency_ - 0.5;
         case Aim::energy_at_latency:
             return bound < best_energy_ * almost;
@@ -164,7 +164,7 @@ void DelaySearch::add_transfers(size_t r, size_t level, uint32_t multiset, doubl
     }
 }
 
-/// Whether it depends on other tiles in the memory when it may be written.
+/// Whether other tiles in the memory decide when it may be written.
 bool DelaySearch::is_open_question(const Placement& placement) const {
     return placement.reused > 1 && placement.used <= 0.5;
 }
@@ -176,7 +176,7 @@ uint64_t DelaySearch::hash_of(size_t r, size_t level, const Placement& placement
     return hash;
 }
 
-/// Of the next boundary of the role, at the node's multiset.
+/// The role's next boundary, placed at the node's multiset.
 DelaySearch::Placement DelaySearch::placement_in(const Node& before, size_t r) const {
     const size_t level = before.state.levels[r];
     const auto capacity =
@@ -186,7 +186,7 @@ DelaySearch::Placement DelaySearch::placement_in(const Node& before, size_t r) c
             std::floor(bits / before.pieces[r]) / capacity};
 }
 
-/// Once all boundaries above a shared memory are placed: which of its tiles it holds twice.
+/// Once all boundaries above a shared memory are placed, decides which of its tiles it holds twice.
 void DelaySearch::answer(size_t memory_at, Reached& reached) const {
     const std::vector<size_t>& served = layer_.served()[memory_at];
     std::vector<size_t> levels;
@@ -220,7 +220,7 @@ bool DelaySearch::with_loop(const Node& node, const MappingSpace::Factor& factor
                             Reached& next) const {
     if (space_.count_of(node.state.multiset, factor) == factor.count) return false;
     for (size_t r = 0; r < space_.roles(); ++r) {
-        // A boundary right below a loop that its operand does not see lies above it.
+        // A boundary directly below an irrelevant loop belongs above it.
         if ((node.placed_here >> r & 1) != 0 &&
             layer_.relevance_of(r, factor.dim) == Relevance::irrelevant)
             return false;
@@ -260,7 +260,7 @@ bool DelaySearch::with_boundary(const Node& node, size_t r, Reached& next) const
     return true;
 }
 
-/// What follows from the node alone.
+/// Fills in the numbers of the row that follow from the node alone.
 void DelaySearch::finish_row(Reached& reached) const {
     const Node& node = reached.node;
     for (size_t w = 0; w < space_.watched().size(); ++w)
@@ -271,7 +271,7 @@ void DelaySearch::finish_row(Reached& reached) const {
     for (size_t r = 0; r < space_.roles(); ++r) *closed++ = node.placed_here >> r & 1;
     double* open = reached.row.data() + row_.open;
     for (size_t r = 0; r < space_.roles(); ++r) {
-        // Of a role's highest memory only the pieces can matter, and only to others in it.
+        // In a role's highest memory only the pieces can matter, and only to other roles in it.
         const size_t level = node.state.levels[r];
         const bool is_highest = level + 1 == space_.levels(r);
         const bool has_to_be_equal = competes(r, level);
@@ -282,7 +282,8 @@ void DelaySearch::finish_row(Reached& reached) const {
     }
 }
 
-/// Whether every end of the other path is no better than the same end of this one.
+/// Whether the path dominates the other: no end of the other is better than the same end of this
+/// one.
 bool DelaySearch::beats(const Node& node, const double* row, const uint64_t* transfers,
                         const Node& other, const double* other_row,
                         const uint64_t* other_transfers) const {
@@ -302,7 +303,7 @@ DelaySearch::Key DelaySearch::key_of(const Reached& reached) const {
         uint64_t hash = mixed(half, uint64_t{place_in_tables(reached.node)});
         const auto add = [&](uint64_t value) { hash = mixed(hash * 3 + half, value); };
         for (size_t n = 0; n < row_.size; ++n) {
-            // Sums of energy may be formed in another order.
+            // Ignore the last bits of energy: its sums may be formed in different orders.
             const auto bits = std::bit_cast<uint64_t>(reached.row[n]);
             if (n != bounds_.columns().energy) {
                 add(bits);

@@ -10,7 +10,7 @@ namespace {
 using depth_first::Dim;
 using depth_first::Role;
 
-/// Whether the loop is among the indices by which the layer looks up the operand.
+/// Whether the layer looks up the operand by the loop's index.
 bool indexes(Role role, Dim dim) {
     switch (role) {
         case Role::output:
@@ -29,12 +29,11 @@ bool indexes(Role role, Dim dim) {
 HierarchyWalk::HierarchyWalk(const depth_first::LayerShape& layer,
                              const depth_first::LoopOrder& order)
     : layer_(layer), order_(order) {
-    std::array<int64_t, depth_first::dim_count> step{};
-    step.fill(1);
+    depth_first::Sizes step;
     for (const depth_first::Loop& loop : order) {
         trips_.push_back(static_cast<int64_t>(loop.size));
-        steps_.push_back(step[static_cast<size_t>(loop.dim)]);
-        step[static_cast<size_t>(loop.dim)] *= trips_.back();
+        steps_.push_back(step[loop.dim]);
+        step[loop.dim] *= trips_.back();
     }
 }
 
@@ -48,7 +47,7 @@ HierarchyWalk::Boundary HierarchyWalk::boundary(Role role, std::optional<size_t>
         if (std::any_of(at.begin(), at.begin() + static_cast<ptrdiff_t>(below),
                         [](int64_t i) { return i != 0; }))
             continue;
-        std::vector<int64_t> tile;  // which one, by the loops above
+        std::vector<int64_t> tile;  // the indices of the loops above, which name the tile
         for (size_t n = below; n < order_.size(); ++n) {
             if (indexes(role, order_[n].dim)) tile.push_back(at[n]);
         }
@@ -69,12 +68,12 @@ bool HierarchyWalk::next(std::vector<int64_t>& at) const {
     return false;
 }
 
-/// Different elements that the loops below the boundary touch.
+/// The number of different elements that the loops below the boundary touch.
 int64_t HierarchyWalk::tile_elements(Role role, std::vector<int64_t> at, size_t loops) const {
     std::set<std::array<int64_t, 5>> touched;
     while (true) {
         depth_first::Sizes i;
-        for (size_t d = 0; d < depth_first::dim_count; ++d) i[static_cast<Dim>(d)] = 0;
+        for (const Dim dim : depth_first::all_dims) i[dim] = 0;
         for (size_t n = 0; n < order_.size(); ++n) i[order_[n].dim] += at[n] * steps_[n];
         switch (role) {
             case Role::output:

@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
-#include "papers/depth_first/transfers.h"
+#include "papers/depth_first/single_layer.h"
 
 // Latency: what the ports of the memories carry, and what the array waits for.
 
@@ -50,15 +51,14 @@ MappedLayer::LinkSharing MappedLayer::link_sharing(size_t r, size_t level) const
 
 bool MappedLayer::is_waited_for(size_t r, size_t level) const {
     if (link_sharing(r, level) != LinkSharing::half) return true;
-    // Of links that are shared on one side the artifact keeps the last.
+    // The artifact counts only the highest of the links that are shared at one end.
     for (size_t above = level + 1; above + 1 < roles_[r].levels.size(); ++above) {
         if (link_sharing(r, above) == LinkSharing::half) return false;
     }
     return true;
 }
 
-BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level,
-                                            const std::array<double, dim_count>& loops,
+BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const Trips& loops,
                                             double total, bool reduction_above) const {
     const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
@@ -69,12 +69,12 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level,
     tile_elements(r, loops, true, elements);
     const auto [upper, lower] =
         boundary_transfers(r, level, elements[level], period, count, reduction_above, true);
-    const Transfers::One& across =
+    const PeriodicTransfer& across =
         upper[output ? Transfer::write_from_lower : Transfer::read_to_lower];
     BoundaryDemand demand{
         .period = across.period, .count = across.count, .ports = {}, .time = 0, .tile_bits = 0};
     const auto add = [&](const Transfers& transfers, size_t m, Transfer transfer) {
-        const Transfers::One& one = transfers[transfer];
+        const PeriodicTransfer& one = transfers[transfer];
         if (one.count == 0) return;
         const Memory& memory = machine_.memories[role.levels[m]];
         const double cycles = one.cycles(is_read(transfer) ? memory.read : memory.write);
@@ -93,7 +93,7 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level,
         const Transfers with_fractions =
             boundary_transfers(r, level, elements[level], period, count, reduction_above, false)
                 .second;
-        const Transfers::One& tile =
+        const PeriodicTransfer& tile =
             with_fractions[output ? Transfer::read_to_higher : Transfer::write_from_higher];
         demand.tile_bits = tile.amount * static_cast<double>(tile.bits);
     }
@@ -119,7 +119,7 @@ std::vector<bool> MappedLayer::fit_twice(const std::vector<size_t>& served,
     return result;
 }
 
-/// [role][0] stands for the array, which is never double buffered, [role][m + 1] for level m.
+/// Indexed by role and level + 1; [0] stands for the array, which is never double buffered.
 std::vector<std::vector<bool>> MappedLayer::double_buffered(
     const LoopOrder& order, const std::vector<Movement>& moved) const {
     std::vector<std::vector<double>> used(roles_.size());
@@ -131,10 +131,10 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(
             const bool partial = role.role == Role::output && moved[r].partial[m + 1];
             double bits = moved[r].elements[m + 1] *
                           static_cast<double>(partial ? role.bits : role.final_bits);
-            // Its outermost relevant loops bring in the tile piece by piece.
+            // The outermost relevant loops bring in the tile piece by piece.
             double pieces = 1;
             for (size_t i = moved[r].bounds[m + 1]; i > moved[r].bounds[m]; --i) {
-                if (role.relevance[index_of(order[i - 1].dim)] != Relevance::relevant) break;
+                if (role.relevance[order[i - 1].dim] != Relevance::relevant) break;
                 pieces *= order[i - 1].size;
             }
             bits = std::floor(bits / pieces);
@@ -147,8 +147,7 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(
         std::vector<size_t> levels;
         std::vector<double> parts;
         for (const size_t r : served) {
-            levels.push_back(static_cast<size_t>(
-                std::ranges::find(roles_[r].levels, memories_[at]) - roles_[r].levels.begin()));
+            levels.push_back(level_of(r, memories_[at]));
             parts.push_back(used[r][levels.back()]);
         }
         const std::vector<bool> twice = fit_twice(served, parts);
@@ -159,8 +158,8 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(
 
 namespace {
 
-/// A transfer on a port: it may take `allowed` cycles at the start of each period, and takes
-/// `needed`.
+/// A transfer on a port. It needs `needed` cycles of each period and must lie within the first
+/// `allowed` ones.
 struct PortUse {
     double needed;
     double allowed;
@@ -170,8 +169,8 @@ struct PortUse {
     [[nodiscard]] double window() const { return allowed * (count - 1); }
 };
 
-/// Cycles of [0, length) in which one of uses[first...] is allowed; periods descend and divide each
-/// other.
+/// The number of cycles in [0, length) in which any of uses[first...] is allowed. Periods descend
+/// and divide each other.
 double covered(const std::vector<PortUse>& uses, size_t first, double length) {
     if (first == uses.size() || length == 0) return 0;
     const PortUse& use = uses[first];
@@ -185,7 +184,7 @@ double covered(const std::vector<PortUse>& uses, size_t first, double length) {
     return sum;
 }
 
-/// Cycles that a port stops the array for, negative: to spare.
+/// Cycles that a port stalls the array; a negative number is time to spare.
 double port_stall(std::vector<PortUse> uses) {
     if (uses.empty()) return 0;
     if (uses.size() == 1) return uses[0].stall();
@@ -210,6 +209,135 @@ double port_stall(std::vector<PortUse> uses) {
 
 }  // namespace
 
+/// The transfers of one mapping on the ports of the memories, with lanes rounded up.
+class MappedLayer::PortSchedule {
+public:
+    PortSchedule(const MappedLayer& layer, const LoopOrder& order, const Allocation& allocation,
+                 const std::vector<Movement>& moved);
+
+    /// Cycles that the port with the longest stall stops the array.
+    [[nodiscard]] double stall() const;
+    /// Cycles until the first tiles of both inputs have arrived.
+    [[nodiscard]] double load() const;
+    /// Cycles after the last operation until the last tile of the output has left.
+    [[nodiscard]] int64_t off_load() const;
+
+private:
+    struct Load {
+        double own = 0, half = 0, shared = 0;
+    };
+    [[nodiscard]] double repeats(size_t r, size_t m) const;
+    [[nodiscard]] std::optional<PortUse> use(size_t r, size_t m, Transfer transfer) const;
+    [[nodiscard]] Load load_of(size_t r) const;
+
+    const MappedLayer& layer_;
+    const LoopOrder& order_;
+    std::vector<Movement> moved_;                   ///< whole lanes
+    std::vector<std::vector<Transfers>> crossing_;  ///< [role][level], whole lanes
+    std::vector<std::vector<bool>> buffered_;
+};
+
+MappedLayer::PortSchedule::PortSchedule(const MappedLayer& layer, const LoopOrder& order,
+                                        const Allocation& allocation,
+                                        const std::vector<Movement>& moved)
+    : layer_(layer),
+      order_(order),
+      crossing_(layer.roles_.size()),
+      buffered_(layer.double_buffered(order, moved)) {
+    moved_.reserve(layer.roles_.size());
+    for (size_t r = 0; r < layer.roles_.size(); ++r) {
+        const RoleData& role = layer.roles_[r];
+        moved_.push_back(layer.movement(role, order, allocation[r], true));
+        crossing_[r].reserve(role.levels.size());
+        for (size_t m = 0; m < role.levels.size(); ++m)
+            crossing_[r].push_back(layer.transfers(role, moved_[r], m, true));
+    }
+}
+
+/// Trips of a level's outermost irrelevant loops. While they run, a memory without a second buffer
+/// may not be written.
+double MappedLayer::PortSchedule::repeats(size_t r, size_t m) const {
+    double product = 1;
+    if (m == 0) return product;
+    for (size_t i = moved_[r].bounds[m]; i > moved_[r].bounds[m - 1]; --i) {
+        if (!layer_.roles_[r].irrelevant(order_[i - 1].dim)) break;
+        product *= order_[i - 1].size;
+    }
+    return product;
+}
+
+std::optional<PortUse> MappedLayer::PortSchedule::use(size_t r, size_t m, Transfer transfer) const {
+    const PeriodicTransfer& one = crossing_[r][m][transfer];
+    if (one.count == 0) return std::nullopt;
+    const bool is_below =
+        transfer == Transfer::read_to_lower || transfer == Transfer::write_from_lower;
+    const size_t lower = is_below ? m : m + 1;
+    const Memory& memory = layer_.machine_.memories[layer_.roles_[r].levels[m]];
+    const double allowed =
+        buffered_[r][lower] ? one.period : std::floor(one.period / repeats(r, lower));
+    return PortUse{one.cycles(is_read(transfer) ? memory.read : memory.write), allowed, one.period,
+                   one.count};
+}
+
+double MappedLayer::PortSchedule::stall() const {
+    double longest = 0;
+    for (size_t at = 0; at < layer_.memories_.size(); ++at) {
+        for (const MemoryPort& port : layer_.machine_.memories[layer_.memories_[at]].ports) {
+            std::vector<PortUse> uses;
+            for (const size_t r : layer_.served_[at]) {
+                const size_t m = layer_.level_of(r, layer_.memories_[at]);
+                for (const MemoryPort::Carried& entry : port.carries) {
+                    if (entry.operand != operand_of(layer_.roles_[r].role)) continue;
+                    if (const auto use = this->use(r, m, entry.transfer)) uses.push_back(*use);
+                }
+            }
+            longest = std::max(longest, port_stall(std::move(uses)));
+        }
+    }
+    return longest;
+}
+
+/// A link takes as long as the slower of its two ends.
+MappedLayer::PortSchedule::Load MappedLayer::PortSchedule::load_of(size_t r) const {
+    Load load;
+    for (size_t m = 0; m + 1 < layer_.roles_[r].levels.size(); ++m) {
+        const double time = std::max(use(r, m, Transfer::write_from_higher)->needed,
+                                     use(r, m + 1, Transfer::read_to_lower)->needed);
+        switch (layer_.link_sharing(r, m)) {
+            case LinkSharing::shared:
+                load.shared += time;
+                break;
+            case LinkSharing::own:
+                load.own += time;
+                break;
+            case LinkSharing::half:
+                load.half = time;
+                break;
+        }
+    }
+    return load;
+}
+
+/// Links that both operands share at both ends are used one after the other.
+double MappedLayer::PortSchedule::load() const {
+    const auto first_then = [](const Load& a, const Load& b) {
+        return a.shared + std::max(b.shared + b.half + b.own, a.half + a.own);
+    };
+    const Load a = load_of(1), b = load_of(2);
+    return std::min(first_then(a, b), first_then(b, a));
+}
+
+int64_t MappedLayer::PortSchedule::off_load() const {
+    int64_t cycles = 0;
+    const size_t levels = layer_.roles_[0].levels.size();
+    for (size_t m = 0; m + 1 < levels; ++m) {
+        const double time = std::max(use(0, m, Transfer::read_to_higher)->needed,
+                                     use(0, m + 1, Transfer::write_from_lower)->needed);
+        cycles += m + 2 == levels ? static_cast<int64_t>(time) : 1;
+    }
+    return cycles;
+}
+
 Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocation) const {
     std::vector<Movement> moved;
     for (size_t r = 0; r < roles_.size(); ++r)
@@ -219,101 +347,13 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
 
 Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocation,
                              const std::vector<Movement>& moved) const {
-    std::vector<Movement> whole_moved;
-    std::vector<std::vector<Transfers>> crossing(roles_.size());  // [role][level]
-    whole_moved.reserve(roles_.size());
-    for (size_t r = 0; r < roles_.size(); ++r) {
-        whole_moved.push_back(movement(roles_[r], order, allocation[r], true));
-        crossing[r].reserve(roles_[r].levels.size());
-        for (size_t m = 0; m < roles_[r].levels.size(); ++m)
-            crossing[r].push_back(transfers(roles_[r], whole_moved[r], m, true));
-    }
-    const std::vector<std::vector<bool>> buffered = double_buffered(order, moved);
-    // Outermost irrelevant loops of a level: while they run, a memory without a second buffer may
-    // not be written.
-    const auto repeats = [&](size_t r, size_t m) {
-        double product = 1;
-        if (m == 0) return product;
-        for (size_t i = whole_moved[r].bounds[m]; i > whole_moved[r].bounds[m - 1]; --i) {
-            if (!roles_[r].irrelevant(order[i - 1].dim)) break;
-            product *= order[i - 1].size;
-        }
-        return product;
-    };
-    const auto use_of = [&](size_t r, size_t m, Transfer transfer) -> std::optional<PortUse> {
-        const Transfers::One& one = crossing[r][m][transfer];
-        if (one.count == 0) return std::nullopt;
-        const size_t lower =
-            transfer == Transfer::read_to_lower || transfer == Transfer::write_from_lower ? m
-                                                                                          : m + 1;
-        const Memory& memory = machine_.memories[roles_[r].levels[m]];
-        const double allowed =
-            buffered[r][lower] ? one.period : std::floor(one.period / repeats(r, lower));
-        return PortUse{one.cycles(is_read(transfer) ? memory.read : memory.write), allowed,
-                       one.period, one.count};
-    };
-
-    Latency result;
+    const PortSchedule ports(*this, order, allocation, moved);
     double cycles = 1;
     for (const Loop& loop : order) cycles *= loop.size;
-    result.temporal_cycles = static_cast<int64_t>(cycles);
-    double stall = 0;
-    for (size_t at = 0; at < memories_.size(); ++at) {
-        const Memory& memory = machine_.memories[memories_[at]];
-        for (size_t p = 0; p < memory.ports.size(); ++p) {
-            std::vector<PortUse> uses;
-            for (const size_t r : served_[at]) {
-                const std::vector<size_t>& levels = roles_[r].levels;
-                const size_t m =
-                    static_cast<size_t>(std::ranges::find(levels, memories_[at]) - levels.begin());
-                for (const MemoryPort::Carried& entry : memory.ports[p].carries) {
-                    if (entry.operand != operand_of(roles_[r].role)) continue;
-                    if (const auto use = use_of(r, m, entry.transfer)) uses.push_back(*use);
-                }
-            }
-            stall = std::max(stall, port_stall(std::move(uses)));
-        }
-    }
-    result.stall_cycles = static_cast<int64_t>(stall);
-
-    // First tiles: a pair of memories takes as long as the slower side; links whose both ends the
-    // two operands share are used one after the other.
-    struct Load {
-        double own = 0, half = 0, shared = 0;
-    };
-    std::vector<Load> loads;
-    for (size_t r = 1; r < roles_.size(); ++r) {
-        Load load;
-        for (size_t m = 0; m + 1 < roles_[r].levels.size(); ++m) {
-            const double time = std::max(use_of(r, m, Transfer::write_from_higher)->needed,
-                                         use_of(r, m + 1, Transfer::read_to_lower)->needed);
-            switch (link_sharing(r, m)) {
-                case LinkSharing::shared:
-                    load.shared += time;
-                    break;
-                case LinkSharing::own:
-                    load.own += time;
-                    break;
-                case LinkSharing::half:
-                    load.half = time;
-                    break;
-            }
-        }
-        loads.push_back(load);
-    }
-    const auto first_then = [](const Load& a, const Load& b) {
-        return a.shared + std::max(b.shared + b.half + b.own, a.half + a.own);
-    };
-    result.load_cycles = static_cast<int64_t>(
-        std::min(first_then(loads[0], loads[1]), first_then(loads[1], loads[0])));
-
-    const size_t output_levels = roles_[0].levels.size();
-    for (size_t m = 0; m + 1 < output_levels; ++m) {
-        const double time = std::max(use_of(0, m, Transfer::read_to_higher)->needed,
-                                     use_of(0, m + 1, Transfer::write_from_lower)->needed);
-        result.off_load_cycles += m + 2 == output_levels ? static_cast<int64_t>(time) : 1;
-    }
-    return result;
+    return {.temporal_cycles = static_cast<int64_t>(cycles),
+            .stall_cycles = static_cast<int64_t>(ports.stall()),
+            .load_cycles = static_cast<int64_t>(ports.load()),
+            .off_load_cycles = ports.off_load()};
 }
 
 }  // namespace laminate::depth_first

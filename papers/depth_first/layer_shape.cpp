@@ -7,9 +7,8 @@
 namespace laminate::depth_first {
 
 const char* to_string(Dim dim) {
-    static constexpr std::array<const char*, dim_count> names{"C", "FX", "FY", "G",
-                                                              "K", "OX", "OY"};
-    return names.at(static_cast<size_t>(dim));
+    static constexpr PerDim<const char*> names{"C", "FX", "FY", "G", "K", "OX", "OY"};
+    return names[dim];
 }
 
 const char* to_string(Role role) {
@@ -26,19 +25,27 @@ const char* to_string(Role role) {
     throw std::logic_error("to_string(Role)");
 }
 
+std::string to_text(const LoopOrder& order) {
+    std::string text;
+    for (const Loop& loop : order)
+        text += (text.empty() ? "" : " ") + std::string(to_string(loop.dim)) +
+                std::to_string(static_cast<int64_t>(loop.size));
+    return text;
+}
+
 double span(double outputs, int64_t stride, double kernel) {
     return std::trunc(outputs * kernel -
                       std::max(0.0, kernel - static_cast<double>(stride)) * (outputs - 1.0));
 }
 
 double span(double outputs, int64_t stride, double kernel, int64_t dilation) {
-    // Inputs are output + dilation x tap: outputs and taps change places.
+    // The input of a tap is output + dilation x tap, so outputs and taps change places.
     return dilation == 1 ? span(outputs, stride, kernel) : span(kernel, dilation, outputs);
 }
 
 int64_t LayerShape::macs() const {
     int64_t product = 1;
-    for (size_t dim = 0; dim < dim_count; ++dim) product *= sizes[static_cast<Dim>(dim)];
+    for (const Dim dim : all_dims) product *= sizes[dim];
     return product;
 }
 
@@ -90,7 +97,7 @@ Relevance relevance(const LayerShape& layer, Role role, Dim dim) {
             return dim == Dim::c || dim == Dim::fx || dim == Dim::fy ? Relevance::irrelevant
                                                                      : Relevance::relevant;
         case Role::weight:
-            // All groups of a pooling share its window.
+            // A pooling has one window for all groups.
             if (dim == Dim::ox || dim == Dim::oy ||
                 (layer.type == LayerType::pooling && dim == Dim::g))
                 return Relevance::irrelevant;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace laminate::depth_first {
@@ -17,93 +18,145 @@ double product_of(const LoopOrder& order, size_t begin, size_t end) {
     return product;
 }
 
+void add_loop(Trips& trips, const Loop& loop) { trips[loop.dim] *= loop.size; }
+
 }  // namespace
 
-std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
-    const size_t loops = order.size();
-    struct State {
-        std::array<double, dim_count> products{};
-        size_t allocated = 0;
+/// ZigZag's bottom-up allocation of one order. Each memory takes, for each operand that it serves,
+/// some of the next loops of the order.
+class MappedLayer::MemoryAllocator {
+public:
+    MemoryAllocator(const MappedLayer& layer, const LoopOrder& order);
+
+    /// Allocates loops to memories()[at]; the memories below it come first. False if they do not
+    /// fit.
+    [[nodiscard]] bool fill(size_t at);
+    [[nodiscard]] Allocation& allocation() { return allocation_; }
+
+private:
+    using Counts = std::array<size_t, 3>;  ///< loops to take, by operand that the memory serves
+    struct Progress {
+        Trips trips = no_loops;  ///< of the loops and lanes below
+        size_t allocated = 0;    ///< loops of the order
         size_t level = 0;
     };
-    std::array<State, 3> states;
-    Allocation allocation(roles_.size());
-    const auto multiply = [](std::array<double, dim_count>& products, const Loop& loop) {
-        products[index_of(loop.dim)] *= loop.size;
+    /// The numbers of loops that an operand may put into a memory: `first`, first + 1, ...
+    struct Options {
+        size_t first = 0;
+        std::vector<double> bits;      ///< of the tile then
+        std::vector<double> accesses;  ///< bits that then cross to the memory above
     };
-    for (size_t r = 0; r < roles_.size(); ++r) {
-        states[r].products.fill(1);
-        for (const Loop& loop : roles_[r].lanes[0]) multiply(states[r].products, loop);
+    [[nodiscard]] bool reduction_left(size_t r) const;
+    [[nodiscard]] Options options(size_t r, double capacity) const;
+    [[nodiscard]] static Counts fewest_accesses(std::span<const Options> options, double capacity);
+    [[nodiscard]] bool take(size_t r, size_t loops);
+
+    const MappedLayer& layer_;
+    const LoopOrder& order_;
+    std::array<Progress, 3> progress_;  ///< by role
+    Allocation allocation_;
+};
+
+MappedLayer::MemoryAllocator::MemoryAllocator(const MappedLayer& layer, const LoopOrder& order)
+    : layer_(layer), order_(order), allocation_(layer.roles_.size()) {
+    for (size_t r = 0; r < layer.roles_.size(); ++r) {
+        for (const Loop& loop : layer.roles_[r].lanes[0]) add_loop(progress_[r].trips, loop);
     }
-    struct Choice {
-        size_t first = 0;  ///< number of loops of the first entry
-        std::vector<double> bits;
-        std::vector<double> accesses;
-    };
-    std::array<Choice, 3> choices;
-    for (size_t m = 0; m < memories_.size(); ++m) {
-        const auto capacity = static_cast<double>(machine_.memories[memories_[m]].capacity_bits);
-        const std::vector<size_t>& served = served_[m];
-        for (size_t s = 0; s < served.size(); ++s) {
-            const RoleData& role = roles_[served[s]];
-            const State& state = states[served[s]];
-            bool reduction_left = false;
-            if (role.role == Role::output) {
-                for (size_t i = state.allocated; i < loops; ++i)
-                    reduction_left = reduction_left || role.irrelevant(order[i].dim);
-            }
-            Choice& choice = choices[s];
-            choice = {};
-            std::array<double, dim_count> products = state.products;
-            double left = product_of(order, state.allocated, loops);
-            for (size_t k = 0; state.allocated + k <= loops; ++k) {
-                if (k > 0) {
-                    multiply(products, order[state.allocated + k - 1]);
-                    left /= order[state.allocated + k - 1].size;
-                }
-                const double bits = tile_bits(served[s], products, reduction_left);
-                if (bits > capacity) break;
-                choice.bits.push_back(bits);
-                choice.accesses.push_back(left * bits);
-            }
-            if (choice.bits.empty()) return std::nullopt;
-            if (state.level + 1 == role.levels.size()) {
-                choice.first = choice.bits.size() - 1;
-                choice.bits = {choice.bits.back()};
-                choice.accesses = {0};
-            }
+}
+
+/// Whether loops of the sum are still to be allocated, so that the output is a partial sum.
+bool MappedLayer::MemoryAllocator::reduction_left(size_t r) const {
+    const RoleData& role = layer_.roles_[r];
+    if (role.role != Role::output) return false;
+    return std::any_of(order_.begin() + static_cast<ptrdiff_t>(progress_[r].allocated),
+                       order_.end(), [&](const Loop& loop) { return role.irrelevant(loop.dim); });
+}
+
+/// Empty if not even a tile without loops fits. The highest memory of an operand takes all loops
+/// that fit.
+MappedLayer::MemoryAllocator::Options MappedLayer::MemoryAllocator::options(size_t r,
+                                                                            double capacity) const {
+    const Progress& progress = progress_[r];
+    const bool is_partial = reduction_left(r);
+    Options options;
+    options.bits.reserve(order_.size() + 1 - progress.allocated);
+    options.accesses.reserve(order_.size() + 1 - progress.allocated);
+    Trips trips = progress.trips;
+    double left = product_of(order_, progress.allocated, order_.size());
+    for (size_t k = 0; progress.allocated + k <= order_.size(); ++k) {
+        if (k > 0) {
+            add_loop(trips, order_[progress.allocated + k - 1]);
+            left /= order_[progress.allocated + k - 1].size;
         }
-        // The last operand varies fastest; of equal combinations the last is taken.
-        std::array<size_t, 3> at{}, best{};
-        double best_accesses = std::numeric_limits<double>::infinity();
-        while (true) {
-            double bits = 0, accesses = 0;
-            for (size_t s = 0; s < served.size(); ++s) {
-                bits += choices[s].bits[at[s]];
-                accesses += choices[s].accesses[at[s]];
-            }
-            if (bits <= capacity && accesses <= best_accesses) {
-                best_accesses = accesses;
-                for (size_t s = 0; s < served.size(); ++s) best[s] = choices[s].first + at[s];
-            }
-            size_t s = served.size();
-            while (s > 0 && at[s - 1] + 1 == choices[s - 1].bits.size()) at[--s] = 0;
-            if (s == 0) break;
-            ++at[s - 1];
-        }
-        for (size_t s = 0; s < served.size(); ++s) {
-            const RoleData& role = roles_[served[s]];
-            State& state = states[served[s]];
-            for (size_t k = 0; k < best[s]; ++k)
-                multiply(state.products, order[state.allocated + k]);
-            state.allocated += best[s];
-            ++state.level;
-            for (const Loop& loop : role.lanes[state.level]) multiply(state.products, loop);
-            allocation[served[s]].push_back(state.allocated);
-            if (state.level == role.levels.size() && state.allocated < loops) return std::nullopt;
-        }
+        const double bits = layer_.tile_bits(r, trips, is_partial);
+        if (bits > capacity) break;
+        options.bits.push_back(bits);
+        options.accesses.push_back(left * bits);
     }
-    return allocation;
+    if (!options.bits.empty() && progress.level + 1 == layer_.roles_[r].levels.size()) {
+        options.first = options.bits.size() - 1;
+        options.bits = {options.bits.back()};
+        options.accesses = {0};
+    }
+    return options;
+}
+
+/// The last operand varies fastest, and the last of equal combinations is taken.
+MappedLayer::MemoryAllocator::Counts MappedLayer::MemoryAllocator::fewest_accesses(
+    std::span<const Options> options, double capacity) {
+    Counts at{}, best{};
+    double best_accesses = std::numeric_limits<double>::infinity();
+    while (true) {
+        double bits = 0, accesses = 0;
+        for (size_t s = 0; s < options.size(); ++s) {
+            bits += options[s].bits[at[s]];
+            accesses += options[s].accesses[at[s]];
+        }
+        if (bits <= capacity && accesses <= best_accesses) {
+            best_accesses = accesses;
+            for (size_t s = 0; s < options.size(); ++s) best[s] = options[s].first + at[s];
+        }
+        size_t s = options.size();
+        while (s > 0 && at[s - 1] + 1 == options[s - 1].bits.size()) at[--s] = 0;
+        if (s == 0) return best;
+        ++at[s - 1];
+    }
+}
+
+/// False if the operand's highest memory leaves loops over.
+bool MappedLayer::MemoryAllocator::take(size_t r, size_t loops) {
+    const RoleData& role = layer_.roles_[r];
+    Progress& progress = progress_[r];
+    for (size_t k = 0; k < loops; ++k) add_loop(progress.trips, order_[progress.allocated + k]);
+    progress.allocated += loops;
+    ++progress.level;
+    for (const Loop& loop : role.lanes[progress.level]) add_loop(progress.trips, loop);
+    allocation_[r].push_back(progress.allocated);
+    return progress.level < role.levels.size() || progress.allocated == order_.size();
+}
+
+bool MappedLayer::MemoryAllocator::fill(size_t at) {
+    const auto capacity =
+        static_cast<double>(layer_.machine_.memories[layer_.memories_[at]].capacity_bits);
+    const std::vector<size_t>& served = layer_.served_[at];
+    std::array<Options, 3> options;
+    for (size_t s = 0; s < served.size(); ++s) {
+        options[s] = this->options(served[s], capacity);
+        if (options[s].bits.empty()) return false;
+    }
+    const Counts best = fewest_accesses({options.data(), served.size()}, capacity);
+    for (size_t s = 0; s < served.size(); ++s) {
+        if (!take(served[s], best[s])) return false;
+    }
+    return true;
+}
+
+std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
+    MemoryAllocator allocator(*this, order);
+    for (size_t at = 0; at < memories_.size(); ++at) {
+        if (!allocator.fill(at)) return std::nullopt;
+    }
+    return std::move(allocator.allocation());
 }
 
 LoopOrders::LoopOrders(LoopOrder loops) {
@@ -148,7 +201,7 @@ LoopOrder limited_factors(const MappedLayer& layer, size_t limit) {
         auto most = std::ranges::max_element(factors, {},
                                              [](const auto& entry) { return entry.second.size(); });
         std::vector<int64_t>& list = most->second;
-        if (list.size() < 2) break;  // one loop for each dimension is as few as there can be
+        if (list.size() < 2) break;  // every dimension is down to one loop
         const int64_t merged = list[0] * list[1];
         list.erase(list.begin(), list.begin() + 2);
         list.insert(std::ranges::upper_bound(list, merged), merged);

@@ -1,5 +1,5 @@
-// The mapper of the artifact (LOMA): orders of a few merged prime factors, all of them tried, each
-// with the allocation that it chooses for it.
+// The artifact's mapper (LOMA). It merges prime factors until few loops remain, tries all their
+// orders and lets MappedLayer::allocate() choose the allocation of each.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace laminate::depth_first {
 
-/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with
-/// the non-increasing order by (name of the dimension, trips). The order of visit decides between
-/// equal energies.
+/// All orders of a multiset of loops, each once, by Williams' prefix shifts (SODA 2009). The first
+/// is the non-increasing order by (name of the dimension, trips). Which of two mappings with equal
+/// energy wins depends on this order of visit.
 class LoopOrders {
 public:
     explicit LoopOrders(LoopOrder loops);
     [[nodiscard]] const LoopOrder& current() const { return current_; }
-    /// False when all were visited.
+    /// False after the last one.
     [[nodiscard]] bool next();
 
 private:
@@ -31,12 +31,13 @@ private:
     LoopOrder current_;
 };
 
-/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with
-/// most factors (first in the order G K C OY OX FY FX) the two smallest. No limit: 0.
+/// The prime factors of the temporal loops, merged until at most `limit` remain; 0 means no limit.
+/// Each step merges the two smallest factors of the dimension that has most (ties: the first of G K
+/// C OY OX FY FX).
 [[nodiscard]] LoopOrder limited_factors(const MappedLayer& layer, size_t limit);
 
-/// The best order among all orders of at most `limit` factors, the first visited on equality. None:
-/// no order fits.
+/// The best mapping among all orders of at most `limit` factors; the first visited wins ties.
+/// nullopt if no order fits.
 [[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer,
                                                                size_t limit,
                                                                const MappingGoal& goal = {});

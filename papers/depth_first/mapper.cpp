@@ -12,16 +12,17 @@
 #include "papers/depth_first/delay_search.h"
 #include "papers/depth_first/mapping_space.h"
 
-// The energy of a mapping is a sum over boundaries between neighbouring levels of each operand, and
-// what a boundary costs depends only on which loops lie below it, not on their order. So a mapping
-// is a path from "no loop" to "all loops" through the multisets of loops, on which each operand
-// places its boundaries. Were there no memories that operands compete for, a table over multisets
-// and placed boundaries would hold the least cost of every rest of a path, and with it the best
-// path. It also bounds the search where they compete: there a shortest path is found with lower
-// bounds (A*), and to the table a price for each bit of such a memory is added (Lagrange
-// relaxation), which makes the bounds know of the competition. A boundary right below a loop that
-// its operand does not see moves above it and costs less there: paths that place it too early only
-// overestimate, and another path has the true cost.
+// The energy of a mapping is a sum over the boundaries of its operands, and what a boundary costs
+// depends on the set of loops below it, not on their order. So a mapping is a path from "no loop"
+// to "all loops" through the multisets of loops, on which each operand places its boundaries.
+//
+// If operands never competed for a memory, a table over multisets and placed boundaries would hold
+// the least cost of every rest of a path, and with it the best path. Where they compete, the table
+// is a lower bound for a search of shortest paths (A*). A price for each bit of such a memory,
+// added to the table (Lagrange relaxation), makes the bound account for the competition.
+//
+// A boundary directly below a loop that is irrelevant to its operand moves above the loop and costs
+// less there. A path that places it too early overestimates; another path has the true cost.
 
 namespace laminate::depth_first {
 
@@ -29,7 +30,7 @@ namespace {
 
 constexpr double infinity = MappingSpace::infinity;
 
-/// costs[j] + price * bits[j]
+/// result[j] = costs[j] + price * bits[j]
 void add_priced(const std::vector<double>& costs, double price, const std::vector<double>& bits,
                 std::vector<double>& result) {
     for (size_t j = 0; j < costs.size(); ++j) result[j] = costs[j] + price * bits[j];
@@ -43,24 +44,24 @@ public:
 private:
     using Node = MappingSpace::State;
     using Bits = MappingSpace::Bits;
-    using Prices = std::array<double, MappingSpace::most_watched>;  ///< pJ per bit of each memory
-                                                                    ///< that is watched
+    using Prices = std::array<double, MappingSpace::most_watched>;  ///< pJ per bit, by watched
+                                                                    ///< memory
     static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
     struct Reached {
         Node node;
         double cost = infinity;
         uint32_t from = none;
-        uint32_t done_before = none;  ///< of the same boundaries and multiset
+        uint32_t done_before = none;  ///< with the same boundaries and multiset
         bool done = false;
     };
-    /// Least cost of the rest of a path, bits at these prices included.
+    /// The least cost of the rest of a path, bits at these prices included.
     struct Table {
         Prices prices{};
         MappingSpace::BoundaryCosts costs;
         MappingSpace::Rest rest;
-        double whole = infinity;  ///< no mapping that fits costs less
+        double whole = infinity;  ///< a lower bound for mappings that fit
     };
-    /// A mapping that costs least under some prices. It need not fit.
+    /// A mapping of least cost under some prices. It may not fit.
     struct Path {
         std::vector<Node> nodes;
         double cost = 0;  ///< without prices
@@ -76,7 +77,7 @@ private:
         size_t count = 0;
     };
     [[nodiscard]] Charges charges(const Node& node) const;
-    /// `at`: place in the tables.
+    /// A lower bound on the rest of a path; `at` is its place in the tables.
     [[nodiscard]] double bound(size_t at, const Charges& charges) const;
     void fill(Table& table) const;
     [[nodiscard]] Path follow(const Table& table) const;
@@ -92,12 +93,12 @@ private:
     [[nodiscard]] LayerMapping mapping(const std::vector<Node>& path) const;
 
     const MappingSpace& space_;
-    const MappingSpace::BoundaryCosts& placed_;  ///< what placing a boundary costs
+    const MappingSpace::BoundaryCosts& placed_;  ///< the cost of placing a boundary
     Table unpriced_;
     std::array<Table, 2> tables_;       ///< with prices
-    const Table* priced_ = &unpriced_;  ///< the highest bound so far
+    const Table* priced_ = &unpriced_;  ///< the table with the highest bound so far
     double best_cost_ = infinity;
-    std::vector<Node> best_;  ///< the cheapest path that fits, so far
+    std::vector<Node> best_;  ///< the cheapest path so far that fits
 
     struct Entry {
         double estimate;
@@ -112,9 +113,10 @@ private:
     };
     std::priority_queue<Entry> open_;
     std::vector<Reached> reached_;
-    std::vector<uint32_t> slots_;  ///< into reached_, by hash; a power of two of them
-    /// By place in the tables: the last one that is done. A later one that costs no less and takes
-    /// no less of each memory leads nowhere better.
+    std::vector<uint32_t> slots_;  ///< a hash table of indices into reached_; its size is a power
+                                   ///< of two
+    /// The last node that is done, by place in the tables. A later node that costs no less and
+    /// takes no less of each memory leads to nothing better.
     std::vector<uint32_t> last_done_;
     size_t sequence_ = 0;
 };
@@ -166,8 +168,8 @@ void EnergySearch::consider(const Path& path) {
     best_ = path.nodes;
 }
 
-/// What tiles below take of memories that others still need room in, at the prices of the best
-/// table.
+/// The price, in the best table, of what tiles below take of memories that other operands still
+/// need.
 EnergySearch::Charges EnergySearch::charges(const Node& node) const {
     Charges charges;
     if (priced_ == &unpriced_) return charges;
@@ -186,9 +188,9 @@ double EnergySearch::bound(size_t at, const Charges& charges) const {
     return std::max(least, priced);
 }
 
-/// One price after the other where the bound it gives is highest: the bound is concave and
-/// piecewise linear in a price, one piece per path; where the pieces of a path that takes too much
-/// and of one that takes too little meet lies the next price to look at.
+/// Sets one price after the other to where its bound is highest. The bound is concave and piecewise
+/// linear in a price, one piece per path. The next price to look at is where the piece of a path
+/// that takes too much meets that of a path that takes too little.
 void EnergySearch::raise_prices() {
     constexpr int most_tables = 12;
     size_t spare = 0;
@@ -208,21 +210,19 @@ void EnergySearch::raise_prices() {
     const auto room = [&](size_t w) { return space_.room(w); };
     for (size_t w = 0; w < space_.watched().size(); ++w) {
         if (over.bits[w] <= room(w)) continue;
-        // Far beyond: the path that takes as little as it can.
+        // Far beyond any useful price, the best path takes as little of the memory as it can.
         Path low = over;
         Path high = follow(table_at(w, std::max(1.0, 1e3 * std::abs(unpriced_.rest[0])) /
                                            std::max(1.0, over.bits[w] - room(w))));
         consider(high);
-        const auto line =
-            [&](const Path& path,
-                double price) {  // the bound that a path gives, other prices as they are
-                double value = path.cost + price * (path.bits[w] - room(w));
-                for (size_t other = 0; other < space_.watched().size(); ++other) {
-                    if (other != w)
-                        value += priced_->prices[other] * (path.bits[other] - room(other));
-                }
-                return value;
-            };
+        // The bound that a path gives at a price, with the other prices as they are.
+        const auto line = [&](const Path& path, double price) {
+            double value = path.cost + price * (path.bits[w] - room(w));
+            for (size_t other = 0; other < space_.watched().size(); ++other) {
+                if (other != w) value += priced_->prices[other] * (path.bits[other] - room(other));
+            }
+            return value;
+        };
         keep_better();
         if (high.bits[w] > room(w)) {
             over = high;
@@ -256,7 +256,7 @@ uint64_t EnergySearch::hash_of(const Node& node) const {
     return hash;
 }
 
-/// Where the node is, or is to be put.
+/// The slot that the node is in or goes into.
 size_t EnergySearch::slot_of(const Node& node) const {
     size_t at = hash_of(node) & (slots_.size() - 1);
     while (slots_[at] != none && !(reached_[slots_[at]].node == node))
@@ -277,8 +277,9 @@ uint32_t EnergySearch::find_or_add(const Node& node) {
     return found;
 }
 
-/// By one that is done and has no higher cost: with prices, one that takes less may be done first
-/// though it costs more. Otherwise it is done itself.
+/// Whether a node that is done has no higher cost and takes no more. (With prices, a node that
+/// takes less may be done first though it costs more.) If not, adds this node to those that are
+/// done.
 bool EnergySearch::is_dominated(uint32_t index) {
     Reached& reached = reached_[index];
     uint32_t& last = last_done_[place_in_tables(reached.node)];
@@ -307,7 +308,7 @@ void EnergySearch::reach(const Node& node, double cost, double estimate, uint32_
 void EnergySearch::expand(uint32_t index) {
     const Node node = reached_[index].node;
     const double cost = reached_[index].cost;
-    // Most ways lead nowhere better: they are left before anything is made of them.
+    // Most steps lead to nothing better; their bound shows it before the node is built.
     const size_t at = place_in_tables(node);
     const Charges before = charges(node);
     Node moved = node;
@@ -386,7 +387,7 @@ std::optional<LayerMapping> best_mapping(const MappedLayer& layer, const Mapping
         DelaySearch(space, product, most_paths).run(std::move(*least_energy));
     if (goal.objective == Objective::energy_delay) return least_product;
     return DelaySearch(space, goal, most_paths)
-        .run(std::move(least_product));  // it is seldom far from the fastest
+        .run(std::move(least_product));  // often close to the fastest mapping
 }
 
 }  // namespace laminate::depth_first

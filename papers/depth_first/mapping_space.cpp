@@ -12,14 +12,14 @@ namespace laminate::depth_first {
 
 namespace {
 
-/// Numbers that are looked at together.
+/// Doubles of a vector.
 constexpr size_t lanes = 4;
 using Vector = double __attribute__((vector_size(lanes * sizeof(double))));
 
-/// The least of each point of some rows of `here`, rows and what lies in them from behind: with a
-/// boundary placed at a cost (`costs` and the sums behind it in `next`, of so many roles), or with
-/// a loop more, of the row or of another digit (`next_rows`, by row from begin_of_next on, as
-/// distances).
+/// Some rows of `here` to fill with least sums, from the back. A point's next step is a boundary of
+/// one of `roles` roles, which costs `costs` plus the sum behind it in `next`, or one more loop:
+/// the next point of the row, or the same point of another row (`next_rows`, as distances, from
+/// begin_of_next[row] on).
 struct RowFill {
     const uint32_t* rows;
     size_t count;
@@ -29,7 +29,7 @@ struct RowFill {
     std::array<const double*, 3> costs, next;
     size_t roles;
     double* here;
-    size_t end;  ///< the point where paths end, if it is here
+    size_t end;  ///< the point where paths end, or one beyond all
     double at_end;
 };
 
@@ -37,8 +37,8 @@ LAMINATE_FOR_EACH_VECTOR_WIDTH
 void fill_rows(const RowFill& fill) {
     constexpr double none = MappingSpace::infinity;
     const Vector nothing{none, none, none, none};
-    // Rows begin anywhere, which a reference to a vector may not; by value would depend on the
-    // instruction set.
+    // Copying avoids a reference to a misaligned vector, and a vector passed by value, whose ABI
+    // depends on the instruction set.
     const auto load = [](Vector& to, const double* values) {
         std::memcpy(&to, values, sizeof(Vector));
     };
@@ -102,7 +102,7 @@ void MappingSpace::find_factors() {
     }
 }
 
-/// The factor that fills vectors best has the last digit.
+/// The factor that wastes least of its padding has the last digit.
 void MappingSpace::number_multisets() {
     const auto rows = [](const Factor& factor) { return (factor.count + lanes) / lanes * lanes; };
     for (size_t f = 0; f < factors_.size(); ++f) {
@@ -130,7 +130,7 @@ void MappingSpace::number_multisets() {
 void MappingSpace::tabulate_multisets() {
     products_.resize(multisets_);
     ranks_.resize(multisets_);
-    products_[0].fill(1);
+    products_[0] = no_loops;
     for (size_t r = 0; r < roles(); ++r) seen_[r] = unseen_[r] = {0};
     std::vector<uint32_t> known{0};
     for (const Factor& factor : factors_) {
@@ -141,11 +141,10 @@ void MappingSpace::tabulate_multisets() {
         };
         const size_t before = known.size();
         with_more(known);
-        // Each from one that has a loop less.
+        // Derive each from the one with one loop less.
         for (size_t n = before; n < known.size(); ++n) {
             products_[known[n]] = products_[known[n] - step];
-            products_[known[n]][static_cast<size_t>(factor.dim)] *=
-                static_cast<double>(factor.prime);
+            products_[known[n]][factor.dim] *= static_cast<double>(factor.prime);
             ranks_[known[n]] = static_cast<uint32_t>(n);
         }
         for (size_t r = 0; r < roles(); ++r)
@@ -161,7 +160,7 @@ void MappingSpace::tabulate_multisets() {
     }
 }
 
-/// Of memories below the highest.
+/// For all levels but each role's highest.
 void MappingSpace::tabulate_bits() {
     bits_.resize(roles());
     sum_bits_.assign(levels(0) - 1, std::vector<double>(multisets_, 0));
@@ -250,7 +249,7 @@ void MappingSpace::tabulate_energy() {
                         energy[seen + *begin] =
                             layer_.boundary_energy(r, level, period, periods_[seen + *begin]);
                 };
-                // Outputs are finished where no loop of the sum is left.
+                // Outputs are finished if no loop of the sum is left.
                 const auto finished = r == 0 ? unseen_[r].end() - 1 : unseen_[r].begin();
                 tabulate(true, unseen_[r].begin(), finished);
                 tabulate(false, finished, unseen_[r].end());
@@ -292,7 +291,7 @@ bool MappingSpace::fits(size_t r, size_t level, size_t multiset, bool reduction,
     double& used = state.used[w];
     if (used + bits > capacity) return false;
     used += bits;
-    // Once all have their place it no longer matters how much is left.
+    // Once all tiles are placed, the room left no longer matters.
     if (all_placed(w, state)) used = 0;
     return true;
 }
@@ -313,8 +312,9 @@ bool MappingSpace::highest_fit(State state) const {
     return true;
 }
 
-/// Rows in which a path may still go on: the next boundary of every role fits at fewest loops of
-/// the row. With more loops tiles only grow, so elsewhere everything costs infinitely much.
+/// Finds the rows in which a path may continue: those where the next boundary of every role fits at
+/// the first multiset of the row. More loops only make tiles larger, so all other rows stay
+/// infinite.
 void MappingSpace::find_rows() {
     row_size_ = last_digit_ ? factors_[*last_digit_].rows : lanes;
     const size_t rows = multisets_ / row_size_;
@@ -326,8 +326,8 @@ void MappingSpace::find_rows() {
         }
         begin_of_next_.push_back(next_rows_.size());
     }
-    // By role and level, whether the boundary above it has a place; above a role's highest level
-    // there is none to be placed.
+    // Whether the boundary above a level has a place, [role][level][row]. A role's highest level
+    // has no boundary above it.
     std::vector<std::vector<std::vector<uint8_t>>> has_place(roles());
     for (size_t r = 0; r < roles(); ++r) {
         has_place[r].assign(levels(r), std::vector<uint8_t>(rows, 1));
@@ -351,10 +351,10 @@ void MappingSpace::find_rows() {
     }
 }
 
-/// From all boundaries placed and all loops below backwards. Searches spend much of their time
+/// Goes backwards from all boundaries placed and all loops below. Searches spend much of their time
 /// here.
 void MappingSpace::fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const {
-    // Rows from which no path goes on are never written.
+    // Rows from which no path continues are never written.
     if (rest.size() != placed_count_ * multisets_)
         rest.assign(placed_count_ * multisets_, infinity);
     for (size_t placed = placed_count_; placed-- > 0;) {

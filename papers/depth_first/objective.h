@@ -1,4 +1,4 @@
-// What a mapping of a layer, a point of a sweep or a cut of the network is best in.
+// What a mapping of a layer, a point of a sweep or a cut of the network minimises.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// One stack: its maps but the output, in the order of execution, and the best modes so far.
+/// One stack: its maps except the output, in the order of execution, and the best modes so far.
 class StackSearch {
 public:
     using Modes = std::vector<Overlap>;
@@ -27,7 +27,7 @@ public:
         for (const size_t map : maps) names_.push_back(model.workload().layers[map].name);
     }
 
-    /// False: not all choices were compared.
+    /// False if not all choices were compared.
     bool run(int64_t most) {
         int64_t choices = 2;
         for (size_t n = 0; n < names_.size() && choices <= most; ++n) choices *= 3;

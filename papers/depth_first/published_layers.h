@@ -1,5 +1,5 @@
-// What the artifact of DeFiNES says of single layers beyond their shape (published_layers.json, put
-// into the program by CMake).
+// What the artifact of DeFiNES says about single layers beyond their shape. CMake puts
+// published_layers.json into the program.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace laminate::depth_first {
 
-/// published_layers.json
+/// The text of published_layers.json.
 [[nodiscard]] std::string_view published_layers_text();
 
-/// Replaces the lanes of the axes that the artifact sets for this layer, and how its input is
-/// indexed; changes nothing of any other.
+/// Applies what the artifact's files say about this layer: lanes of some axes, and how it indexes
+/// its input. Does nothing for a layer that they do not mention.
 void apply_published_layer(const Machine& machine, const std::string& network, WorkloadLayer& layer,
                            Unrolling& lanes);
 

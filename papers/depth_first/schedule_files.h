@@ -1,4 +1,5 @@
-// Schedules that the depth-first model found, by name, as the front that --schedule DIR#NAME reads.
+// The schedules that the depth-first model found, by name, as a front that --schedule DIR#NAME
+// reads.
 #pragma once
 
 #include <map>
@@ -13,25 +14,25 @@
 
 namespace laminate::cli {
 
-/// Not every stack is a schedule: layers that only run on the reference operators, stacks that are
-/// costed twice.
+/// Some stacks are no schedule: those with layers that only the reference operators run, and those
+/// that a quirk costs twice.
 class FoundSchedules {
 public:
     FoundSchedules(const Network& network, const depth_first::DepthFirst& model)
         : network_(network), model_(model) {}
 
-    /// {"name", "schedule"}; null where there is no schedule: refusal() says why.
+    /// {"name", "schedule"}, or null if there is no schedule; refusal() then says why.
     nlohmann::ordered_json add(const std::string& name,
                                const std::vector<depth_first::ScheduledStack>& stacks);
-    /// Of one point: each of its stacks with its tile and overlap.
+    /// The same for one point: each stack with the point's tile and overlap.
     nlohmann::ordered_json add(const std::string& name, const depth_first::Strategy& strategy);
 
     [[nodiscard]] bool empty() const { return schedules_.empty(); }
     [[nodiscard]] const std::string& refusal() const { return refusal_; }
-    /// Loop nests of what add() returned; empty where there is no schedule.
+    /// The loop nests of what add() returned; an empty text if there is no schedule.
     [[nodiscard]] std::vector<std::string> nests(const nlohmann::ordered_json& added) const;
-    /// front_json() of all, counted by the two-level model; equal ones are one point with several
-    /// names. `page`: where report_page.h's page of it goes.
+    /// front_json() of all schedules, counted by the two-level model. Equal schedules are one point
+    /// with several names. `page` is the file of the page by report_page.h.
     [[nodiscard]] nlohmann::ordered_json front(const NetworkArgument& given,
                                                const std::string& page) const;
 

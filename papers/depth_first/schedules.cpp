@@ -11,8 +11,8 @@ namespace {
 
 using laminate::Dim;
 
-/// The stack's layers in the order of the network, and between them those that the model leaves
-/// out.
+/// The stack's layers in the order of the network, with the layers between them that the model
+/// leaves out.
 std::vector<LayerId> group_layers(const Network& network, const Workload& workload,
                                   const std::vector<size_t>& layers) {
     std::set<LayerId> inside;
@@ -27,8 +27,7 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
         return std::ranges::any_of(workload.layers,
                                    [&](const WorkloadLayer& layer) { return layer.layer == id; });
     };
-    // What is left out and computes only from layers inside follows them; where nobody inside reads
-    // it, only if it must be in a group.
+    // A left-out layer joins the group if it computes only from layers inside.
     for (size_t id = 0; id < network.layers.size(); ++id) {
         const auto layer = static_cast<LayerId>(id);
         if (is_costed(layer) || !is_schedulable(network, layer)) continue;
@@ -37,7 +36,8 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
             inputs, [&](TensorId tensor) { return inside.contains(producer(tensor)); });
         if (follows) inside.insert(layer);
     }
-    // From the back: left-out layers that lead nowhere inside.
+    // From the back, drop left-out layers that nothing inside reads and that need not be in a
+    // group.
     std::vector<LayerId> result(inside.begin(), inside.end());
     for (size_t n = result.size(); n-- > 0;) {
         const LayerId id = result[n];
@@ -52,8 +52,8 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
     return result;
 }
 
-/// The layer of the workload whose map a tensor holds, as it is or behind layers that the model
-/// leaves out (of a concatenation: its first part).
+/// The layer of the workload whose map a tensor holds, directly or through layers that the model
+/// leaves out. A concatenation holds the map of its first part.
 size_t map_of(const Network& network, const Workload& workload, TensorId tensor) {
     while (true) {
         const auto producer = std::ranges::find(network.layers, tensor, &Layer::output);
@@ -82,7 +82,7 @@ GroupSchedule group_of(const Network& network, const Workload& workload,
     }
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     const int sink = static_cast<int>(problems.size()) - 1;
-    // The sink's first two loops are those over tiles; in their body everything is computed.
+    // The sink's first two loops run over tiles; everything is computed in their body.
     const Level root, outer{sink, 0}, body{sink, 1};
     const auto store = [&](TensorId tensor) {
         const Overlap overlap =
@@ -99,7 +99,7 @@ GroupSchedule group_of(const Network& network, const Workload& workload,
         const Dim first = by_columns ? Dim::x : Dim::y, second = by_columns ? Dim::y : Dim::x;
         for (const Dim dim : {first, second, Dim::z, Dim::i})
             nest.loops.push_back({dim, Band::outer});
-        for (const Dim dim : all_dims) nest.loops.push_back({dim, Band::inner});
+        for (const Dim dim : laminate::all_dims) nest.loops.push_back({dim, Band::inner});
         nest.tile = problem.extent;
         if (problem.has_weights()) nest.w = Placement{root, root};
         nest.y = Placement{store(problem.output), body};

@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "papers/depth_first/data_growth.h"
-#include "papers/depth_first/transfers.h"
 
-// A layer on a machine: lanes, units of each memory, tiles and whether they fit. What they move is
-// in transfers.cpp, how long that takes in latency.cpp.
+// A layer on a machine: lanes, units of each memory, tiles and whether they fit. energy.cpp has
+// what the tiles move, latency.cpp how long that takes.
 
 namespace laminate::depth_first {
 
@@ -68,59 +67,85 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer,
     const std::vector<Role> all = depth_first::roles(layer.type);
     if (tops.size() != all.size() || unrolling.size() != machine.axes.size())
         throw std::invalid_argument("MappedLayer: tops or unrolling of another length");
-    for (size_t r = 0; r < all.size(); ++r) {
-        RoleData data{};
-        data.role = all[r];
-        data.bits = all[r] == Role::output ? machine.bits.partial_sum
-                    : all[r] == Role::weight
-                        ? (layer.type == LayerType::pooling ? 0 : machine.bits.weight)
-                        : machine.bits.input;
-        data.final_bits = all[r] == Role::output ? machine.bits.output : data.bits;
-        data.levels = machine.hierarchy(operand_of(all[r]));
-        if (tops[r] == 0 || tops[r] > data.levels.size())
-            throw std::invalid_argument("MappedLayer: top outside the hierarchy");
-        data.levels.resize(tops[r]);
-        for (size_t dim = 0; dim < dim_count; ++dim)
-            data.relevance[dim] = relevance(layer, all[r], static_cast<Dim>(dim));
-        place_lanes(data, unrolling);
-        roles_.push_back(std::move(data));
-    }
-    for (size_t a = 0; a < machine.axes.size(); ++a) {
-        for (const std::vector<Loop>& level : roles_[1].lanes) {
-            for (const Loop& loop : level) {
-                if (machine.axes[a].loop && loop.dim == dim_of_axis(machine.axes[a], layer))
-                    spatial_.push_back(loop);
-            }
-        }
-    }
+    for (size_t r = 0; r < all.size(); ++r) roles_.push_back(role_data(all[r], tops[r], unrolling));
+    find_spatial_loops();
     for (RoleData& role : roles_) {
         role.units = units_of(role, role.lanes);
         role.whole_units = units_of(role, role.whole_lanes);
     }
     agree_on_unit_counts(false);
     agree_on_unit_counts(true);
-    for (size_t memory = 0; memory < machine.memories.size(); ++memory) {
+    find_served_roles();
+    count_port_readers();
+}
+
+MappedLayer::RoleData MappedLayer::role_data(Role role, size_t top,
+                                             const Unrolling& unrolling) const {
+    const auto bits = [&]() -> int64_t {
+        switch (operand_of(role)) {
+            case Operand::output:
+                return machine_.bits.partial_sum;
+            case Operand::weight:
+                return layer_.type == LayerType::pooling ? 0 : machine_.bits.weight;
+            case Operand::input:
+                return machine_.bits.input;
+        }
+        throw std::logic_error("role_data");
+    };
+    RoleData data{};
+    data.role = role;
+    data.bits = bits();
+    data.final_bits = role == Role::output ? machine_.bits.output : data.bits;
+    data.levels = machine_.hierarchy(operand_of(role));
+    if (top == 0 || top > data.levels.size())
+        throw std::invalid_argument("MappedLayer: top outside the hierarchy");
+    data.levels.resize(top);
+    for (const Dim dim : all_dims) data.relevance[dim] = relevance(layer_, role, dim);
+    place_lanes(data, unrolling);
+    return data;
+}
+
+/// The lanes of every role hold the same loops; those of the second role are taken.
+void MappedLayer::find_spatial_loops() {
+    for (const ArrayAxis& axis : machine_.axes) {
+        for (const std::vector<Loop>& level : roles_[1].lanes) {
+            for (const Loop& loop : level) {
+                if (axis.loop && loop.dim == dim_of_axis(axis, layer_)) spatial_.push_back(loop);
+            }
+        }
+    }
+}
+
+/// Roles that a memory serves, in the order of its operands; the second input of an addition comes
+/// last.
+void MappedLayer::find_served_roles() {
+    const auto uses = [&](const RoleData& role, size_t memory) {
+        return std::ranges::count(role.levels, memory) > 0;
+    };
+    for (size_t memory = 0; memory < machine_.memories.size(); ++memory) {
         std::vector<size_t> served;
-        // In the order of the memory's operands; the second input of an addition comes last.
-        for (const Operand operand : machine.memories[memory].operands) {
+        for (const Operand operand : machine_.memories[memory].operands) {
             for (size_t r = 0; r < roles_.size(); ++r) {
                 if (operand_of(roles_[r].role) == operand && roles_[r].role != Role::second_input &&
-                    std::ranges::count(roles_[r].levels, memory) > 0)
+                    uses(roles_[r], memory))
                     served.push_back(r);
             }
         }
-        if (roles_.back().role == Role::second_input &&
-            std::ranges::count(roles_.back().levels, memory) > 0)
+        if (roles_.back().role == Role::second_input && uses(roles_.back(), memory))
             served.push_back(roles_.size() - 1);
         if (served.empty()) continue;
         memories_.push_back(memory);
         served_.push_back(std::move(served));
     }
-    count_port_readers();
 }
 
-/// Each axis lies at the lowest memory of the hierarchy that one copy of serves all its lanes. A
-/// loop that the lanes do not divide uses size / trips of them on average.
+size_t MappedLayer::level_of(size_t r, size_t memory) const {
+    return static_cast<size_t>(std::ranges::find(roles_[r].levels, memory) -
+                               roles_[r].levels.begin());
+}
+
+/// Each axis lies at the lowest memory of the hierarchy of which one copy serves all its lanes. A
+/// loop that its lanes do not divide uses size / trips of them on average.
 void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const {
     role.lanes.assign(role.levels.size() + 1, {});
     for (size_t a = 0; a < machine_.axes.size(); ++a) {
@@ -170,8 +195,8 @@ MappedLayer::RoleData::Units MappedLayer::units_of(
     return units;
 }
 
-/// Units are whole numbers; fractions of lanes are rounded, or, where the operands would disagree
-/// on the size of the array then, rounded up or down for all.
+/// Rounds counts of units to whole numbers. If the operands then disagreed on the size of the
+/// array, rounds up for all of them, or else down.
 void MappedLayer::agree_on_unit_counts(bool whole) {
     const auto with = [&](double (*round)(double)) {
         std::vector<double> arrays;
@@ -211,37 +236,37 @@ std::vector<std::pair<Dim, std::vector<int64_t>>> MappedLayer::temporal_factors(
     return result;
 }
 
-double MappedLayer::elements_under(size_t r, const std::array<double, dim_count>& products) const {
+double MappedLayer::elements_under(size_t r, const Trips& loops) const {
     const RoleData& role = roles_[r];
-    const auto size = [&](Dim dim) { return std::ceil(products[index_of(dim)]); };
+    const auto size = [&](Dim dim) { return std::ceil(loops[dim]); };
     double elements = 1;
-    for (size_t dim = 0; dim < dim_count; ++dim) {
-        if (role.relevance[dim] == Relevance::relevant) elements *= size(static_cast<Dim>(dim));
+    for (const Dim dim : all_dims) {
+        if (role.relevance[dim] == Relevance::relevant) elements *= size(dim);
     }
-    if (role.relevance[index_of(Dim::ox)] == Relevance::partial)
+    if (role.relevance[Dim::ox] == Relevance::partial)
         elements *= span(size(Dim::ox), layer_.stride.x, size(Dim::fx), layer_.dilation.x) *
                     span(size(Dim::oy), layer_.stride.y, size(Dim::fy), layer_.dilation.y);
     return elements;
 }
 
-void MappedLayer::level_elements(size_t r, const std::array<double, dim_count>& loops,
+void MappedLayer::level_elements(size_t r, const Trips& loops,
                                  std::vector<double>& elements) const {
-    std::array<double, dim_count> products = loops;
+    Trips trips = loops;
     elements.clear();
     for (size_t level = 0; level < roles_[r].levels.size(); ++level) {
-        for (const Loop& loop : roles_[r].lanes[level]) products[index_of(loop.dim)] *= loop.size;
+        for (const Loop& loop : roles_[r].lanes[level]) trips[loop.dim] *= loop.size;
         const bool is_as_below = level > 0 && roles_[r].lanes[level].empty();
-        elements.push_back(is_as_below ? elements.back() : elements_under(r, products));
+        elements.push_back(is_as_below ? elements.back() : elements_under(r, trips));
     }
 }
 
-double MappedLayer::level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops,
+double MappedLayer::level_bits(size_t r, size_t level, const Trips& loops,
                                bool reduction_left) const {
-    std::array<double, dim_count> products = loops;
+    Trips trips = loops;
     for (size_t m = 0; m <= level; ++m) {
-        for (const Loop& loop : roles_[r].lanes[m]) products[index_of(loop.dim)] *= loop.size;
+        for (const Loop& loop : roles_[r].lanes[m]) trips[loop.dim] *= loop.size;
     }
-    return tile_bits(r, products, reduction_left);
+    return tile_bits(r, trips, reduction_left);
 }
 
 bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) const {
@@ -254,10 +279,8 @@ bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) con
             for (size_t i = below; i < order.size(); ++i)
                 reduction_left =
                     reduction_left || (role.role == Role::output && role.irrelevant(order[i].dim));
-            std::array<double, dim_count> loops{};
-            loops.fill(1);
-            for (size_t i = 0; i < allocation[r][level]; ++i)
-                loops[index_of(order[i].dim)] *= order[i].size;
+            Trips loops = no_loops;
+            for (size_t i = 0; i < allocation[r][level]; ++i) loops[order[i].dim] *= order[i].size;
             used[role.levels[level]] += level_bits(r, level, loops, reduction_left);
             below = allocation[r][level];
         }
@@ -289,14 +312,6 @@ LayerCost MappedLayer::cost(const LoopOrder& order, const Allocation& allocation
     cost.energy_pj = cost.memory_pj + cost.mac_pj;
     cost.latency = latency(order, allocation, moved);
     return cost;
-}
-
-std::string to_text(const LoopOrder& order) {
-    std::string text;
-    for (const Loop& loop : order)
-        text += (text.empty() ? "" : " ") + std::string(to_string(loop.dim)) +
-                std::to_string(static_cast<int64_t>(loop.size));
-    return text;
 }
 
 }  // namespace laminate::depth_first

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "papers/depth_first/stacks.h"
 
 namespace laminate::depth_first {
 
 namespace {
 
-/// As often as the lanes of an array may be halved where tiles do not fit: to a single one of any.
+/// Halves the lanes of any array to one.
 constexpr int most_halvings = 16;
 
 Level higher(Level a, Level b) { return a && b ? std::max(*a, *b) : (a ? a : b); }
@@ -29,8 +30,7 @@ StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& qui
       with_details_(with_details),
       map_(std::move(map)),
       plans_(plans) {
-    for (const Operand operand : all_operands)
-        hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
+    for (const Operand operand : all_operands) hierarchies_[operand] = machine.hierarchy(operand);
     for (const Stack::Member& member : stack.members) {
         const Overlap overlap = strategy.overlap_of(member.layer.name);
         keeps_columns_.push_back(overlap == Overlap::h_cached || overlap == Overlap::fully_cached);
@@ -78,12 +78,12 @@ AxisPlan StackRun::make_plan(Axis axis, int64_t tile) const {
 
     std::vector<Kind> all;
     if (quirks_.unpadded) {
-        // An endless map: tiles differ by their size and by whether any is before.
+        // In an endless map, tiles differ by their size and by whether there is one before.
         const bool caches = axis == Axis::x ? caches_columns() : caches_rows();
         std::map<std::pair<int64_t, bool>, Kind> made;
         for (size_t t = 0; t < tiles.size(); ++t) {
-            const bool first =
-                t == 0 && strategy_.overlap != Overlap::recompute;  // without caches all are
+            // Without caches a first tile is like all others.
+            const bool first = t == 0 && strategy_.overlap != Overlap::recompute;
             auto [entry, is_new] = made.try_emplace({tiles[t], first});
             Kind& kind = entry->second;
             if (is_new) {
@@ -137,16 +137,14 @@ int64_t StackRun::output_bits(size_t member, const AxisTile& x, const AxisTile& 
            y.computed[member] * machine_.bits.output;
 }
 
-/// Most bits of maps that are alive at once: each layer's inputs as large as it needs them, outputs
-/// until their last reader is done.
+/// The most bits of maps that are alive at once. A layer's inputs are as large as the layer needs
+/// them; an output lives until its last reader is done.
 int64_t StackRun::largest_alive(const AxisTile& x, const AxisTile& y) const {
     int64_t now = 0, largest = 0;
     std::vector<size_t> readers_left;
     for (size_t n = 0; n < stack_.members.size(); ++n) {
         const WorkloadLayer& layer = stack_.members[n].layer;
-        std::vector<size_t> sources = layer.sources;
-        std::ranges::sort(sources);
-        sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+        const std::vector<size_t> sources = sorted_once(layer.sources);
         int64_t produced = 0, read = 0;
         for (const size_t source : sources) produced += output_bits(source, x, y);
         for (size_t operand = 0; operand < layer.sources.size(); ++operand)
@@ -163,21 +161,19 @@ int64_t StackRun::largest_alive(const AxisTile& x, const AxisTile& y) const {
     return largest;
 }
 
-StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
-    const int64_t alive = largest_alive(x.actual, y.actual);
-    int64_t columns = 0, rows = 0, both = 0, weights = 0;
-    bool weighted = false;
+StackRun::Demand StackRun::demand(const Kind& x, const Kind& y) const {
+    Demand demand{.alive = largest_alive(x.actual, y.actual)};
     for (size_t n = 0; n < stack_.members.size(); ++n) {
         const WorkloadLayer& layer = stack_.members[n].layer;
         if (stack_.members[n].is_input) continue;
-        weighted = weighted || layer.shape.type != LayerType::addition;
-        weights += layer.shape.weight_elements() * machine_.bits.weight;
+        demand.has_weights = demand.has_weights || layer.shape.type != LayerType::addition;
+        demand.weights += layer.shape.weight_elements() * machine_.bits.weight;
         for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
             const int64_t column = layer.source_channels[operand] * machine_.bits.input;
             const int64_t overlap_x = x.sizing.overlap[n][operand];
             const int64_t overlap_y = y.sizing.overlap[n][operand];
-            // What the next tile shares is kept for it alone; what the next row (or column) of
-            // tiles shares, along the whole map.
+            // What the next tile shares is kept for that tile alone; what the next row (or column)
+            // of tiles shares is kept along the whole map.
             const Sizes& map = stack_.members[layer.sources[operand]].layer.shape.sizes;
             const int64_t width = by_columns_        ? x.sizing.present[n][operand]
                                   : quirks_.unpadded ? layer.shape.input_width()
@@ -185,26 +181,33 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
             const int64_t height = !by_columns_       ? y.sizing.present[n][operand]
                                    : quirks_.unpadded ? layer.shape.input_height()
                                                       : map[Dim::oy];
-            if (caches_columns()) columns += column * overlap_x * height;
-            if (caches_rows()) rows += column * width * overlap_y;
-            both += column * overlap_x * overlap_y;
+            if (caches_columns()) demand.columns += column * overlap_x * height;
+            if (caches_rows()) demand.rows += column * width * overlap_y;
+            demand.both += column * overlap_x * overlap_y;
         }
     }
-    const auto holds_inputs = [&](size_t memory) {
-        return machine_.memories[memory].serves(Operand::input) && single(memory);
-    };
-    // The first tile of a row (or column) of tiles makes the caches for the next tile, layer by
-    // layer; the others find them all.
-    const int64_t with_next =
-        (by_columns_ ? y : x).first ? alive : alive + (by_columns_ ? rows : columns);
-    const int64_t with_all = with_next + (by_columns_ ? columns : rows);
-    Level next, line;
-    const auto bits_of_all = [&](size_t memory) { return with_all - (memory == next ? both : 0); };
+    return demand;
+}
+
+/// The caches are those for the next tile (`next`) and for the next line of tiles, a row or a
+/// column (`line`).
+StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
+    const Demand demand = this->demand(x, y);
+    const int64_t for_next = by_columns_ ? demand.rows : demand.columns;
+    const int64_t for_line = by_columns_ ? demand.columns : demand.rows;
+    // The first tile of a line makes the cache for the next tile layer by layer; later tiles find
+    // all of it.
+    const int64_t with_next = (by_columns_ ? y : x).first ? demand.alive : demand.alive + for_next;
+    const int64_t with_all = with_next + for_line;
     const auto lowest = [&](const auto& bits_in) -> Level {
         for (const size_t memory : hierarchy(Operand::output)) {
             if (holds_inputs(memory) && capacity(memory) >= bits_in(memory)) return memory;
         }
         return std::nullopt;
+    };
+    Level next, line;
+    const auto bits_of_all = [&](size_t memory) {
+        return with_all - (memory == next ? demand.both : 0);
     };
     if (by_columns_ ? caches_rows() : caches_columns())
         next = lowest([&](size_t) { return with_next; });
@@ -212,30 +215,38 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
     Levels levels{.columns = by_columns_ ? line : next,
                   .rows = by_columns_ ? next : line,
                   .weights = std::nullopt,
-                  .bits = with_all + weights};
-    if (!weighted) return levels;
-    // Maps are kept free in every memory of the outputs up to the one that holds them all.
-    std::vector<size_t> reserved;
+                  .bits = with_all + demand.weights};
+    if (demand.has_weights)
+        levels.weights = weight_level(demand, next, with_next, line, line ? bits_of_all(*line) : 0);
+    return levels;
+}
+
+/// The lowest memory that holds the stack's weights beside the maps and caches in it.
+Level StackRun::weight_level(const Demand& demand, Level next, int64_t with_next, Level line,
+                             int64_t with_line) const {
+    // Every memory of the outputs up to the one that holds the maps has room for them.
+    std::vector<size_t> with_maps;
     for (const size_t memory : hierarchy(Operand::output)) {
-        reserved.push_back(memory);
-        if (holds_inputs(memory) && capacity(memory) >= alive) break;
+        with_maps.push_back(memory);
+        if (holds_inputs(memory) && capacity(memory) >= demand.alive) break;
     }
+    Level level;
     for (const size_t memory : hierarchy(Operand::weight)) {
-        int64_t bits = weights;
-        if (std::ranges::count(reserved, memory) > 0) bits = weights + alive;
-        if (memory == next) bits = weights + with_next;
-        if (memory == line) bits = weights + bits_of_all(memory);
-        levels.weights = memory;
+        int64_t bits = demand.weights;
+        if (std::ranges::count(with_maps, memory) > 0) bits = demand.weights + demand.alive;
+        if (memory == next) bits = demand.weights + with_next;
+        if (memory == line) bits = demand.weights + with_line;
+        level = memory;
         if (capacity(memory) >= bits) break;
     }
-    return levels;
+    return level;
 }
 
 void StackRun::add_to(DepthFirstCost& total) {
     x_ = plan(Axis::x, strategy_.tile.x);
     y_ = plan(Axis::y, strategy_.tile.y);
     std::vector<std::vector<Levels>> found(x_->kinds.size());  // [x][y]
-    Level rows, last_rows;
+    Level rows;
     int64_t bits = 0;
     for (size_t x = 0; x < x_->kinds.size(); ++x) {
         for (size_t y = 0; y < y_->kinds.size(); ++y) {
@@ -245,15 +256,26 @@ void StackRun::add_to(DepthFirstCost& total) {
             bits = std::max(bits, found[x].back().bits);
         }
     }
-    const auto last = [](const AxisPlan& plan) {
-        return std::ranges::find_if(plan.positions,
-                                    [](const auto& entry) { return !entry.first.after; })
-            ->first.here;
-    };
-    last_rows = found[last(*x_)][last(*y_)].rows;
-    if (quirks_.last_cache_level_wins) rows = last_rows;
+    if (quirks_.last_cache_level_wins) {
+        const auto last = [](const AxisPlan& plan) {
+            return std::ranges::find_if(plan.positions,
+                                        [](const auto& entry) { return !entry.first.after; })
+                ->first.here;
+        };
+        rows = found[last(*x_)][last(*y_)].rows;
+    }
+    const std::map<TileKind, int64_t> kinds = tile_kinds(found, rows);
+    total.on_chip_bits = std::max(total.on_chip_bits, bits);
+    total.tile_kinds += static_cast<int64_t>(kinds.size());
+    for (const auto& [kind, times] : kinds) add_tile(kind, times, total);
+}
 
-    // The cache between two neighbours of a row.
+/// How often each kind of tile occurs. The first tile of the stack is a kind of its own, since it
+/// fetches the weights. `found`: levels by kinds along x and y; `rows`: the level of the cache of
+/// rows.
+std::map<StackRun::TileKind, int64_t> StackRun::tile_kinds(
+    const std::vector<std::vector<Levels>>& found, Level rows) const {
+    // The level of the cache between two neighbours of a row.
     const auto columns = [&](size_t left, size_t right, size_t y) {
         return quirks_.last_cache_level_wins
                    ? found[right][y].columns
@@ -277,15 +299,11 @@ void StackRun::add_to(DepthFirstCost& total) {
             if (times > 0) kinds[kind] += times;
         }
     }
-    total.on_chip_bits = std::max(total.on_chip_bits, bits);
-    total.tile_kinds += static_cast<int64_t>(kinds.size());
-    for (const auto& [kind, times] : kinds) add_tile(kind, times, total);
+    return kinds;
 }
 
-/// The layer in the levels of inputs and outputs that hold it, or, where no mapping fits: one level
-/// more for the output, then for the input instead, then for both, and so on; then with fewer
-/// lanes.
-StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
+/// The lowest levels that hold the layer's inputs and its output.
+StackRun::Mapped StackRun::lowest_levels(size_t n, const TileKind& kind) const {
     const AxisTile& x = x_->kinds[kind.x].actual;
     const AxisTile& y = y_->kinds[kind.y].actual;
     const WorkloadLayer& layer = stack_.members[n].layer;
@@ -295,52 +313,68 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
     for (size_t operand = 0; operand < layer.sources.size(); ++operand)
         input += input_bits(n, operand, x, y);
     const int64_t output = output_bits(n, x, y);
-    size_t input_top = 0, output_top = 0;
-    while (input_top + 1 < inputs.size() &&
-           !(single(inputs[input_top]) && capacity(inputs[input_top]) >= input))
-        ++input_top;
+    Mapped mapped;
+    mapped.shapes =
+        executed_shapes(layer, {x.computed[n], x.phase[n]}, {y.computed[n], y.phase[n]});
+    const auto holds = [&](size_t memory, int64_t bits) {
+        return single(memory) && capacity(memory) >= bits;
+    };
+    size_t& in = mapped.input_level;
+    size_t& out = mapped.output_level;
+    while (in + 1 < inputs.size() && !holds(inputs[in], input)) ++in;
     const bool is_output = n + 1 == stack_.members.size();
-    while (output_top + 1 < outputs.size() &&
-           (is_output || !(single(outputs[output_top]) &&
-                           capacity(outputs[output_top]) >=
-                               output + (outputs[output_top] == inputs[input_top] ? input : 0))))
-        ++output_top;
+    while (out + 1 < outputs.size() &&
+           (is_output || !holds(outputs[out], output + (outputs[out] == inputs[in] ? input : 0))))
+        ++out;
+    return mapped;
+}
 
-    Mapped found;
-    found.shapes = executed_shapes(layer, {x.computed[n], x.phase[n]}, {y.computed[n], y.phase[n]});
+/// Maps the layer's shapes with the levels in `mapped`, up to the first that does not fit.
+void StackRun::make_mappings(size_t n, const TileKind& kind, int halvings, Mapped& mapped) const {
+    const WorkloadLayer& layer = stack_.members[n].layer;
+    mapped.tops = {mapped.output_level + 1};
+    if (layer.shape.type != LayerType::addition) {
+        const bool all = kind.weights_from_top || !weights_;
+        mapped.tops.push_back(all ? hierarchy(Operand::weight).size()
+                                  : place(*weights_, Operand::weight).level + 1);
+    }
+    mapped.tops.insert(mapped.tops.end(), static_cast<size_t>(layer.shape.input_operands()),
+                       mapped.input_level + 1);
+    mapped.mappings.clear();
+    mapped.is_made = true;
+    for (const LayerShape& shape : mapped.shapes) {
+        mapped.mappings.push_back(
+            map_(stack_.members[n].workload_layer, shape, mapped.tops, halvings));
+        mapped.is_made = mapped.is_made && mapped.mappings.back();
+        if (mapped.mappings.back() && !*mapped.mappings.back()) return;
+    }
+}
+
+/// The layer at the lowest levels that hold its inputs and output. Where no mapping fits, the
+/// output goes one level up, then the input instead, then both, and so on; after that lanes are
+/// halved.
+StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
+    const size_t highest_input = hierarchy(Operand::input).size() - 1;
+    const size_t highest_output = hierarchy(Operand::output).size() - 1;
+    Mapped found = lowest_levels(n, kind);
+    const size_t input_level = found.input_level, output_level = found.output_level;
     size_t more_output = 0, more_input = 0;
     int halvings = 0;
     while (true) {
-        found.input_level = std::min(input_top + more_input, inputs.size() - 1);
-        found.output_level = std::min(output_top + more_output, outputs.size() - 1);
-        found.tops = {found.output_level + 1};
-        if (layer.shape.type != LayerType::addition) {
-            const bool all = kind.weights_from_top || !weights_;
-            found.tops.push_back(all ? hierarchy(Operand::weight).size()
-                                     : place(*weights_, Operand::weight).level + 1);
-        }
-        found.tops.resize(found.tops.size() + static_cast<size_t>(layer.shape.input_operands()),
-                          found.input_level + 1);
-        found.mappings.clear();
-        for (const LayerShape& shape : found.shapes) {
-            found.mappings.push_back(
-                map_(stack_.members[n].workload_layer, shape, found.tops, halvings));
-            found.is_made = found.is_made && found.mappings.back();
-            if (found.mappings.back() && !*found.mappings.back()) break;
-        }
+        found.input_level = std::min(input_level + more_input, highest_input);
+        found.output_level = std::min(output_level + more_output, highest_output);
+        make_mappings(n, kind, halvings, found);
         if (!found.mappings.back() || *found.mappings.back()) return found;
-        found.is_made = true;
-        if (found.input_level + 1 == inputs.size() && found.output_level + 1 == outputs.size()) {
+        if (found.input_level == highest_input && found.output_level == highest_output) {
             // What all lanes work on at once is too much for a memory beside the array.
             if (quirks_.published_layers || halvings == most_halvings) {
-                throw InfeasibleMapping(
-                    layer.name + ": a tile of " + std::to_string(x.computed[n]) + "x" +
-                    std::to_string(y.computed[n]) + " fits no memories of " + machine_.name);
+                throw InfeasibleMapping(stack_.members[n].layer.name + ": a tile of " +
+                                        std::to_string(x_->kinds[kind.x].actual.computed[n]) + "x" +
+                                        std::to_string(y_->kinds[kind.y].actual.computed[n]) +
+                                        " fits no memories of " + machine_.name);
             }
             ++halvings;
             more_output = more_input = 0;
-        } else if (more_output == more_input) {
-            ++more_output;
         } else if (more_output > more_input) {
             ++more_input;
             --more_output;
@@ -350,8 +384,8 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
     }
 }
 
-/// What has to lie in the layer's input memory before it runs: outputs of its sources, and what
-/// earlier tiles left in caches.
+/// Copies into the layer's input memory: outputs of its sources, and what earlier tiles left in
+/// caches.
 void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_level,
                                 const std::vector<Stored>& stored,
                                 std::vector<DataCopy>& bundle) const {
@@ -390,7 +424,7 @@ void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_lev
     });
 }
 
-/// What the layer leaves in caches, copied before the next layer runs.
+/// Copies of what the layer leaves in caches. They run before the next layer.
 std::vector<DataCopy> StackRun::cache_writes(size_t n, const TileKind& kind, size_t memory) const {
     const Kind& column = x_->kinds[kind.x];
     const Kind& row = y_->kinds[kind.y];
@@ -403,7 +437,7 @@ std::vector<DataCopy> StackRun::cache_writes(size_t n, const TileKind& kind, siz
             copies.push_back({reason, channel_bits * elements, place(memory, Operand::output),
                               place(*cache, Operand::output)});
     };
-    // Rows first: their part of the columns has passed the columns' memory then.
+    // Rows come first; the part that columns share with them is then on its way already.
     int64_t rows = 0;
     if (kind.make_rows && *kind.make_rows != memory) {
         rows = row.written[n];
@@ -437,15 +471,57 @@ void StackRun::charge(const LayerShape& shape, const LayerCost& cost, int64_t ti
     for (size_t r = 0; r < all.size(); ++r) {
         const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
         for (size_t m = 0; m < cost.words[r].size(); ++m)
-            total.words[levels[m]][static_cast<size_t>(operand_of(all[r]))] +=
-                cost.words[r][m] * often;
+            total.words[levels[m]][operand_of(all[r])] += cost.words[r][m] * often;
     }
+}
+
+/// One entry of DepthFirstCost::details for each shape; the copies belong to the first.
+void StackRun::add_details(size_t n, const Mapped& mapped, int64_t times, CopyCost copies,
+                           DepthFirstCost& total) const {
+    for (size_t part = 0; part < mapped.shapes.size(); ++part) {
+        LayerTileCost detail{.layer = stack_.members[n].workload_layer,
+                             .shape = mapped.shapes[part],
+                             .times = times,
+                             .mapping = **mapped.mappings[part],
+                             .copies = std::exchange(copies, {})};
+        const std::vector<Role> all = roles(detail.shape.type);
+        for (size_t r = 0; r < all.size(); ++r) {
+            const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
+            detail.hierarchies.emplace_back(
+                levels.begin(), levels.begin() + static_cast<ptrdiff_t>(mapped.tops[r]));
+        }
+        total.details.push_back(std::move(detail));
+    }
+}
+
+/// Fetches a stack's input from the highest memory to the lowest one that holds it.
+StackRun::Stored StackRun::fetched(int64_t bits, std::vector<DataCopy>& bundle) const {
+    const size_t highest = machine_.memories.size() - 1;
+    size_t memory = highest;
+    for (const size_t candidate : hierarchy(Operand::input)) {
+        memory = candidate;
+        if (single(candidate) && capacity(candidate) >= bits) break;
+    }
+    bundle.push_back({DataCopy::Reason::stack_input, bits, place(highest, Operand::input),
+                      place(memory, Operand::input)});
+    return {memory, bits, true};
+}
+
+/// The first tile also fetches the weights that only later tiles use.
+void StackRun::add_weight_copy(size_t n, const Mapped& mapped,
+                               std::vector<DataCopy>& bundle) const {
+    if (!weights_) return;
+    int64_t elements = stack_.members[n].layer.shape.weight_elements();
+    for (const LayerShape& shape : mapped.shapes) elements -= shape.weight_elements();
+    if (elements > 0)
+        bundle.push_back({DataCopy::Reason::weights_of_later_tiles, elements * machine_.bits.weight,
+                          place(machine_.memories.size() - 1, Operand::weight),
+                          place(*weights_, Operand::weight)});
 }
 
 void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& total) const {
     const AxisTile& x = x_->kinds[kind.x].actual;
     const AxisTile& y = y_->kinds[kind.y].actual;
-    const size_t highest = machine_.memories.size() - 1;
     std::vector<Mapped> mapped_members(stack_.members.size());
     bool is_made = true;
     for (size_t n = 0; n < stack_.members.size(); ++n) {
@@ -457,32 +533,17 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
     std::vector<Stored> stored(stack_.members.size());
     std::vector<DataCopy> written;  // to caches, in the bundle before the next layer
     for (size_t n = 0; n < stack_.members.size(); ++n) {
-        const Stack::Member& member = stack_.members[n];
         const int64_t output = output_bits(n, x, y);
         if (output == 0) continue;
         std::vector<DataCopy> bundle = std::exchange(written, {});
-        if (member.is_input) {
-            size_t memory = highest;
-            for (const size_t candidate : hierarchy(Operand::input)) {
-                memory = candidate;
-                if (single(candidate) && capacity(candidate) >= output) break;
-            }
-            stored[n] = {memory, output, true};
-            bundle.push_back({DataCopy::Reason::stack_input, output, place(highest, Operand::input),
-                              place(memory, Operand::input)});
+        if (stack_.members[n].is_input) {
+            stored[n] = fetched(output, bundle);
             charge(copy_cost(machine_, bundle), times, total);
             continue;
         }
         const Mapped& layer = mapped_members[n];
         add_input_copies(n, kind, layer.input_level, stored, bundle);
-        if (kind.weights_from_top && weights_) {
-            int64_t elements = member.layer.shape.weight_elements();
-            for (const LayerShape& shape : layer.shapes) elements -= shape.weight_elements();
-            if (elements > 0)
-                bundle.push_back({DataCopy::Reason::weights_of_later_tiles,
-                                  elements * machine_.bits.weight, place(highest, Operand::weight),
-                                  place(*weights_, Operand::weight)});
-        }
+        if (kind.weights_from_top) add_weight_copy(n, layer, bundle);
         const size_t output_memory = hierarchy(Operand::output)[layer.output_level];
         stored[n] = {output_memory, output, false};
         written = cache_writes(n, kind, output_memory);
@@ -492,20 +553,8 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             const LayerMapping& mapping = **layer.mappings[part];
             total.mapping_gap = std::max(total.mapping_gap, mapping.gap);
             charge(layer.shapes[part], mapping.cost, times, total);
-            if (!with_details_) continue;
-            LayerTileCost detail{.layer = member.workload_layer,
-                                 .shape = layer.shapes[part],
-                                 .times = times,
-                                 .mapping = mapping,
-                                 .copies = std::exchange(copies, {})};
-            const std::vector<Role> all = roles(detail.shape.type);
-            for (size_t r = 0; r < all.size(); ++r) {
-                const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
-                detail.hierarchies.emplace_back(
-                    levels.begin(), levels.begin() + static_cast<ptrdiff_t>(layer.tops[r]));
-            }
-            total.details.push_back(std::move(detail));
         }
+        if (with_details_) add_details(n, layer, times, std::move(copies), total);
     }
 }
 

@@ -1,9 +1,8 @@
-// One stack under one strategy: its kinds of tiles, the memory level of each kind of data, copies,
-// mappings, and the sum of it all. DeFiNES section III; depth_first.h says what the steps are.
+// The cost of one stack under one strategy: its kinds of tiles, the memory level of each kind of
+// data, copies and mappings. DeFiNES section III; depth_first.h lists the steps.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,12 +11,15 @@
 #include <optional>
 #include <vector>
 
-#include "papers/depth_first/depth_first.h"
+#include "papers/depth_first/cost.h"
+#include "papers/depth_first/quirks.h"
+#include "papers/depth_first/strategy.h"
 #include "papers/depth_first/tiles.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate::depth_first {
 
-/// Index into Machine::memories; none: no cache, or no weights.
+/// Index into Machine::memories; none if there is no cache, or no weights.
 using Level = std::optional<size_t>;
 
 /// The tiles of a stack along one axis.
@@ -27,12 +29,11 @@ struct AxisPlan {
         int64_t tile = 0;
         bool first = false;
         AxisTile actual;
-        AxisTile sizing;  ///< what the levels of the caches are decided by; differs from `actual`
-                          ///< by quirk
+        AxisTile sizing;  ///< decides the levels of the caches; differs from `actual` by quirk
         std::vector<int64_t> written;  ///< outputs that are new to the cache
         auto operator<=>(const Kind&) const = default;
     };
-    /// Tiles that also have the same neighbours: indices of kinds, none outside the map.
+    /// Tiles that also have the same neighbours; indices of kinds, none outside the map.
     struct Position {
         std::optional<size_t> before{};
         size_t here = 0;
@@ -44,17 +45,17 @@ struct AxisPlan {
     Position first;
 };
 
-/// Plans of the stacks of one model, each made once: a sweep asks for the same ones with every size
-/// along the other axis. Calls from several threads are allowed.
+/// Remembers the plans of one model's stacks: a sweep asks for the same plan with every tile size
+/// along the other axis. May be called from several threads.
 class AxisPlans {
 public:
     struct Key {
         std::vector<size_t> layers;  ///< of the stack
         Axis axis = Axis::x;
         int64_t tile = 0;
-        std::vector<bool>
-            keeps;  ///< by member of the stack: what tiles before had of its map is there
-        bool keeps_nothing = false;  ///< by the strategy's overlap
+        /// By member of the stack: whether a tile finds what earlier tiles had of the map.
+        std::vector<bool> keeps;
+        bool keeps_nothing = false;  ///< the strategy's overlap is recompute
         auto operator<=>(const Key&) const = default;
     };
     [[nodiscard]] std::shared_ptr<const AxisPlan> get(const Key& key,
@@ -68,13 +69,13 @@ private:
 class StackRun {
 public:
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
-    /// A layer of the workload, executed in this shape with so many memories per role
-    /// (MappedLayer), its lanes halved so often. None: nothing fits. Null: the mapping is not made
-    /// yet; what needs it is not charged.
+    /// Maps a layer of the workload in this shape, with the memories of MappedLayer's `tops`, after
+    /// halving lanes `halvings` times. nullopt if nothing fits. A null pointer means that the
+    /// mapping is not made yet; tiles that need it are not charged.
     using Map = std::function<MappingPtr(size_t layer, const LayerShape& shape,
                                          const std::vector<size_t>& tops, int halvings)>;
 
-    /// Keeps references to all but `map`. `by_columns`: goes_by_columns() of the stack.
+    /// Keeps references to all arguments but `map`. `by_columns`: goes_by_columns() of the stack.
     StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks,
              const Strategy& strategy, bool by_columns, bool with_details, AxisPlans& plans,
              Map map);
@@ -86,9 +87,18 @@ private:
     using Kind = AxisPlan::Kind;
     struct Levels {
         Level columns, rows, weights;
-        int64_t bits = 0;  ///< of all at once
+        int64_t bits = 0;  ///< of maps, caches and weights together
     };
-    /// What the cost of a tile depends on.
+    /// Bits that a kind of tile needs room for.
+    struct Demand {
+        int64_t alive = 0;         ///< maps at once
+        int64_t columns = 0;       ///< cache of columns
+        int64_t rows = 0;          ///< cache of rows
+        int64_t both = 0;          ///< where the two caches overlap
+        int64_t weights = 0;       ///< of the stack
+        bool has_weights = false;  ///< any layer has, be it without bits
+    };
+    /// All that the cost of a tile depends on.
     struct TileKind {
         size_t x = 0, y = 0;  ///< kinds
         bool weights_from_top = false;
@@ -102,7 +112,7 @@ private:
         std::vector<MappingPtr> mappings;  ///< parallel to shapes
         size_t input_level = 0, output_level = 0;
         std::vector<size_t> tops;
-        bool is_made = true;  ///< all mappings are
+        bool is_made = true;  ///< all of `mappings` are
     };
     /// Where a member's output lies.
     struct Stored {
@@ -111,7 +121,7 @@ private:
         bool input = false;  ///< of the stack
     };
 
-    /// Of any map but the output.
+    /// Whether any map but the output is cached.
     [[nodiscard]] bool caches_columns() const {
         return std::find(keeps_columns_.begin(), keeps_columns_.end() - 1, true) !=
                keeps_columns_.end() - 1;
@@ -120,16 +130,19 @@ private:
         return std::find(keeps_rows_.begin(), keeps_rows_.end() - 1, true) != keeps_rows_.end() - 1;
     }
     [[nodiscard]] const std::vector<size_t>& hierarchy(Operand operand) const {
-        return hierarchies_[static_cast<size_t>(operand)];
+        return hierarchies_[operand];
     }
     [[nodiscard]] bool single(size_t memory) const {
         return machine_.memories[memory].replicated_along.empty();
+    }
+    [[nodiscard]] bool holds_inputs(size_t memory) const {
+        return machine_.memories[memory].serves(Operand::input) && single(memory);
     }
     [[nodiscard]] int64_t capacity(size_t memory) const {
         return machine_.memories[memory].capacity_bits;
     }
 
-    /// Of the stack's output.
+    /// The size of the stack's output.
     [[nodiscard]] int64_t size_along(Axis axis) const {
         return stack_.members.back().layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy];
     }
@@ -139,9 +152,18 @@ private:
                                      const AxisTile& y) const;
     [[nodiscard]] int64_t output_bits(size_t member, const AxisTile& x, const AxisTile& y) const;
     [[nodiscard]] int64_t largest_alive(const AxisTile& x, const AxisTile& y) const;
+    [[nodiscard]] Demand demand(const Kind& x, const Kind& y) const;
     [[nodiscard]] Levels levels(const Kind& x, const Kind& y) const;
+    [[nodiscard]] Level weight_level(const Demand& demand, Level next, int64_t with_next,
+                                     Level line, int64_t with_line) const;
+    [[nodiscard]] std::map<TileKind, int64_t> tile_kinds(
+        const std::vector<std::vector<Levels>>& found, Level rows) const;
     [[nodiscard]] Place place(size_t memory, Operand operand) const;
+    [[nodiscard]] Mapped lowest_levels(size_t member, const TileKind& kind) const;
+    void make_mappings(size_t member, const TileKind& kind, int halvings, Mapped& mapped) const;
     [[nodiscard]] Mapped mapped(size_t member, const TileKind& kind) const;
+    [[nodiscard]] Stored fetched(int64_t bits, std::vector<DataCopy>& bundle) const;
+    void add_weight_copy(size_t member, const Mapped& mapped, std::vector<DataCopy>& bundle) const;
     void add_input_copies(size_t member, const TileKind& kind, size_t input_level,
                           const std::vector<Stored>& stored, std::vector<DataCopy>& bundle) const;
     [[nodiscard]] std::vector<DataCopy> cache_writes(size_t member, const TileKind& kind,
@@ -149,6 +171,8 @@ private:
     void charge(const CopyCost& cost, int64_t times, DepthFirstCost& total) const;
     void charge(const LayerShape& shape, const LayerCost& cost, int64_t times,
                 DepthFirstCost& total) const;
+    void add_details(size_t member, const Mapped& mapped, int64_t times, CopyCost copies,
+                     DepthFirstCost& total) const;
     void add_tile(const TileKind& kind, int64_t times, DepthFirstCost& total) const;
 
     const Machine& machine_;
@@ -158,11 +182,11 @@ private:
     bool by_columns_;
     bool with_details_;
     Map map_;
-    std::array<std::vector<size_t>, 3> hierarchies_;
+    PerOperand<std::vector<size_t>> hierarchies_;
     std::vector<bool> keeps_columns_, keeps_rows_;  ///< per member
     AxisPlans& plans_;
     std::shared_ptr<const AxisPlan> x_, y_;
-    Level weights_;  ///< of all tiles but the first
+    Level weights_;  ///< where all tiles but the first find the weights
 };
 
 }  // namespace laminate::depth_first

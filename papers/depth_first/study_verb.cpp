@@ -1,5 +1,5 @@
-// laminate study: the case studies of DeFiNES (section V): networks x machines, each a sweep over
-// tile sizes and overlap modes.
+// laminate study: the case studies of DeFiNES (section V), which sweep tile sizes and overlap modes
+// for several networks on several machines.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using depth_first::DepthFirst;
 using depth_first::Sweep;
 using depth_first::SweepPoint;
 
-/// Machines in the order of the paper's Table I: each before its variant for depth-first execution.
+/// The machines of the paper's Table I, each before its variant for depth-first execution.
 const std::vector<std::string> all_machines{"meta_proto", "meta_proto_df", "tpu",    "tpu_df",
                                             "edge_tpu",   "edge_tpu_df",   "ascend", "ascend_df",
                                             "tesla_npu",  "tesla_npu_df"};
@@ -69,7 +69,6 @@ struct DepthFirstStudyOptions {
 struct Cell {
     std::string machine, network;
     Sweep sweep;
-    std::string text;  ///< of study 1
 };
 
 double geometric_mean(const std::vector<double>& values) {
@@ -83,7 +82,7 @@ std::string cost_text(double energy_pj, int64_t latency_cycles) {
                        static_cast<double>(latency_cycles) / 1e6);
 }
 
-/// Case study 2: how far each network gets, and by which point.
+/// Case study 2: the gain of each network and the point that reaches it.
 std::string networks_text(const std::vector<Cell>& cells) {
     Table table({{"network: mJ / Mcycles"},
                  {"single layers", Align::right},
@@ -111,15 +110,13 @@ std::string networks_text(const std::vector<Cell>& cells) {
     return table.text() + "gain: energy of single layers over that of the best per stack\n";
 }
 
-/// Layer by layer and the best point, mJ, over machines and networks; and geometric means over the
-/// networks.
+/// Geometric means of energy ratios over the networks of a machine. The last two compare a variant
+/// for depth-first execution (DF) with its default machine; they are 0 for other machines.
 struct Means {
     std::string machine;
-    double gain = 0;  ///< layer by layer over the best point
-    double best_of_default =
-        0;  ///< best point of the default machine over that of its DF variant; 0: no variant
-    double layers_of_default =
-        0;  ///< layer by layer on the default machine over the best point on its DF variant
+    double gain = 0;               ///< layer by layer over the best point
+    double best_of_default = 0;    ///< best point on the default over best point on the variant
+    double layers_of_default = 0;  ///< layer by layer on the default over best point on the variant
 };
 
 std::vector<Means> means_of(const std::vector<Cell>& cells) {
@@ -152,6 +149,7 @@ std::vector<Means> means_of(const std::vector<Cell>& cells) {
     return result;
 }
 
+/// Case study 3: layer by layer and the best point of each machine and network, mJ, and Means.
 std::string machines_text(const std::vector<Cell>& cells,
                           const std::vector<std::string>& networks) {
     std::vector<Table::Column> columns{{"machine: mJ layer by layer, best"}};
@@ -194,7 +192,7 @@ nlohmann::ordered_json cell_json(const Cell& cell) {
     return json;
 }
 
-/// The cells whose figures are not proven to be the least, a line for each.
+/// One line for each cell whose figures are not proven to be the least.
 std::string unproven_text(const std::vector<Cell>& cells) {
     std::string text;
     for (const Cell& cell : cells) {
@@ -233,37 +231,39 @@ std::vector<std::string> chosen(const std::vector<std::string>& wanted,
     return wanted;
 }
 
-Exit run(const DepthFirstStudyOptions& options, const CommonOptions& common, const Output& output) {
-    std::vector<std::string> names;
-    for (const Study& study : studies()) names.push_back(study.name);
-    const Study& study =
-        studies()[static_cast<size_t>(std::ranges::find(names, options.study) - names.begin())];
-    const std::vector<std::string> machines =
-        chosen(options.machines, study.machines, "--machines");
-    const std::vector<std::string> networks =
-        chosen(options.networks, study.networks, "--networks");
-    std::optional<NewDirectory> files;
-    if (!options.directory.empty())
-        files.emplace(
-            options.directory,
-            [](const auto& place) { return answer_files(place, "study.json", "laminate.study"); },
-            "laminate study");
-    const InterruptHandler interrupt;
-    const auto begin = std::chrono::steady_clock::now();
-    OccasionalNotes notes(output);
+/// What a study compares: every network on every machine.
+struct Question {
+    std::vector<std::string> machines, networks;
+};
+
+struct Answer {
+    std::vector<Cell> cells;  ///< by machine, then by network
+    double seconds = 0;
+};
+
+Question question_of(const DepthFirstStudyOptions& options) {
+    const Study& study = *std::ranges::find(studies(), options.study, &Study::name);
+    return {chosen(options.machines, study.machines, "--machines"),
+            chosen(options.networks, study.networks, "--networks")};
+}
+
+/// Two sweeps run at a time: one works while the other waits for the last mappings of a round.
+std::vector<Cell> swept_cells(const Question& q, const DepthFirstStudyOptions& options, int threads,
+                              const Output& output) {
     std::vector<Cell> cells;
-    for (const std::string& machine : machines) {
-        for (const std::string& network : networks) cells.push_back({machine, network, {}, {}});
+    for (const std::string& machine : q.machines) {
+        for (const std::string& network : q.networks) cells.push_back({machine, network, {}});
     }
+    const InterruptHandler interrupt;
+    OccasionalNotes notes(output);
     std::mutex noting;
-    // Two sweeps at once: one works where the other waits for the last mappings of a round.
-    in_parallel(cells.size(), std::min(2, common.thread_count()), [&](size_t n) {
+    in_parallel(cells.size(), std::min(2, threads), [&](size_t n) {
         Cell& cell = cells[n];
         const DepthFirst model(open_machine(cell.machine), zoo_network(cell.network),
                                options.fidelity.get());
         depth_first::SweepOptions search;
         search.objective = depth_first::parse_objective(options.objective);
-        search.threads = common.thread_count();
+        search.threads = threads;
         search.stop = interrupt.stop();
         search.progress = [&](size_t done, size_t total) {
             const std::scoped_lock lock(noting);
@@ -273,29 +273,26 @@ Exit run(const DepthFirstStudyOptions& options, const CommonOptions& common, con
             });
         };
         cell.sweep = depth_first::sweep(model, search);
-        if (cells.size() == 1 && cell.sweep.best) cell.text = sweep_text(model, cell.sweep);
     });
-    for (const Cell& cell : cells) {
+    return cells;
+}
+
+Answer solve(const Question& q, const DepthFirstStudyOptions& options, int threads,
+             const Output& output) {
+    const auto begin = std::chrono::steady_clock::now();
+    Answer answer{swept_cells(q, options, threads, output)};
+    for (const Cell& cell : answer.cells) {
         if (!cell.sweep.complete) throw std::runtime_error("interrupted: nothing was written");
         if (!cell.sweep.best)
             throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}",
                                               cell.network, cell.machine));
     }
-    const double seconds =
+    answer.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    size_t points = 0;
-    for (const Cell& cell : cells) points += cell.sweep.points.size();
+    return answer;
+}
 
-    nlohmann::ordered_json answer{{"schema", "laminate.study"},
-                                  {"version", 1},
-                                  {"study", study.name},
-                                  {"as_published", options.fidelity.as_published},
-                                  {"lpf_limit", options.fidelity.lpf_limit},
-                                  {"objective", options.objective},
-                                  {"seconds", seconds}};
-    auto list = nlohmann::ordered_json::array();
-    for (const Cell& cell : cells) list.push_back(cell_json(cell));
-    answer["cells"] = std::move(list);
+nlohmann::ordered_json means_json(const std::vector<Cell>& cells) {
     auto means = nlohmann::ordered_json::array();
     for (const Means& mean : means_of(cells)) {
         nlohmann::ordered_json entry{{"machine", mean.machine},
@@ -306,19 +303,52 @@ Exit run(const DepthFirstStudyOptions& options, const CommonOptions& common, con
         }
         means.push_back(std::move(entry));
     }
-    answer["geometric_means"] = std::move(means);
+    return means;
+}
+
+nlohmann::ordered_json answer_json(const Answer& answer, const DepthFirstStudyOptions& options) {
+    auto cells = nlohmann::ordered_json::array();
+    for (const Cell& cell : answer.cells) cells.push_back(cell_json(cell));
+    return {{"schema", "laminate.study"},
+            {"version", 1},
+            {"study", options.study},
+            {"as_published", options.fidelity.as_published},
+            {"lpf_limit", options.fidelity.lpf_limit},
+            {"objective", options.objective},
+            {"seconds", answer.seconds},
+            {"cells", std::move(cells)},
+            {"geometric_means", means_json(answer.cells)}};
+}
+
+/// The tables of case study 1, 2 or 3, depending on the number of machines and networks.
+std::string answer_text(const Question& q, const std::vector<Cell>& cells) {
+    if (cells.size() == 1) return sweep_text(cells.front().sweep);
+    return (q.machines.size() == 1 ? networks_text(cells) : machines_text(cells, q.networks)) +
+           unproven_text(cells);
+}
+
+Exit run(const DepthFirstStudyOptions& options, const CommonOptions& common, const Output& output) {
+    const Question q = question_of(options);
+    std::optional<NewDirectory> files;
+    if (!options.directory.empty())
+        files.emplace(
+            options.directory,
+            [](const auto& place) { return answer_files(place, "study.json", "laminate.study"); },
+            "laminate study");
+    const Answer answer = solve(q, options, common.thread_count(), output);
+    const nlohmann::ordered_json json = answer_json(answer, options);
     if (files) {
-        write_file_atomically(files->aside() / "study.json", json_text(answer));
-        write_file_atomically(files->aside() / "study.csv", csv_of(cells));
+        write_file_atomically(files->aside() / "study.json", json_text(json));
+        write_file_atomically(files->aside() / "study.csv", csv_of(answer.cells));
         files->publish();
     }
-    output.print(cells.size() == 1      ? cells.front().text
-                 : machines.size() == 1 ? networks_text(cells) + unproven_text(cells)
-                                        : machines_text(cells, networks) + unproven_text(cells));
+    size_t points = 0;
+    for (const Cell& cell : answer.cells) points += cell.sweep.points.size();
+    output.print(answer_text(q, answer.cells));
     output.print(fmt::format(
-        "{} points of {} sweeps in {:.1f} s{}", points, cells.size(), seconds,
+        "{} points of {} sweeps in {:.1f} s{}", points, answer.cells.size(), answer.seconds,
         files ? fmt::format("; all in {}: study.json, study.csv", options.directory) : ""));
-    output.json(answer);
+    output.json(json);
     return Exit::ok;
 }
 
@@ -347,11 +377,11 @@ void add_study(Program& program) {
         ->type_name("NAME");
     verb->add_option(
             "-o,--output", options->directory,
-            "Directory to make; what a study left there before is replaced, other files stay")
+            "Directory to make; files of an earlier study there are replaced, other files stay")
         ->type_name("DIR");
     verb->add_option("--objective", options->objective,
-                     "What best points, and the mapping of each layer, have least of: energy, "
-                     "latency or edp")
+                     "What best points and the mapping of each layer minimise: energy, latency or "
+                     "edp")
         ->capture_default_str();
     options->fidelity.declare(*verb);
     program.on(verb, [options, &program](const Output& output) {

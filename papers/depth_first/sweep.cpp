@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 #include <tuple>
-
-#include "base/error.h"
+#include <utility>
 
 namespace laminate::depth_first {
 
@@ -38,7 +36,7 @@ std::vector<Objective> mappings_of(const SweepOptions& options) {
     return options.mappings.empty() ? std::vector{options.objective} : options.mappings;
 }
 
-/// Objective of the mappings by objective, overlap by overlap, row by row.
+/// By objective of the mappings, then by overlap, then row by row.
 std::vector<Strategy> all_strategies(const SweepOptions& options, int64_t width, int64_t height) {
     std::vector<Strategy> strategies;
     for (const Objective mappings : mappings_of(options)) {
@@ -55,161 +53,232 @@ std::vector<Strategy> all_strategies(const SweepOptions& options, int64_t width,
     return strategies;
 }
 
-}  // namespace
-
-Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
-    // The largest output of a stack; tiles beyond it are the map.
-    int64_t width = 1, height = 1;
-    for (const std::vector<size_t>& stack : model.stacks(options.stacks)) {
+/// The smallest tile that is all of every stack's output.
+TileSize whole_maps(const DepthFirst& model, const std::vector<std::vector<size_t>>& stacks) {
+    TileSize size;
+    for (const std::vector<size_t>& stack : stacks) {
         const Sizes& sizes = model.workload().layers[stack.back()].shape.sizes;
-        width = std::max(width, sizes[Dim::ox]);
-        height = std::max(height, sizes[Dim::oy]);
+        size.x = std::max(size.x, sizes[Dim::ox]);
+        size.y = std::max(size.y, sizes[Dim::oy]);
     }
-    std::vector<Strategy> strategies = all_strategies(options, width, height);
-    const size_t grid = strategies.size();
-    const Objective mappings = mappings_of(options).front();
-    strategies.push_back({.tile = {width, height}, .stacks = options.stacks, .mappings = mappings});
-    const std::vector<std::vector<size_t>> all = model.stacks(Stacks::single_layer);
-    int64_t widest = 1, highest = 1;
-    for (const std::vector<size_t>& layer : all) {
-        widest = std::max(widest, model.workload().layers[layer.back()].shape.sizes[Dim::ox]);
-        highest = std::max(highest, model.workload().layers[layer.back()].shape.sizes[Dim::oy]);
-    }
-    strategies.push_back(
-        {.tile = {widest, highest}, .stacks = Stacks::single_layer, .mappings = mappings});
-
-    std::vector<OneOfMany<DepthFirstCost>> costs = model.costs(strategies, many_options(options));
-    std::vector<std::optional<SweepPoint>> made(strategies.size());
-    for (size_t n = 0; n < strategies.size(); ++n) {
-        if (costs[n].is_done) made[n] = point_of(strategies[n], std::move(costs[n].cost));
-    }
-
-    Sweep result;
-    for (size_t n = 0; n < grid; ++n) {
-        if (made[n]) {
-            result.points.push_back(std::move(*made[n]));
-        } else {
-            result.complete = false;
-        }
-    }
-    if (made[grid] && made[grid]->fits) result.layer_by_layer = std::move(made[grid]);
-    if (made[grid + 1] && made[grid + 1]->fits) result.single_layer = std::move(made[grid + 1]);
-
-    const auto worth = [&](double energy, int64_t latency) {
-        return value(options.objective, energy, latency);
-    };
-    std::vector<size_t> order;
-    for (size_t n = 0; n < result.points.size(); ++n) {
-        const SweepPoint& point = result.points[n];
-        if (!point.fits) continue;
-        order.push_back(n);
-        if (!result.best || worth(point.energy_pj, point.latency_cycles) <
-                                worth(result.points[*result.best].energy_pj,
-                                      result.points[*result.best].latency_cycles))
-            result.best = n;
-    }
-    std::ranges::stable_sort(order, {}, [&](size_t n) {
-        return std::tuple(result.points[n].energy_pj, result.points[n].latency_cycles,
-                          result.points[n].on_chip_bits);
-    });
-    for (const size_t n : order) {
-        const SweepPoint& point = result.points[n];
-        const bool dominated = std::ranges::any_of(result.front, [&](size_t other) {
-            return result.points[other].latency_cycles <= point.latency_cycles &&
-                   result.points[other].on_chip_bits <= point.on_chip_bits;
-        });
-        if (!dominated) result.front.push_back(n);
-    }
-    if (result.best) {
-        Sweep::Combination combination;
-        for (size_t stack = 0; stack < result.points[*result.best].stacks.size(); ++stack) {
-            size_t best = *result.best;
-            const auto at = [&](size_t n) { return result.points[n].stacks[stack]; };
-            for (const size_t n : order) {
-                if (worth(at(n).energy_pj, at(n).latency_cycles) <
-                    worth(at(best).energy_pj, at(best).latency_cycles))
-                    best = n;
-            }
-            combination.points.push_back(best);
-            combination.energy_pj += at(best).energy_pj;
-            combination.latency_cycles += at(best).latency_cycles;
-        }
-        result.combination = std::move(combination);
-    }
-    return result;
+    return size;
 }
 
-std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options) {
-    const std::vector<std::vector<size_t>> units = model.units();
-    struct Run {
-        size_t begin, end;  ///< units
-    };
-    std::vector<Run> runs;  ///< of each choice
-    std::vector<StackChoice> choices;
-    for (size_t begin = 0; begin < units.size(); ++begin) {
-        std::vector<size_t> layers;
-        for (size_t end = begin + 1; end <= units.size(); ++end) {
-            layers.insert(layers.end(), units[end - 1].begin(), units[end - 1].end());
-            const Sizes& sizes = model.workload().layers[layers.back()].shape.sizes;
-            for (Strategy& strategy : all_strategies(options, sizes[Dim::ox], sizes[Dim::oy])) {
-                runs.push_back({begin, end});
-                choices.push_back({layers, std::move(strategy)});
-            }
-        }
+/// The points that are done, in the order of `strategies`; nullopt for the others.
+std::vector<std::optional<SweepPoint>> points_of(const DepthFirst& model,
+                                                 const std::vector<Strategy>& strategies,
+                                                 const SweepOptions& options) {
+    std::vector<OneOfMany<DepthFirstCost>> costs = model.costs(strategies, many_options(options));
+    std::vector<std::optional<SweepPoint>> points(strategies.size());
+    for (size_t n = 0; n < strategies.size(); ++n) {
+        if (costs[n].is_done) points[n] = point_of(strategies[n], std::move(costs[n].cost));
     }
-    const std::vector<OneOfMany<StackCost>> costs =
-        model.stack_costs(choices, many_options(options));
-    if (!std::ranges::all_of(costs, &OneOfMany<StackCost>::is_done)) return std::nullopt;
+    return points;
+}
 
-    // Cuts of the first units that can be part of a best one.
+/// The first of the points with the least value that fit.
+std::optional<size_t> best_of(const std::vector<SweepPoint>& points, Objective objective) {
+    const auto worth = [&](size_t n) {
+        return value(objective, points[n].energy_pj, points[n].latency_cycles);
+    };
+    std::optional<size_t> best;
+    for (size_t n = 0; n < points.size(); ++n) {
+        if (points[n].fits && (!best || worth(n) < worth(*best))) best = n;
+    }
+    return best;
+}
+
+/// The points that fit, by energy, then latency, then memory.
+std::vector<size_t> by_energy(const std::vector<SweepPoint>& points) {
+    std::vector<size_t> order;
+    for (size_t n = 0; n < points.size(); ++n) {
+        if (points[n].fits) order.push_back(n);
+    }
+    std::ranges::stable_sort(order, {}, [&](size_t n) {
+        return std::tuple(points[n].energy_pj, points[n].latency_cycles, points[n].on_chip_bits);
+    });
+    return order;
+}
+
+/// The points of `order` (by_energy()) that no earlier one dominates.
+std::vector<size_t> front_of(const std::vector<SweepPoint>& points,
+                             const std::vector<size_t>& order) {
+    std::vector<size_t> front;
+    for (const size_t n : order) {
+        const bool is_dominated = std::ranges::any_of(front, [&](size_t other) {
+            return points[other].latency_cycles <= points[n].latency_cycles &&
+                   points[other].on_chip_bits <= points[n].on_chip_bits;
+        });
+        if (!is_dominated) front.push_back(n);
+    }
+    return front;
+}
+
+/// The best point of each stack; of equal ones `best`, then the first of `order`.
+Sweep::Combination best_per_stack(const std::vector<SweepPoint>& points, size_t best,
+                                  const std::vector<size_t>& order, Objective objective) {
+    Sweep::Combination combination;
+    for (size_t stack = 0; stack < points[best].stacks.size(); ++stack) {
+        const auto worth = [&](size_t n) {
+            const StackCost& cost = points[n].stacks[stack];
+            return value(objective, cost.energy_pj, cost.latency_cycles);
+        };
+        size_t chosen = best;
+        for (const size_t n : order) {
+            if (worth(n) < worth(chosen)) chosen = n;
+        }
+        combination.points.push_back(chosen);
+        combination.energy_pj += points[chosen].stacks[stack].energy_pj;
+        combination.latency_cycles += points[chosen].stacks[stack].latency_cycles;
+    }
+    return combination;
+}
+
+/// The cut of a network into stacks of least objective, by dynamic programming over its units.
+class CutSearch {
+public:
+    CutSearch(const DepthFirst& model, const SweepOptions& options);
+    /// False if stopped.
+    [[nodiscard]] bool cost_stacks();
+    [[nodiscard]] std::optional<Cut> best();
+
+private:
+    /// A run of units, [begin, end).
+    struct Run {
+        size_t begin, end;
+    };
+    /// A cut of the first units that may be part of a best one.
     struct Part {
         double energy_pj = 0;
         int64_t latency_cycles = 0;
         size_t choice = 0;        ///< the last stack
-        size_t before_units = 0;  ///< where it begins
-        size_t before = 0;        ///< part of the units before it
+        size_t before_units = 0;  ///< units before the last stack
+        size_t before = 0;        ///< the part of these units
     };
-    const auto worth = [&](const Part& part) {
-        return value(options.objective, part.energy_pj, part.latency_cycles);
-    };
-    std::vector<std::vector<Part>> best(units.size() + 1);
-    best[0] = {{}};
-    for (size_t end = 1; end <= units.size(); ++end) {
-        std::vector<Part> parts;
-        for (size_t n = 0; n < choices.size(); ++n) {
-            const std::optional<StackCost>& cost = costs[n].cost;
-            if (runs[n].end != end || !cost) continue;
-            for (size_t before = 0; before < best[runs[n].begin].size(); ++before) {
-                const Part& part = best[runs[n].begin][before];
-                parts.push_back({part.energy_pj + cost->energy_pj,
-                                 part.latency_cycles + cost->latency_cycles, n, runs[n].begin,
-                                 before});
+    [[nodiscard]] std::vector<Part> parts_ending_at(size_t end) const;
+    [[nodiscard]] std::vector<Part> worth_keeping(std::vector<Part> parts) const;
+    [[nodiscard]] Cut cut_of(const Part& last) const;
+    [[nodiscard]] const Part& least(const std::vector<Part>& parts) const {
+        return *std::ranges::min_element(parts, {}, [&](const Part& part) {
+            return value(options_.objective, part.energy_pj, part.latency_cycles);
+        });
+    }
+
+    const DepthFirst& model_;
+    const SweepOptions& options_;
+    size_t units_ = 0;
+    std::vector<StackChoice> choices_;  ///< of every run of units, tile and overlap
+    std::vector<Run> runs_;             ///< parallel to choices_
+    std::vector<OneOfMany<StackCost>> costs_;
+    std::vector<std::vector<Part>> parts_;  ///< by number of units
+};
+
+CutSearch::CutSearch(const DepthFirst& model, const SweepOptions& options)
+    : model_(model), options_(options) {
+    const std::vector<std::vector<size_t>> units = model.units();
+    units_ = units.size();
+    for (size_t begin = 0; begin < units_; ++begin) {
+        std::vector<size_t> layers;
+        for (size_t end = begin + 1; end <= units_; ++end) {
+            layers.insert(layers.end(), units[end - 1].begin(), units[end - 1].end());
+            const Sizes& sizes = model.workload().layers[layers.back()].shape.sizes;
+            for (Strategy& strategy : all_strategies(options, sizes[Dim::ox], sizes[Dim::oy])) {
+                runs_.push_back({begin, end});
+                choices_.push_back({layers, std::move(strategy)});
             }
-        }
-        if (options.objective == Objective::energy_delay) {
-            std::ranges::stable_sort(parts, {}, [](const Part& part) {
-                return std::pair(part.energy_pj, part.latency_cycles);
-            });
-            for (const Part& part : parts) {
-                if (best[end].empty() || part.latency_cycles < best[end].back().latency_cycles)
-                    best[end].push_back(part);
-            }
-        } else if (!parts.empty()) {
-            best[end] = {*std::ranges::min_element(parts, {}, worth)};
         }
     }
-    if (best.back().empty()) return std::nullopt;
-    const Part* part = &*std::ranges::min_element(best.back(), {}, worth);
-    Cut cut{.stacks = {}, .energy_pj = part->energy_pj, .latency_cycles = part->latency_cycles};
-    for (size_t at = units.size(); at > 0;) {
-        const StackChoice& choice = choices[part->choice];
-        cut.stacks.push_back({choice.layers, choice.strategy, *costs[part->choice].cost});
-        cut.on_chip_bits = std::max(cut.on_chip_bits, costs[part->choice].cost->on_chip_bits);
+}
+
+bool CutSearch::cost_stacks() {
+    costs_ = model_.stack_costs(choices_, many_options(options_));
+    return std::ranges::all_of(costs_, &OneOfMany<StackCost>::is_done);
+}
+
+std::vector<CutSearch::Part> CutSearch::parts_ending_at(size_t end) const {
+    std::vector<Part> parts;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+        const std::optional<StackCost>& cost = costs_[n].cost;
+        if (runs_[n].end != end || !cost) continue;
+        const std::vector<Part>& before = parts_[runs_[n].begin];
+        for (size_t p = 0; p < before.size(); ++p) {
+            parts.push_back({before[p].energy_pj + cost->energy_pj,
+                             before[p].latency_cycles + cost->latency_cycles, n, runs_[n].begin,
+                             p});
+        }
+    }
+    return parts;
+}
+
+/// The least part, or the front of energy and latency if their product counts.
+std::vector<CutSearch::Part> CutSearch::worth_keeping(std::vector<Part> parts) const {
+    if (parts.empty()) return parts;
+    if (options_.objective != Objective::energy_delay) return {least(parts)};
+    std::ranges::stable_sort(
+        parts, {}, [](const Part& part) { return std::pair(part.energy_pj, part.latency_cycles); });
+    std::vector<Part> front;
+    for (const Part& part : parts) {
+        if (front.empty() || part.latency_cycles < front.back().latency_cycles)
+            front.push_back(part);
+    }
+    return front;
+}
+
+Cut CutSearch::cut_of(const Part& last) const {
+    Cut cut{.stacks = {}, .energy_pj = last.energy_pj, .latency_cycles = last.latency_cycles};
+    const Part* part = &last;
+    for (size_t at = units_; at > 0;) {
+        const StackChoice& choice = choices_[part->choice];
+        const StackCost& cost = *costs_[part->choice].cost;
+        cut.stacks.push_back({choice.layers, choice.strategy, cost});
+        cut.on_chip_bits = std::max(cut.on_chip_bits, cost.on_chip_bits);
         at = part->before_units;
-        part = &best[at][part->before];
+        part = &parts_[at][part->before];
     }
     std::ranges::reverse(cut.stacks);
     return cut;
+}
+
+std::optional<Cut> CutSearch::best() {
+    parts_.assign(1, {Part{}});  // no units
+    for (size_t end = 1; end <= units_; ++end)
+        parts_.push_back(worth_keeping(parts_ending_at(end)));
+    if (parts_.back().empty()) return std::nullopt;
+    return cut_of(least(parts_.back()));
+}
+
+}  // namespace
+
+Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
+    const TileSize map = whole_maps(model, model.stacks(options.stacks));
+    const Objective mappings = mappings_of(options).front();
+    std::vector<Strategy> strategies = all_strategies(options, map.x, map.y);
+    const size_t grid = strategies.size();
+    strategies.push_back({.tile = map, .stacks = options.stacks, .mappings = mappings});
+    strategies.push_back({.tile = whole_maps(model, model.stacks(Stacks::single_layer)),
+                          .stacks = Stacks::single_layer,
+                          .mappings = mappings});
+    std::vector<std::optional<SweepPoint>> made = points_of(model, strategies, options);
+
+    Sweep result;
+    for (size_t n = 0; n < grid; ++n) {
+        result.complete = result.complete && made[n];
+        if (made[n]) result.points.push_back(std::move(*made[n]));
+    }
+    if (made[grid] && made[grid]->fits) result.layer_by_layer = std::move(made[grid]);
+    if (made[grid + 1] && made[grid + 1]->fits) result.single_layer = std::move(made[grid + 1]);
+    result.best = best_of(result.points, options.objective);
+    const std::vector<size_t> order = by_energy(result.points);
+    result.front = front_of(result.points, order);
+    if (result.best)
+        result.combination = best_per_stack(result.points, *result.best, order, options.objective);
+    return result;
+}
+
+std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options) {
+    CutSearch search(model, options);
+    if (!search.cost_stacks()) return std::nullopt;
+    return search.best();
 }
 
 }  // namespace laminate::depth_first

@@ -51,7 +51,7 @@ struct Range {
     [[nodiscard]] bool empty() const { return begin >= end; }
 };
 
-/// The inputs that outputs [begin, end) look at, first to last, those in the padding among them.
+/// The inputs that these outputs read, first to last, including those in the padding.
 Range inputs_under(const Range& outputs, const WindowAlong& window) {
     const int64_t reach = (window.kernel - 1) * window.dilation;
     if (!window.transposed)
@@ -65,9 +65,9 @@ Range inputs_under(const Range& outputs, const WindowAlong& window) {
 
 AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
     AxisTile result = empty_tile(stack);
-    // Branches run ahead of each other: a member's lag is how far its last column lies behind that
-    // of the output. The walk is the artifact's: from the output along every path, and what a
-    // reader wants is what its last visit said, with the lag known when that visit was noted.
+    // Branches run ahead of each other; a member's lag is how far its last column lies behind the
+    // output's. As in the artifact, the walk goes from the output along every path, and a reader
+    // wants what its last visit said, with the lag known when that visit was queued.
     struct Wanted {
         int64_t overlap;
         int64_t lag;
@@ -117,12 +117,12 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis,
                                     const std::vector<int64_t>& tiles,
                                     const std::vector<bool>& kept) {
     const size_t members = stack.members.size();
-    std::vector<int64_t> frontier(members, 0);  // end of what earlier tiles needed
+    std::vector<int64_t> frontier(members, 0);  // the end of what earlier tiles needed
     std::vector<AxisTile> result;
     int64_t begin = 0;
     for (const int64_t tile : tiles) {
         AxisTile here = empty_tile(stack);
-        std::vector<Range> ranges(members);  // what the tile has to have of each output
+        std::vector<Range> ranges(members);  // what the tile needs of each output
         std::vector<std::vector<Range>> reads(members);
         ranges.back() = {begin, begin + tile};
         begin += tile;
@@ -159,7 +159,7 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis,
             }
         }
         for (size_t n = 0; n < members; ++n) frontier[n] = std::max(frontier[n], ranges[n].end);
-        // What this tile reads again of the tiles before, they had to keep.
+        // The tile before had to keep what this tile reads again.
         if (!result.empty()) {
             for (size_t n = 0; n < members; ++n) {
                 for (size_t operand = 0; operand < stack.members[n].layer.sources.size();

@@ -14,11 +14,10 @@ namespace {
 [[noreturn]] void refuse(const Layer& layer, const std::string& what) {
     throw InputError(layer.name + " (" + operation_text(layer) + "): " + what +
                      "; the depth-first model knows convolutions, pooling, fully connected layers, "
-                     "concatenations and "
-                     "additions of two tensors");
+                     "concatenations and additions of two tensors");
 }
 
-/// Loops of a layer of the network; none for one that moves no data of its own.
+/// The loops of a layer of the network. Empty if the layer moves no data of its own.
 std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
     if (layer.kind == LayerKind::general) refuse(layer, "not modelled");
     const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
@@ -63,7 +62,7 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             shape.sizes[Dim::c] = in.at(1);
             return {shape};
         case LayerKind::add:
-            if (layer.inputs.size() == 1) return {};  // a constant operand is added on the way
+            if (layer.inputs.size() == 1) return {};  // the other operand is a constant
             if (layer.inputs.size() > 2)
                 refuse(layer, "addition of " + std::to_string(layer.inputs.size()) + " tensors");
             if (out.size() != 4) refuse(layer, "addition of tensors without rows and columns");
@@ -81,7 +80,7 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
                 refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
             return {};
         case LayerKind::depth_to_space:
-            // It only says where on the map an element lies, which matters to a reader alone.
+            // Only a reader would notice where on the map an element lies.
             if (layer.output == network.outputs.at(0)) return {};
             break;
         case LayerKind::general:
@@ -113,7 +112,7 @@ int64_t Workload::macs() const {
 
 namespace {
 
-/// Phases of a transposed convolution along one axis that have as many outputs and taps.
+/// Phases of a transposed convolution along one axis with equal numbers of outputs and taps.
 struct Phases {
     int64_t count = 0;
     int64_t outputs = 0;
@@ -123,8 +122,8 @@ struct Phases {
 std::vector<Phases> phases(OutputSpan outputs, int64_t stride, int64_t kernel) {
     std::vector<Phases> result;
     for (int64_t phase = 0; phase < stride; ++phase) {
-        const int64_t before =
-            (phase - outputs.phase + stride) % stride;  // outputs of other phases that come first
+        // Outputs of other phases that come first.
+        const int64_t before = (phase - outputs.phase + stride) % stride;
         const Phases here{1, before < outputs.size ? ceil_div(outputs.size - before, stride) : 0,
                           ceil_div(kernel - phase, stride)};
         if (here.outputs == 0) continue;
@@ -193,91 +192,137 @@ bool only_selects(const Layer& layer) {
     return true;
 }
 
-Workload workload_of(const Network& network, bool unpadded_from_output) {
-    if (network.outputs.size() != 1)
-        throw InputError(network.name + ": found " + std::to_string(network.outputs.size()) +
-                         " outputs, expected 1 for the depth-first model");
-    Workload workload;
-    workload.name = network.name;
+namespace {
+
+/// Collects the layers of a workload in the order of the network.
+class WorkloadBuilder {
+public:
+    WorkloadBuilder(const Network& network, bool unpadded_from_output)
+        : network_(network), unpadded_(unpadded_from_output) {
+        workload_.name = network.name;
+    }
+    void add(LayerId id);
+    [[nodiscard]] Workload workload() &&;
+
+private:
+    /// Channels of a tensor that a layer of the workload holds.
     struct Part {
         size_t layer;
         int64_t channels;
     };
-    std::map<TensorId, std::vector<Part>>
-        written;  // tensor -> layers of the workload that hold its channels
-    const auto parts_of = [&](TensorId tensor) -> const std::vector<Part>& {
-        const auto found = written.find(tensor);
-        if (found != written.end()) return found->second;
-        // Not written by any layer so far: an input.
-        const std::vector<int64_t>& dims = network.tensor(tensor).dims;
-        WorkloadLayer input{.name = network.tensor(tensor).name};
-        input.shape.sizes[Dim::k] = dims.at(1);
-        input.shape.sizes[Dim::oy] = dims.size() > 2 ? dims[2] : 1;
-        input.shape.sizes[Dim::ox] = dims.size() > 3 ? dims[3] : 1;
-        workload.layers.push_back(std::move(input));
-        return written[tensor] = {{workload.layers.size() - 1, dims.at(1)}};
-    };
-    for (size_t id = 0; id < network.layers.size(); ++id) {
-        const Layer& layer = network.layers[id];
-        std::vector<Part> read;
-        for (const TensorId tensor : layer.inputs) {
-            const std::vector<Part>& parts = parts_of(tensor);
-            read.insert(read.end(), parts.begin(), parts.end());
-        }
-        const std::vector<LayerShape> shapes = shape_of(network, layer);
-        if (shapes.empty()) {
-            written[layer.output] = std::move(read);
-            continue;
-        }
-        WorkloadLayer added{
-            .name = layer.name, .layer = static_cast<LayerId>(id), .shape = shapes[0]};
-        for (const Part& part : read) added.sources.push_back(part.layer);
-        added.transposed = layer.kind == LayerKind::conv_transpose;
-        const Stride one;
-        if (unpadded_from_output && (added.transposed || added.shape.dilation != one))
-            refuse(layer, "not known without padding");
-        if (added.transposed && added.shape.dilation != one) refuse(layer, "dilated");
-        if (added.transposed && (added.shape.sizes[Dim::fx] < added.shape.stride.x ||
-                                 added.shape.sizes[Dim::fy] < added.shape.stride.y))
-            refuse(layer, "stride above the kernel");
-        if (!unpadded_from_output && (layer.kind == LayerKind::conv || added.transposed ||
-                                      added.shape.type == LayerType::pooling)) {
-            added.pad_top = layer.window.pad_begin[0];
-            added.pad_left = layer.window.pad_begin[1];
-        }
-        if (layer.kind == LayerKind::gemm) {
-            // After flattening: one window over the whole map.
-            const WorkloadLayer& source = workload.layers[added.sources[0]];
-            added.shape.sizes[Dim::fy] = source.shape.sizes[Dim::oy];
-            added.shape.sizes[Dim::fx] = source.shape.sizes[Dim::ox];
-            const int64_t elements = added.shape.sizes[Dim::fy] * added.shape.sizes[Dim::fx];
-            added.shape.sizes[Dim::c] /= elements;
-        }
-        // A layer that selects channels is left out: what its reader wants counts, not what lies
-        // there.
-        const bool concatenated = read.size() > layer.inputs.size();
-        for (const Part& part : read)
-            added.source_channels.push_back(concatenated ? part.channels
-                                                         : added.shape.input_channels());
-        const int64_t channels = added.shape.output_channels();
-        workload.layers.push_back(std::move(added));
-        written[layer.output] = {{workload.layers.size() - 1, channels}};
-    }
-    if (workload.layers.empty() || workload.layers.back().is_input())
-        throw InputError(network.name + ": no layer to cost");
-    if (!unpadded_from_output) return workload;
+    [[nodiscard]] const std::vector<Part>& parts_of(TensorId tensor);
+    [[nodiscard]] std::vector<Part> parts_read_by(const Layer& layer);
+    void check_window(const Layer& layer, const WorkloadLayer& added) const;
+    void flatten_input(WorkloadLayer& added) const;
+    void span_from_output();
 
-    const std::vector<std::vector<size_t>> readers = workload.readers();
-    for (size_t n = workload.layers.size() - 1; n-- > 0;) {
-        Sizes& sizes = workload.layers[n].shape.sizes;
+    const Network& network_;
+    bool unpadded_;
+    Workload workload_;
+    std::map<TensorId, std::vector<Part>> written_;
+};
+
+/// A tensor that no layer has written so far is an input of the network.
+const std::vector<WorkloadBuilder::Part>& WorkloadBuilder::parts_of(TensorId tensor) {
+    const auto found = written_.find(tensor);
+    if (found != written_.end()) return found->second;
+    const std::vector<int64_t>& dims = network_.tensor(tensor).dims;
+    WorkloadLayer input{.name = network_.tensor(tensor).name};
+    input.shape.sizes[Dim::k] = dims.at(1);
+    input.shape.sizes[Dim::oy] = dims.size() > 2 ? dims[2] : 1;
+    input.shape.sizes[Dim::ox] = dims.size() > 3 ? dims[3] : 1;
+    workload_.layers.push_back(std::move(input));
+    return written_[tensor] = {{workload_.layers.size() - 1, dims.at(1)}};
+}
+
+std::vector<WorkloadBuilder::Part> WorkloadBuilder::parts_read_by(const Layer& layer) {
+    std::vector<Part> read;
+    for (const TensorId tensor : layer.inputs) {
+        const std::vector<Part>& parts = parts_of(tensor);
+        read.insert(read.end(), parts.begin(), parts.end());
+    }
+    return read;
+}
+
+void WorkloadBuilder::check_window(const Layer& layer, const WorkloadLayer& added) const {
+    const LayerShape& shape = added.shape;
+    const bool is_dilated = shape.dilation != Stride{};
+    if (unpadded_ && (added.transposed || is_dilated)) refuse(layer, "not known without padding");
+    if (!added.transposed) return;
+    if (is_dilated) refuse(layer, "dilated");
+    if (shape.sizes[Dim::fx] < shape.stride.x || shape.sizes[Dim::fy] < shape.stride.y)
+        refuse(layer, "stride above the kernel");
+}
+
+/// A fully connected layer reads its flattened input through one window as large as the map.
+void WorkloadBuilder::flatten_input(WorkloadLayer& added) const {
+    const Sizes& source = workload_.layers[added.sources[0]].shape.sizes;
+    Sizes& sizes = added.shape.sizes;
+    sizes[Dim::fy] = source[Dim::oy];
+    sizes[Dim::fx] = source[Dim::ox];
+    sizes[Dim::c] /= sizes[Dim::fy] * sizes[Dim::fx];
+}
+
+void WorkloadBuilder::add(LayerId id) {
+    const Layer& layer = network_.layer(id);
+    std::vector<Part> read = parts_read_by(layer);
+    const std::vector<LayerShape> shapes = shape_of(network_, layer);
+    if (shapes.empty()) {
+        written_[layer.output] = std::move(read);
+        return;
+    }
+    WorkloadLayer added{.name = layer.name, .layer = id, .shape = shapes[0]};
+    for (const Part& part : read) added.sources.push_back(part.layer);
+    added.transposed = layer.kind == LayerKind::conv_transpose;
+    check_window(layer, added);
+    if (!unpadded_ && (layer.kind == LayerKind::conv || added.transposed ||
+                       added.shape.type == LayerType::pooling)) {
+        added.pad_top = layer.window.pad_begin[0];
+        added.pad_left = layer.window.pad_begin[1];
+    }
+    if (layer.kind == LayerKind::gemm) flatten_input(added);
+    // A layer that selects channels is left out, so only the parts of a concatenation have as many
+    // channels as lie there; any other reader counts the channels that it wants.
+    const bool is_concatenated = read.size() > layer.inputs.size();
+    for (const Part& part : read)
+        added.source_channels.push_back(is_concatenated ? part.channels
+                                                        : added.shape.input_channels());
+    const int64_t channels = added.shape.output_channels();
+    workload_.layers.push_back(std::move(added));
+    written_[layer.output] = {{workload_.layers.size() - 1, channels}};
+}
+
+/// Every size but the output's becomes what the windows of the readers span.
+void WorkloadBuilder::span_from_output() {
+    const std::vector<std::vector<size_t>> readers = workload_.readers();
+    for (size_t n = workload_.layers.size() - 1; n-- > 0;) {
+        Sizes& sizes = workload_.layers[n].shape.sizes;
         sizes[Dim::ox] = 0;
         sizes[Dim::oy] = 0;
         for (const size_t reader : readers[n]) {
-            sizes[Dim::ox] = std::max(sizes[Dim::ox], workload.layers[reader].shape.input_width());
-            sizes[Dim::oy] = std::max(sizes[Dim::oy], workload.layers[reader].shape.input_height());
+            const LayerShape& shape = workload_.layers[reader].shape;
+            sizes[Dim::ox] = std::max(sizes[Dim::ox], shape.input_width());
+            sizes[Dim::oy] = std::max(sizes[Dim::oy], shape.input_height());
         }
     }
-    return workload;
+}
+
+Workload WorkloadBuilder::workload() && {
+    if (workload_.layers.empty() || workload_.layers.back().is_input())
+        throw InputError(network_.name + ": no layer to cost");
+    if (unpadded_) span_from_output();
+    return std::move(workload_);
+}
+
+}  // namespace
+
+Workload workload_of(const Network& network, bool unpadded_from_output) {
+    if (network.outputs.size() != 1)
+        throw InputError(network.name + ": found " + std::to_string(network.outputs.size()) +
+                         " outputs, expected 1 for the depth-first model");
+    WorkloadBuilder builder(network, unpadded_from_output);
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) builder.add(id);
+    return std::move(builder).workload();
 }
 
 }  // namespace laminate::depth_first

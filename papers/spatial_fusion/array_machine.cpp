@@ -7,7 +7,7 @@ namespace laminate::spatial_fusion {
 
 namespace {
 
-/// Energy of one element: the mean of reading and writing it.
+/// The mean energy of reading and writing one element.
 double element_pj(const Memory& memory, int64_t bits) {
     const auto of = [&](const WordAccess& access) {
         const int64_t moved =
@@ -62,9 +62,9 @@ ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> elemen
     const MachineConstant* inputs = machine.constant("register_input_bytes");
     const MachineConstant* outputs = machine.constant("register_output_bytes");
     if (weights != nullptr && inputs != nullptr && outputs != nullptr)
-        result.register_sections = {static_cast<int64_t>(weights->value),
-                                    static_cast<int64_t>(inputs->value),
-                                    static_cast<int64_t>(outputs->value)};
+        result.register_sections = RegisterSections{static_cast<int64_t>(inputs->value),
+                                                    static_cast<int64_t>(weights->value),
+                                                    static_cast<int64_t>(outputs->value)};
     const auto constant = [&](const std::string& name) {
         const MachineConstant* found = machine.constant(name);
         if (found == nullptr || found->value <= 0)

@@ -23,15 +23,15 @@ struct Place {
     int64_t row = 0;
 };
 
-/// Lays rectangles on an array. Pushed down and left as far as they go, each begins where the
-/// widths (heights) of some others end, so those sums are all the places to try.
+/// Lays rectangles on an array. If all are pushed down and left as far as they go, each begins at a
+/// sum of the widths (heights) of some others, so these sums are all the places to try.
 class Packer {
 public:
-    /// `steps`: places that may be tried in all.
+    /// `steps` counts down the places that may be tried in all.
     Packer(Size array, int64_t& steps) : array_(array), steps_(steps) {}
 
-    /// Places in the order of `sizes`; nothing where they do not fit, or where too many places were
-    /// tried: gave_up().
+    /// Places in the order of `sizes`. nullopt if they do not fit, or if too many places were
+    /// tried; gave_up() tells which.
     [[nodiscard]] std::optional<std::vector<Place>> pack(const std::vector<Size>& sizes) {
         constexpr int64_t most_places = 50'000;
         steps_of_this_ = std::min(steps_, most_places);
@@ -121,7 +121,7 @@ public:
                         options.push_back({{columns, rows}, *mapping});
                 }
             }
-            // A sub-array that another one lies within, no slower, is never needed.
+            // A sub-array is never needed if a smaller one is no slower.
             std::vector<Option> kept;
             for (const Option& option : options) {
                 const bool beaten = std::ranges::any_of(options, [&](const Option& other) {
@@ -176,8 +176,8 @@ private:
         return cycles;
     }
 
-    /// A first partition: the smallest sub-arrays, then one larger after the other, each time the
-    /// one that gains most.
+    /// Finds a first partition: begins with the smallest sub-arrays and enlarges, one at a time,
+    /// the one that gains most.
     void begin_small() {
         for (size_t l = 0; l < options_.size(); ++l)
             chosen_[l] = &*std::ranges::min_element(options_[l], {}, [](const Option& option) {
@@ -230,7 +230,7 @@ private:
         const auto places = packer_.pack(sizes);
         if (!places) {
             gave_up_ = gave_up_ || packer_.gave_up();
-            does_not_fit_.insert(std::move(multiset));  // or is given up
+            does_not_fit_.insert(std::move(multiset));  // or the packer gave up
             return;
         }
         best_.emplace();
@@ -249,7 +249,7 @@ private:
     std::vector<int64_t> least_area_;
     std::vector<const Option*> chosen_;
     std::set<std::vector<Size>> does_not_fit_;
-    bool gave_up_ = false;  ///< on a set of sub-arrays that may fit
+    bool gave_up_ = false;  ///< the packer did, on sub-arrays that may fit
     std::optional<SpatialPartition> best_;
 };
 

@@ -9,9 +9,9 @@ namespace laminate::spatial_fusion {
 
 namespace {
 
-/// What tiles take of one axis of a map: how many of them so many coordinates.
+/// How tiles divide one axis of a map.
 struct AxisParts {
-    std::map<int64_t, int64_t> tiles;  ///< by coordinates
+    std::map<int64_t, int64_t> tiles;  ///< number of tiles by their number of coordinates
     int64_t extent = 1;                ///< of the map
 
     void add(int64_t coordinates, int64_t times = 1) {
@@ -19,7 +19,7 @@ struct AxisParts {
     }
 };
 
-/// Tiles of an output.
+/// The tiles of an output.
 AxisParts output_parts(const AxisWindow& w, int64_t tile) {
     AxisParts parts{{}, w.out};
     parts.add(tile, w.out / tile);
@@ -27,7 +27,7 @@ AxisParts output_parts(const AxisWindow& w, int64_t tile) {
     return parts;
 }
 
-/// What they bring of the input of the layer, or of the first layer of the stack.
+/// What the tiles fetch of the input of the layer, or of the stack's first layer.
 AxisParts input_parts(const Stack& problems, const PlannedStack& stack, size_t axis,
                       Reading reading) {
     const AxisWindow& top = problems.front().window[axis];
@@ -57,7 +57,7 @@ public:
         return checked_multiply(ceil_div(length, elements_), elements_);
     }
 
-    /// Of a map, so many channels at a time.
+    /// Elements of a map, moved `together` channels at a time.
     [[nodiscard]] int64_t map(const AxisParts& rows, const AxisParts& columns, int64_t channels,
                               int64_t together) const {
         int64_t sum = 0;
@@ -79,7 +79,7 @@ public:
         return sum;
     }
 
-    /// Weights of a layer by tiles of output and input channels; a pool has none.
+    /// Weights of a layer, by tiles of output and input channels.
     [[nodiscard]] int64_t weights(const LayerProblem& layer, int64_t out_tile,
                                   int64_t in_tile) const {
         if (!layer.has_weights()) return 0;
@@ -135,7 +135,7 @@ int64_t volume_in_bursts(const Stack& problems, const PlannedStack& stack, Readi
         const int64_t in_tile = stack.keeps_halos || layer.groups > 1
                                     ? layer[Dim::i]
                                     : std::min(tile.in_channels, layer[Dim::i]);
-        // As in stack_volume() and single_layer_volume().
+        // The same cases as in stack_volume() and single_layer_volume().
         const bool cut = is_bottom && (tile.out_channels < bottom[Dim::z] ||
                                        (!stack.keeps_halos && !all_inputs));
         const bool again =

@@ -1,14 +1,15 @@
 // explore --model spatial-fusion: stacks of layers without recomputation on an array of PEs
-// (HW-Flow-Fusion); -o writes them as a schedule.
+// (HW-Flow-Fusion). -o writes them as a schedule.
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
-#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "answers/checks.h"
 #include "answers/front_report.h"
@@ -45,8 +46,8 @@ const std::map<std::string, ReuseModel> reuse_names{{"own", ReuseModel::own},
 const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 
-/// A baseline that was given: rows of single layers' tiles of whole rows and all channels, by
-/// layer; Eq. 2 as printed. Layers that are not named are pools, in one tile.
+/// A baseline given by the user: for each layer the rows of a tile of whole rows and all channels,
+/// which moves Eq. 2 as printed. Pools may be left out; they have one tile.
 class GivenBaseline {
 public:
     GivenBaseline(const Network& network, const std::vector<std::string>& entries)
@@ -66,7 +67,7 @@ public:
         }
     }
     [[nodiscard]] bool is_given() const { return !rows_.empty(); }
-    /// Nothing where a layer of them is neither named nor without weights.
+    /// nullopt if a layer with weights has no entry.
     [[nodiscard]] std::optional<int64_t> volume(const std::vector<LayerId>& layers) const {
         int64_t sum = 0;
         for (const LayerId id : layers) {
@@ -87,17 +88,17 @@ private:
     std::map<LayerId, int64_t> rows_;
 };
 
-/// One stack of the plan with what it costs, together and with its layers apart.
+/// One stack of the plan and its costs, as a stack and with its layers apart.
 struct Entry {
     const PlannedStack* stack = nullptr;
     std::vector<std::string> names;
     StackCost cost;
     std::vector<StackCost> singles;
     std::optional<int64_t> baseline_bytes;
-    std::optional<GroupCounts> counted;  ///< of the schedule, closed form
+    std::optional<GroupCounts> counted;  ///< of its group in the schedule, closed form
 };
 
-/// What is summed over layers apart or stacks together.
+/// Sums over layers apart or over stacks.
 struct Sum {
     int64_t volume_bytes = 0;
     std::optional<Latency> latency = Latency{};
@@ -124,10 +125,10 @@ struct Priced {
     std::vector<Entry> entries;
     Sum together;
     Sum apart;
-    Sum fused_together;  ///< of layers in stacks of two or more
+    Sum fused_together;  ///< of stacks of two layers or more
     Sum fused_apart;
     int64_t fused_baseline_bytes = 0;
-    bool has_baseline = false;  ///< for every fused layer
+    bool has_baseline = false;  ///< one was given for every fused layer
 };
 
 nlohmann::ordered_json latency_json(const std::optional<Latency>& latency) {
@@ -161,9 +162,9 @@ nlohmann::ordered_json temporal_json(const Entry& entry) {
     nlohmann::ordered_json json = latency_json(entry.cost.temporal_latency());
     json["register_bytes_per_layer"] = entry.cost.temporal->register_bytes;
     if (const auto& sections = entry.cost.temporal->register_sections)
-        json["register_bytes_of"] = {{"weights", (*sections)[0]},
-                                     {"inputs", (*sections)[1]},
-                                     {"partial_sums", (*sections)[2]}};
+        json["register_bytes_of"] = {{"weights", (*sections)[Operand::weight]},
+                                     {"inputs", (*sections)[Operand::input]},
+                                     {"partial_sums", (*sections)[Operand::output]}};
     auto layers = nlohmann::ordered_json::array();
     for (size_t l = 0; l < entry.cost.temporal->layers.size(); ++l)
         layers.push_back(mapping_json(entry.names[l], entry.cost.temporal->layers[l]));
@@ -192,8 +193,7 @@ nlohmann::ordered_json spatial_json(const Entry& entry,
     return json;
 }
 
-/// Number of different tiles, or 0 where three classes an axis do not hold and only the prefix rule
-/// does.
+/// The number of different tiles, or 0 if an axis has more than three classes of tiles.
 int64_t different_tiles(const Stack& stack, const Tile& tile) {
     try {
         return tile_classes(stack, 0, tile.y).front().different() *
@@ -344,87 +344,99 @@ nlohmann::ordered_json totals_json(const Priced& priced) {
     return json;
 }
 
-Exit run(const SpatialFusionExploreOptions& options, const ModelRequest& request,
-         const Output& output) {
+struct Question {
+    std::string machine_name;
+    ArrayMachine machine;
+    Network network;
+    FusionOptions search;
+};
+
+struct Answer {
+    FusionPlan plan;
+    double search_ms = 0;
+    std::optional<Schedule> schedule;  ///< if it is to be written
+    Priced priced;
+};
+
+Question question_of(const SpatialFusionExploreOptions& options, const ModelRequest& request) {
     const std::string machine_name = request.machine.empty() ? "hwff_1" : request.machine;
     ArrayMachine machine = array_machine(open_machine(machine_name), options.element_bits);
     if (!options.on_chip.empty()) machine.on_chip_bytes = parse_bytes("--on-chip", options.on_chip);
-    const Network network = request.network.open();
-    const GivenBaseline baseline(network, options.baseline);
-    std::optional<NewDirectory> files;
-    if (!request.directory.empty()) {
-        files.emplace(
-            request.directory,
-            [](const auto& place) {
-                return answer_files(place, "stacks.json", "laminate.spatial_fusion");
-            },
-            "laminate explore --model spatial-fusion");
-    }
     FusionOptions search = options.search;
     search.capacity = machine.capacity();
     search.stop = request.stop;
-    OccasionalNotes notes(output);
-    search.progress = [&](const std::string& line) { notes.note([&] { return line; }); };
+    return {machine_name, std::move(machine), request.network.open(), std::move(search)};
+}
+
+/// The plan and the time of its search. Throws InfeasibleError if some layer does not fit.
+std::pair<FusionPlan, double> timed_plan(const Question& q) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto found = plan_fusion(network, search);
-    const double search_ms =
+    auto found = plan_fusion(q.network, q.search);
+    const double ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
         throw InfeasibleError(fmt::format(
             "{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes",
-            network.name, machine.on_chip_bytes,
-            infeasible->demand.value() * machine.element_bytes()));
+            q.network.name, q.machine.on_chip_bytes,
+            infeasible->demand.value() * q.machine.element_bytes()));
     }
-    const FusionPlan& plan = std::get<FusionPlan>(found);
-    if (!plan.is_complete) output.note("interrupted: layers that were not looked at are not fused");
-    if (plan.stacks.empty()) throw InputError(network.name + ": no layer that can be scheduled");
+    return {std::get<FusionPlan>(std::move(found)), ms};
+}
 
-    std::optional<Schedule> schedule;
-    if (files) schedule = fusion_schedule(network, plan);
-    const Priced priced =
-        price(network, plan, machine, {search.reading, options.burst_bytes}, baseline, schedule);
-
+nlohmann::ordered_json answer_json(const Question& q, const Answer& answer,
+                                   const std::optional<int64_t>& burst_bytes,
+                                   const NetworkArgument& given) {
     auto stacks = nlohmann::ordered_json::array();
-    for (const Entry& entry : priced.entries) stacks.push_back(entry_json(network, entry));
-    nlohmann::ordered_json answer{
-        {"schema", "laminate.spatial_fusion"},
-        {"version", 1},
-        {"model", "spatial-fusion"},
-        {"network", network.name},
-        {"network_given", request.network.to_json()},
-        {"machine", machine_name},
-        {"element_bits", machine.element_bits},
-        {"on_chip_bytes", machine.on_chip_bytes},
-        {"burst_bytes", or_null(options.burst_bytes)},
-        {"count", spatial_fusion::to_string(search.reading)},
-        {"search", spatial_fusion::to_string(search.growth)},
-        {"stack_tiles", std::ranges::find(tile_names, search.tiles,
-                                          &std::pair<const std::string, TileSizes>::second)
-                            ->first},
-        {"full_rows", search.full_rows},
-        {"reuse", spatial_fusion::to_string(search.reuse)},
-        {"max_layers", search.max_layers},
-        {"complete", plan.is_complete},
-        {"search_ms", search_ms},
-        {"stacks", stacks},
-        {"totals", totals_json(priced)}};
-    if (schedule) {
-        const auto too_large = std::ranges::count_if(priced.entries, [&](const Entry& entry) {
-            return entry.counted->live_total.value() * machine.element_bytes() >
-                   machine.on_chip_bytes;
-        });
-        if (too_large > 0) {
-            output.note(
-                fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, "
-                            "than the {} of the machine",
-                            too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
-        }
-        answer["structure_hash"] = structure_hash(network);
-        write_front(files->aside(), network,
-                    found_front(network, {*schedule}, "spatial-fusion", request.network));
-        write_file_atomically(files->aside() / "stacks.json", json_text(answer));
-        files->publish();
-    }
+    for (const Entry& entry : answer.priced.entries) stacks.push_back(entry_json(q.network, entry));
+    const auto tiles = std::ranges::find(tile_names, q.search.tiles,
+                                         &std::pair<const std::string, TileSizes>::second);
+    nlohmann::ordered_json json{{"schema", "laminate.spatial_fusion"},
+                                {"version", 1},
+                                {"model", "spatial-fusion"},
+                                {"network", q.network.name},
+                                {"network_given", given.to_json()},
+                                {"machine", q.machine_name},
+                                {"element_bits", q.machine.element_bits},
+                                {"on_chip_bytes", q.machine.on_chip_bytes},
+                                {"burst_bytes", or_null(burst_bytes)},
+                                {"count", spatial_fusion::to_string(q.search.reading)},
+                                {"search", spatial_fusion::to_string(q.search.growth)},
+                                {"stack_tiles", tiles->first},
+                                {"full_rows", q.search.full_rows},
+                                {"reuse", spatial_fusion::to_string(q.search.reuse)},
+                                {"max_layers", q.search.max_layers},
+                                {"complete", answer.plan.is_complete},
+                                {"search_ms", answer.search_ms},
+                                {"stacks", std::move(stacks)},
+                                {"totals", totals_json(answer.priced)}};
+    if (answer.schedule) json["structure_hash"] = structure_hash(q.network);
+    return json;
+}
+
+/// Notes how many stacks need more memory as a schedule than as planned, and than there is.
+void note_large_schedules(const Question& q, const Priced& priced, const Output& output) {
+    const auto too_large = std::ranges::count_if(priced.entries, [&](const Entry& entry) {
+        return entry.counted->live_total.value() * q.machine.element_bytes() >
+               q.machine.on_chip_bytes;
+    });
+    if (too_large > 0)
+        output.note(
+            fmt::format("{} of {} stacks hold more than the machine's {} as a schedule, whose "
+                        "buffers are boxes",
+                        too_large, priced.entries.size(), bytes_text(q.machine.on_chip_bytes)));
+}
+
+void write_files(const Question& q, const Answer& answer, const NetworkArgument& given,
+                 const nlohmann::ordered_json& json, NewDirectory& files) {
+    write_front(files.aside(), q.network,
+                found_front(q.network, {*answer.schedule}, "spatial-fusion", given));
+    write_file_atomically(files.aside() / "stacks.json", json_text(json));
+    files.publish();
+}
+
+/// `directory`: where the files are; empty if none were asked for.
+void print_answer(const Answer& answer, const std::string& directory, const Output& output) {
+    const Priced& priced = answer.priced;
     output.print(table_text(priced));
     if (priced.fused_apart.volume_bytes > 0) {
         const int64_t fused = priced.fused_together.volume_bytes;
@@ -435,13 +447,47 @@ Exit run(const SpatialFusionExploreOptions& options, const ModelRequest& request
                                                    100 * ratio(fused, priced.fused_baseline_bytes))
                                      : ""));
     }
-    output.print(fmt::format(
-        "{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
-        files
-            ? fmt::format("; all in {}: stacks.json, report.html and front.json, for --schedule {}",
-                          request.directory, request.directory)
-            : ""));
-    output.json(answer);
+    const std::string files =
+        directory.empty()
+            ? ""
+            : fmt::format("; all in {}: stacks.json, report.html and front.json, for --schedule {}",
+                          directory, directory);
+    output.print(
+        fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), answer.search_ms, files));
+}
+
+Exit run(const SpatialFusionExploreOptions& options, const ModelRequest& request,
+         const Output& output) {
+    Question q = question_of(options, request);
+    const GivenBaseline baseline(q.network, options.baseline);
+    OccasionalNotes notes(output);
+    q.search.progress = [&](const std::string& line) { notes.note([&] { return line; }); };
+    std::optional<NewDirectory> files;
+    if (!request.directory.empty()) {
+        files.emplace(
+            request.directory,
+            [](const auto& place) {
+                return answer_files(place, "stacks.json", "laminate.spatial_fusion");
+            },
+            "laminate explore --model spatial-fusion");
+    }
+    Answer answer;
+    std::tie(answer.plan, answer.search_ms) = timed_plan(q);
+    if (!answer.plan.is_complete)
+        output.note("interrupted: layers that were not reached are not fused");
+    if (answer.plan.stacks.empty())
+        throw InputError(q.network.name + ": no layer that can be scheduled");
+    if (files) answer.schedule = fusion_schedule(q.network, answer.plan);
+    answer.priced = price(q.network, answer.plan, q.machine,
+                          {q.search.reading, options.burst_bytes}, baseline, answer.schedule);
+    const nlohmann::ordered_json json =
+        answer_json(q, answer, options.burst_bytes, request.network);
+    if (files) {
+        note_large_schedules(q, answer.priced, output);
+        write_files(q, answer, request.network, json, *files);
+    }
+    print_answer(answer, request.directory, output);
+    output.json(json);
     return Exit::ok;
 }
 
@@ -449,9 +495,8 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<SpatialFusionExploreOptions>();
     FusionOptions& search = options->search;
     app.add_option("--count", search.reading,
-                   "What moves: exact (real pixels once, weights again where they do not stay) or "
-                   "paper (Eq. 2 and 6 "
-                   "as printed)")
+                   "How to count volumes: exact (real pixels once, weights again where they do not "
+                   "stay) or paper (Eq. 2 and 6 as printed)")
         ->transform(one_of(reading_names))
         ->default_str("exact");
     app.add_option("--search", search.growth,
@@ -459,7 +504,7 @@ RunModel declare(CLI::App& app) {
                    "of a chain)")
         ->transform(one_of(growth_names))
         ->default_str("optimal");
-    app.add_option("--stack-tiles", search.tiles, "Tile sizes to look at: all, divisors or pow2")
+    app.add_option("--stack-tiles", search.tiles, "Tile sizes to try: all, divisors or pow2")
         ->transform(one_of(tile_names))
         ->default_str("all");
     app.add_flag("--full-rows", search.full_rows, "Tiles as wide as the map: line buffers");
@@ -468,24 +513,21 @@ RunModel declare(CLI::App& app) {
         ->transform(one_of(reuse_names))
         ->default_str("own");
     app.add_option("--max-layers", search.max_layers,
-                   "Layers in a stack at most (default: any number)")
+                   "The most layers of a stack (default: any number)")
         ->check(positive());
     app.add_option("--element-bits", options->element_bits,
                    "Width of all elements instead of the machine's")
         ->check(CLI::IsMember({8, 16, 32}));
     app.add_option("--burst-bytes", options->burst_bytes,
-                   "External memory moves whole bursts: CTC and communication count every run of a "
-                   "tile as so many of "
+                   "External memory moves whole bursts of this length; CTC and communication count "
                    "them (the paper's memory: 8)")
         ->check(CLI::Range(1, 1 << 20));
     app.add_option("--on-chip", options->on_chip,
                    "On-chip memory instead of the machine's, e.g. 64KiB")
         ->type_name("SIZE");
     app.add_option("--baseline-rows", options->baseline,
-                   "A baseline to compare with as well: rows of the tiles of single layers, whole "
-                   "rows wide, as "
-                   "LAYER=ROWS,...; "
-                   "pools need not be named")
+                   "A baseline to compare with as well: rows of the tiles of single layers, which "
+                   "are whole rows wide; pools may be left out")
         ->delimiter(',')
         ->type_name("LAYER=ROWS");
     return [options](const ModelRequest& request, const Output& output) {

@@ -1,5 +1,5 @@
-// What a planned stack costs on a machine: energy, latency in time and in space, communication
-// ratio. Counts first (fusion_search.h), prices here.
+// What a planned stack costs on a machine: energy, latency with the array divided in time or in
+// space, ratio of computation to communication. fusion_search.h counts; this prices.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace laminate::spatial_fusion {
 struct StackCost {
     int64_t volume_bytes = 0;
     int64_t footprint_bytes = 0;
-    int64_t exact_footprint_bytes = 0;  ///< what is really kept; of a single layer by Eq. 2 and of
-                                        ///< a join the same as footprint_bytes
+    /// What is really kept. The same as footprint_bytes for joins and for single layers by Eq. 2.
+    int64_t exact_footprint_bytes = 0;
     double ctc = 0;
     double communication_cycles = 0;
-    /// Bytes that cross in whole bursts, where their length was given: then ctc and
-    /// communication_cycles are of them (bursts.h).
+    /// Bytes moved in whole bursts (bursts.h), if the length of a burst was given; ctc and
+    /// communication_cycles then count these.
     std::optional<int64_t> burst_volume_bytes;
-    std::optional<double> energy_pj;  ///< none where the machine does not price MACs of this width
-    /// Layers take turns on the whole array. None where a kernel is taller than the array is wide.
-    /// A join takes no cycles.
+    std::optional<double> energy_pj;  ///< none if the machine does not price MACs of this width
+    /// Layers take turns on the whole array. None if a kernel is taller than the array is wide. A
+    /// join takes no cycles.
     std::optional<TemporalPartition> temporal;
-    /// Sub-arrays side by side, of stacks; a single layer has none.
+    /// Sub-arrays side by side; none for a single layer.
     std::optional<SpatialPartition> serial;
     std::optional<SpatialPartition> parallel;
 

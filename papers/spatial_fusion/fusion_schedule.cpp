@@ -43,11 +43,11 @@ GroupSchedule fusion_group(const Network& network, const PlannedStack& stack) {
     if (stack.keeps_halos) {
         const Placement kept{Level{}, tile};
         group.nests.front().x = {{0, kept}};
-        for (int k = 0; k < sink; ++k) group.nests[static_cast<size_t>(k)].y = kept;
+        for (Nest& nest : group.nests) nest.y = kept;  // the sink's is set below
         if (last.w && !all_channels) last.w = Placement{channels, channels};
     } else {
-        // Eq. 2: an input tile with all its channels stays while output channels turn, else its
-        // channels come in turn.
+        // Eq. 2: an input tile with all its channels stays while output channels change; otherwise
+        // its channels come one tile after the other.
         last.tile[Dim::i] = is_channelwise(bottom)
                                 ? 1
                                 : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);

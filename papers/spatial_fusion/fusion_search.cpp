@@ -6,13 +6,14 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/indexed.h"
 #include "base/units.h"
 
 namespace laminate::spatial_fusion {
 
 namespace {
 
-/// Keeps the best that it is shown: least volume, footprint, tile.
+/// The best stack offered so far: least volume, then footprint, then tile.
 class Best {
 public:
     void offer(int64_t volume, int64_t footprint, const Tile& tile, bool keeps_halos) {
@@ -33,8 +34,8 @@ private:
     std::optional<PlannedStack> best_;
 };
 
-/// Volumes grow with the tiles and the input of a cut, footprints with the extent: a cut that no
-/// smaller one equals in both.
+/// The cuts that may be part of a best tile: those without a smaller one that has no more tiles and
+/// fetches no more input. Volumes grow with both, footprints with the size.
 template <class CutOf>
 std::vector<AxisCut> useful_cuts(const std::vector<int64_t>& sizes, const CutOf& cut_of) {
     std::vector<AxisCut> cuts;
@@ -62,9 +63,9 @@ void offer_stack(const Stack& stack, const FusionOptions& options, Best& best) {
     const std::vector<AxisCut> xs = useful_cuts(column_sizes(bottom[Dim::x], options), cut_of(1));
     for (const AxisCut& y : ys) {
         for (const AxisCut& x : xs) {
-            // Fewer channels need less room; whether all are there is all that the volume asks. A
-            // stack's layers have all input channels, so one that goes channel by channel has all
-            // of its outputs.
+            // The volume depends only on whether the tile has all output channels; if not, a single
+            // channel needs the least room. A stack's layers have all input channels, so a
+            // channelwise layer has all output channels.
             for (const int64_t channels :
                  {is_channelwise(bottom) ? bottom[Dim::z] : int64_t{1}, bottom[Dim::z]}) {
                 const Tile tile{x.tile, y.tile, channels, stack.front().inputs.front().channels};
@@ -77,7 +78,8 @@ void offer_stack(const Stack& stack, const FusionOptions& options, Best& best) {
     }
 }
 
-/// Channels of a tile of Eq. 1 and 2: (Tof, Tif) of which no other fetches as little in less room.
+/// The channels (Tof, Tif) of tiles of Eq. 1 and 2 that may be best: no other fetches as little in
+/// less room.
 std::vector<std::pair<int64_t, int64_t>> channel_tiles(const LayerProblem& layer,
                                                        const FusionOptions& options) {
     const int64_t outs = layer[Dim::z];
@@ -85,7 +87,7 @@ std::vector<std::pair<int64_t, int64_t>> channel_tiles(const LayerProblem& layer
     if (is_channelwise(layer)) return {{outs, outs}, {1, 1}};
     std::vector<std::pair<int64_t, int64_t>> result{{outs, ins}, {1, ins}};
     if (layer.groups > 1) return result;
-    // Input channels in turn: the input comes again for every tile of output channels.
+    // One input channel at a time; the input comes again for every tile of output channels.
     std::set<int64_t> visits;
     for (const int64_t out : tile_sizes(outs, options.tiles))
         if (visits.insert(ceil_div(outs, out)).second) result.emplace_back(out, 1);
@@ -136,7 +138,7 @@ std::optional<PlannedStack> best_of_layer(const LayerProblem& layer, const Fusio
     return best.get();
 }
 
-/// The least that a layer alone needs: one pixel of one channel, or one row.
+/// The least that a layer needs alone: the footprint of one pixel of one channel, or of one row.
 int64_t least_footprint(const LayerProblem& layer, const FusionOptions& options) {
     if (!can_be_stacked(layer)) return static_cast<int64_t>(layer.inputs.size()) + 1;
     const bool by_groups = layer.groups > 1 && !is_channelwise(layer);
@@ -144,7 +146,7 @@ int64_t least_footprint(const LayerProblem& layer, const FusionOptions& options)
                                           by_groups ? layer.inputs.front().channels : 1});
 }
 
-/// What every layer of the network needs.
+/// The least capacity that every layer of the network fits in.
 int64_t least_footprint(const Network& network, const FusionOptions& options) {
     int64_t least = 0;
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id)
@@ -153,7 +155,7 @@ int64_t least_footprint(const Network& network, const FusionOptions& options) {
     return least;
 }
 
-/// Best stacks and singles of a network, equal shapes once.
+/// Finds the best stacks and singles of a network, once for each shape.
 class Finder {
 public:
     Finder(const Network& network, const FusionOptions& options)
@@ -197,11 +199,10 @@ private:
     Memory singles_;
 };
 
-/// Stacks of a chain that may be used, by first layer and number of layers; at [first][0] the
-/// single layer.
+/// The stacks of a chain that compete, by first layer; [first][0] is the single layer.
 using Candidates = std::vector<std::vector<PlannedStack>>;
 
-/// The cut of least volume, of these the one with the fewest stacks.
+/// Appends the cut of least volume; of equal ones, that with the fewest stacks.
 void append_best_cut(const Candidates& candidates, std::vector<PlannedStack>& result) {
     struct Cut {
         int64_t volume = 0;
@@ -221,6 +222,27 @@ void append_best_cut(const Candidates& candidates, std::vector<PlannedStack>& re
     }
     for (size_t begin = 0; begin < candidates.size(); begin += best[begin].first->layers.size())
         result.push_back(*best[begin].first);
+}
+
+/// Adds the stacks of two layers or more that fit to the candidates of a chain. False if stopped.
+bool add_stacks(const std::vector<LayerId>& chain, const FusionOptions& options, Finder& finder,
+                Candidates& candidates) {
+    const size_t most = options.max_layers == 0 ? chain.size() : options.max_layers;
+    for (size_t begin = 0; begin < chain.size();) {
+        size_t end = begin + 2;  // of the stack to try
+        for (; end <= chain.size() && end - begin <= most; ++end) {
+            if (options.stop != nullptr && options.stop->load()) return false;
+            const auto stack = finder.stack({chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                                             chain.begin() + static_cast<std::ptrdiff_t>(end)});
+            if (stack) {
+                candidates[begin].push_back(*stack);
+            } else if (options.growth == Growth::paper || !options.full_rows) {
+                break;  // a longer stack needs more, unless its full rows are shorter
+            }
+        }
+        begin = options.growth == Growth::paper ? end - 1 : begin + 1;
+    }
+    return true;
 }
 
 }  // namespace
@@ -258,18 +280,18 @@ std::optional<PlannedStack> best_single(const Network& network, LayerId layer,
 }
 
 std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
-    std::vector<bool> taken(network.layers.size(), false);
+    IndexVector<bool, LayerId> taken(network.layers.size());
     std::vector<std::vector<LayerId>> chains;
     const auto stackable = [&](LayerId id) {
         return is_schedulable(network, id) && can_be_stacked(layer_problem(network, id));
     };
     for (LayerId first = 0; first < static_cast<LayerId>(network.layers.size()); ++first) {
-        if (taken[static_cast<size_t>(first)] || !is_schedulable(network, first)) continue;
+        if (taken[first] || !is_schedulable(network, first)) continue;
         if (network.layer(first).kind == LayerKind::conv_transpose)
             throw InputError(network.layer(first).name +
                              ": a transposed convolution; the spatial-fusion model knows "
-                             "convolutions, pools, fully connected "
-                             "layers, activations, additions and concatenations");
+                             "convolutions, pools, fully connected layers, activations, additions "
+                             "and concatenations");
         std::vector<LayerId> chain{first};
         for (LayerId id = first; stackable(id);) {
             const TensorId out = network.layer(id).output;
@@ -278,7 +300,7 @@ std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
             id = readers.front();
             chain.push_back(id);
         }
-        for (const LayerId id : chain) taken[static_cast<size_t>(id)] = true;
+        for (const LayerId id : chain) taken[id] = true;
         chains.push_back(std::move(chain));
     }
     return chains;
@@ -289,7 +311,6 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network,
     Finder finder(network, options);
     FusionPlan plan;
     for (const std::vector<LayerId>& chain : stackable_chains(network)) {
-        const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
         if (options.progress)
             options.progress(network.layer(chain.front()).name + ": a chain of " +
                              std::to_string(chain.size()));
@@ -302,27 +323,10 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network,
             plan.singles.push_back(*single);
             candidates[n].push_back(*single);
         }
-        const size_t most = options.max_layers == 0 ? chain.size() : options.max_layers;
-        for (size_t begin = 0; begin < chain.size();) {
-            size_t end = begin + 2;  // of the stack that is tried
-            for (; end <= chain.size() && end - begin <= most; ++end) {
-                if (stopped()) {
-                    plan.is_complete = false;
-                    break;
-                }
-                const auto stack = finder.stack({chain.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                 chain.begin() + static_cast<std::ptrdiff_t>(end)});
-                if (stack) {
-                    candidates[begin].push_back(*stack);
-                } else if (options.growth == Growth::paper || !options.full_rows) {
-                    break;  // a longer one needs more, but for full rows, which may become shorter
-                }
-            }
-            begin = options.growth == Growth::paper ? end - 1 : begin + 1;
-        }
+        plan.is_complete = add_stacks(chain, options, finder, candidates) && plan.is_complete;
         append_best_cut(candidates, plan.stacks);
     }
-    // Chains interleave: a stack runs when its last layer's turn has come.
+    // Chains interleave; a stack runs at its last layer's turn.
     std::ranges::stable_sort(plan.stacks, {},
                              [](const PlannedStack& stack) { return stack.layers.back(); });
     std::ranges::stable_sort(plan.singles, {},

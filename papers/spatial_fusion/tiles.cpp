@@ -70,65 +70,70 @@ std::vector<TileClasses> tile_classes(const Stack& stack, size_t axis, int64_t t
     return classes;
 }
 
+namespace {
+
+/// One tile of an axis, as a layer's input sees it.
+struct Step {
+    int64_t present_before = 0;  ///< coordinates below it are there before the tile
+    int64_t present = 0;         ///< ... and with it
+    int64_t read_from = 0;       ///< the first coordinate that this or a later tile reads
+};
+
+std::vector<Step> steps_of(const Stack& stack, size_t l, size_t axis,
+                           const std::vector<std::vector<Range>>& inputs, int64_t tile) {
+    const AxisWindow& w = stack[l].window[axis];
+    std::vector<Step> steps;
+    int64_t present = 0;
+    for (size_t j = 0; j < inputs[l].size(); ++j) {
+        const Range out = l + 1 < stack.size()
+                              ? inputs[l + 1][j]
+                              : Range{static_cast<int64_t>(j) * tile,
+                                      std::min(static_cast<int64_t>(j + 1) * tile, w.out)};
+        const Range& in = inputs[l][j];
+        const int64_t before = in.empty() ? present : std::max(present, in.begin);
+        present = std::max(present, in.end);
+        steps.push_back({before, present, out.empty() ? -1 : window_of(w, out).begin});
+    }
+    // A tile that computes nothing reads nothing itself.
+    int64_t next = present;
+    for (size_t j = steps.size(); j-- > 0;) {
+        if (steps[j].read_from < 0) steps[j].read_from = next;
+        next = steps[j].read_from;
+    }
+    return steps;
+}
+
+/// Rows of the input during one row of tiles. `old` rows were there before it, `fresh` ones come
+/// with it. It is the last to read those `done`; the next row of tiles reads those `kept`.
+struct Rows {
+    int64_t old_done, fresh_done, old_kept, fresh_kept;
+};
+
+Rows rows_of(const Step& y, int64_t next_from) {
+    const auto count = [](int64_t begin, int64_t end) { return std::max<int64_t>(0, end - begin); };
+    return {count(y.read_from, std::min(next_from, y.present_before)),
+            count(std::max(y.read_from, y.present_before), std::min(next_from, y.present)),
+            count(std::max(y.read_from, next_from), y.present_before),
+            count(std::max(y.present_before, next_from), y.present)};
+}
+
+}  // namespace
+
 std::vector<int64_t> kept_inputs(const Stack& stack, int64_t tile_y, int64_t tile_x) {
-    // By tile of an axis: where the new coordinates begin and end, and what is read by it and by
-    // all later ones.
-    struct Step {
-        int64_t present_before = 0;  ///< coordinates below are there before the tile
-        int64_t present = 0;
-        int64_t read_from = 0;
-    };
-    const auto steps_of = [&](size_t l, size_t axis, const std::vector<std::vector<Range>>& inputs,
-                              int64_t tile) {
-        const AxisWindow& w = stack[l].window[axis];
-        std::vector<Step> steps;
-        int64_t present = 0;
-        for (size_t j = 0; j < inputs[l].size(); ++j) {
-            Range out = l + 1 < stack.size()
-                            ? inputs[l + 1][j]
-                            : Range{static_cast<int64_t>(j) * tile,
-                                    std::min(static_cast<int64_t>(j + 1) * tile, w.out)};
-            const Range& in = inputs[l][j];
-            const int64_t before = in.empty() ? present : std::max(present, in.begin);
-            present = std::max(present, in.end);
-            // A tile that computes nothing reads nothing; what it leaves is for the next one that
-            // does.
-            steps.push_back({before, present, out.empty() ? -1 : window_of(w, out).begin});
-        }
-        int64_t next = present;
-        for (size_t j = steps.size(); j-- > 0;) {
-            if (steps[j].read_from < 0) steps[j].read_from = next;
-            next = steps[j].read_from;
-        }
-        return steps;
-    };
     const auto rows = new_inputs(stack, 0, tile_y);
     const auto columns = new_inputs(stack, 1, tile_x);
     std::vector<int64_t> kept(stack.size());
     for (size_t l = 0; l < stack.size(); ++l) {
-        const std::vector<Step> ys = steps_of(l, 0, rows, tile_y);
-        const std::vector<Step> xs = steps_of(l, 1, columns, tile_x);
+        const std::vector<Step> ys = steps_of(stack, l, 0, rows, tile_y);
+        const std::vector<Step> xs = steps_of(stack, l, 1, columns, tile_x);
         const int64_t width = xs.back().present;
         int64_t most = 0;
         for (size_t j = 0; j < ys.size(); ++j) {
-            const Step& y = ys[j];
-            // Rows that this row of tiles is the last to read, and rows that the next one reads
-            // too; of each those that were there before and new ones.
-            const int64_t next_from = j + 1 < ys.size() ? ys[j + 1].read_from : y.present;
-            const int64_t old_done =
-                std::max<int64_t>(0, std::min(next_from, y.present_before) - y.read_from);
-            const int64_t new_done = std::max<int64_t>(
-                0, std::min(next_from, y.present) - std::max(y.read_from, y.present_before));
-            const int64_t old_kept =
-                std::max<int64_t>(0, y.present_before - std::max(y.read_from, next_from));
-            const int64_t new_kept =
-                std::max<int64_t>(0, y.present - std::max(y.present_before, next_from));
-            for (const Step& x : xs) {
-                const int64_t now = old_done * (width - x.read_from) +
-                                    new_done * (x.present - x.read_from) + old_kept * width +
-                                    new_kept * x.present;
-                most = std::max(most, now);
-            }
+            const Rows r = rows_of(ys[j], j + 1 < ys.size() ? ys[j + 1].read_from : ys[j].present);
+            for (const Step& x : xs)
+                most = std::max(most, r.old_done * (width - x.read_from) +
+                                          r.fresh_done * (x.present - x.read_from) +
+                                          r.old_kept * width + r.fresh_kept * x.present);
         }
         kept[l] = checked_multiply(most, stack[l].inputs.front().channels);
     }

@@ -1,11 +1,12 @@
-// The geometry of a stack of layers executed tile by tile, nothing computed twice: which pixels a
-// tile of the bottom layer's output asks of every layer. HW-Flow-Fusion (Valpreda et al.,
+// The geometry of a stack of layers executed tile by tile with nothing computed twice: the pixels
+// of every layer that a tile of the bottom layer's output needs. HW-Flow-Fusion (Valpreda et al.,
 // Electronics 2022, 11, 2933), sections 4.1-4.2, equations 4 and 10 to 12.
 //
-// A stack is the problems of consecutive layers, top (executed first) to bottom. Tiles walk over
-// the bottom layer's output along x, then y. Axes are independent; `axis` 0 is y (rows), 1 is x
-// (columns), as in LayerProblem::window. T is the tile's extent along the axis, No the output's, n
-// = ceil(No / T) the number of tiles; T need not divide No, the last tile is ragged.
+// A stack is the problems of consecutive layers from top (executed first) to bottom. Tiles walk
+// over the bottom layer's output along x, then y. The axes are independent; `axis` 0 is y (rows)
+// and 1 is x (columns), as in LayerProblem::window. T is the tile's extent along the axis, No the
+// output's, and n = ceil(No / T) the number of tiles. T need not divide No; the last tile may be
+// ragged.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +20,29 @@ namespace laminate::spatial_fusion {
 
 using Stack = std::vector<LayerProblem>;
 
-/// Whether the model's formulas hold for the layer: one input, a window that is not transposed.
-/// Convolutions, pools, fully connected layers and activations are; additions and concatenations
+/// Whether the model's formulas hold for the layer: it has one input and no transposed window. This
+/// covers convolutions, pools, fully connected layers and activations; additions and concatenations
 /// end a stack.
 [[nodiscard]] bool can_be_stacked(const LayerProblem& layer);
 
-/// Input coordinates under one output, gaps of a dilated kernel included: K of the paper.
+/// The paper's K: input coordinates under one output, including the gaps of a dilated kernel.
 [[nodiscard]] inline int64_t window_extent(const AxisWindow& window) {
     return (window.kernel - 1) * window.dilation + 1;
 }
 
-/// Eq. 4, by layer: extent of its input tile, Ti = (To - 1) S + K with To the input tile of the
-/// layer below, T at the bottom. Padding and what hangs over the map are counted.
+/// Eq. 4: the extent of each layer's input tile, Ti = (To - 1) S + K. To is the input tile of the
+/// layer below, or T at the bottom. Includes padding and what hangs over the map.
 [[nodiscard]] std::vector<int64_t> tile_spans(const Stack& stack, size_t axis, int64_t tile);
 
-/// [layer][tile]: the coordinates of the layer's input that no earlier tile had; empty where a tile
-/// brings nothing. A layer's new outputs are the new inputs of the layer below. Padding is no
-/// coordinate. As in docs/counting.md a tile asks for a box that reaches down to what is there
-/// already, but never back: with S > K what lies between two tiles is left out.
+/// The coordinates of a layer's input that no earlier tile had, [layer][tile]; empty if there are
+/// none. A layer's new outputs are the new inputs of the layer below. Padding has no coordinates.
+/// As in docs/counting.md, a tile asks for a box that begins at or after the end of what is there,
+/// so with S > K what lies between two tiles is left out.
 [[nodiscard]] std::vector<std::vector<Range>> new_inputs(const Stack& stack, size_t axis,
                                                          int64_t tile);
 
-/// New pixels of one layer's input along one axis: the first tile, each of those between, the last
-/// one. One tile: only `first`, which is all that is needed; two: `first` and `last`.
+/// New pixels of one layer's input along one axis, for the first tile, each tile between, and the
+/// last tile. A single tile is `first`; two are `first` and `last`.
 struct TileClasses {
     int64_t tiles = 1;
     int64_t first = 0;   ///< X1
@@ -50,16 +51,16 @@ struct TileClasses {
     [[nodiscard]] int64_t different() const { return tiles < 3 ? tiles : 3; }
 };
 
-/// Eq. 10 to 12 by layer, with the misprints mended: X1 = (first - 1) S + K - P, X2 = step S, X3 =
-/// what is left. Gaps between tiles (S > K) belong to the later tile. Throws InputError naming the
-/// layer where X3 < 0: overhang has piled up until the last tile is empty, sizes are more than
-/// three, and only new_inputs() tells them.
+/// Eq. 10 to 12 for each layer, with the misprints mended: X1 = (first - 1) S + K - P, X2 = step S,
+/// X3 = what is left. Gaps between tiles (S > K) belong to the later tile. Throws InputError naming
+/// a layer with X3 < 0: overhang has piled up until the last tile is empty, there are more than
+/// three sizes, and only new_inputs() knows them.
 [[nodiscard]] std::vector<TileClasses> tile_classes(const Stack& stack, size_t axis, int64_t tile);
 
-/// By layer, elements of its input that must be kept at once, so that nothing is brought in or
-/// computed twice: new ones and what this or a later tile still reads of earlier ones. `tile_y` x
-/// `tile_x` of the bottom layer; all channels. Never more than Eq. 4 and Eq. 8 together
-/// (footprint.h).
+/// For each layer, the most elements of its input that have to be kept at once so that nothing is
+/// fetched or computed twice: new ones, and those of earlier tiles that this or a later tile still
+/// reads. `tile_y` x `tile_x` of the bottom layer, all channels. Never more than Eq. 4 and Eq. 8
+/// together (volume.h).
 [[nodiscard]] std::vector<int64_t> kept_inputs(const Stack& stack, int64_t tile_y, int64_t tile_x);
 
 }  // namespace laminate::spatial_fusion

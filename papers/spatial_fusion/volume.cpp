@@ -23,13 +23,13 @@ int64_t sum(std::initializer_list<int64_t> terms) {
 
 int64_t input_channels(const LayerProblem& layer) { return layer.inputs.front().channels; }
 
-/// Weights of so many output and input channels.
+/// The weights of these numbers of output and input channels.
 int64_t weights_of(const LayerProblem& layer, int64_t out_channels, int64_t in_channels) {
     if (!layer.has_weights()) return 0;
     return product({layer.y().kernel, layer.x().kernel, out_channels, in_channels});
 }
 
-/// The map, of which no more than the padding is beyond the pixels; Eq. 8's Nix.
+/// Eq. 8's Nix: the map with its padding, and without what hangs over.
 int64_t padded(const AxisWindow& window) { return window.in + 2 * window.pad_begin; }
 
 int64_t total(const std::vector<Range>& ranges) {

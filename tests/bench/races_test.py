@@ -1,4 +1,5 @@
-"""bench/peers.py and bench/threads.py on one tiny network, one round; and what they do with networks and contestants that fail.
+"""bench/peers.py and bench/threads.py: one round of one tiny network, and networks and contestants
+that fail.
 
   races_test.py --laminate PROGRAM --bench DIRECTORY
 
@@ -32,7 +33,8 @@ def described(name, element_type=TensorProto.FLOAT):
 
 
 def model(inputs, nodes, outputs):
-    return helper.make_model(helper.make_graph(nodes, "net", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(helper.make_graph(nodes, "net", inputs, outputs),
+                             opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 class Races(unittest.TestCase):
@@ -48,7 +50,8 @@ class Races(unittest.TestCase):
 
     def race(self, script, nets, *options):
         """Exit status, what was said, the file of answers."""
-        command = [sys.executable, str(ARGUMENTS.bench / script), "--laminate", str(ARGUMENTS.laminate), "--rounds", "1", "--seconds", "0.01",
+        command = [sys.executable, str(ARGUMENTS.bench / script), "--laminate", str(ARGUMENTS.laminate),
+                   "--rounds", "1", "--seconds", "0.01",
                    "--json", str(self.directory / "answers.json"), *options]
         for net in nets:
             command += ["--net", net]
@@ -58,7 +61,9 @@ class Races(unittest.TestCase):
         answers = json.loads((self.directory / "answers.json").read_text())
         self.assertGreater(len(answers["cpu"]), 0)
         self.assertGreater(answers["cores"], 0)
-        age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(answers["date"])
+        self.assertIn("--rounds 1", answers["command"])
+        begin = datetime.datetime.fromisoformat(answers["date"])
+        age = datetime.datetime.now(datetime.timezone.utc) - begin
         self.assertLess(abs(age), datetime.timedelta(hours=1))
         self.assertIn(answers["date"], done.stdout)
         return done.returncode, done.stdout, answers
@@ -71,14 +76,22 @@ class Races(unittest.TestCase):
 
     def test_race_with_peers(self):
         garbage = self.file("garbage.onnx", b"no model")
-        two_inputs = self.file("two_inputs.onnx", model([described("a"), described("b")], [helper.make_node("Add", ["a", "b"], ["y"])],
-                                                        [described("y")]).SerializeToString())
-        two_outputs = self.file("two_outputs.onnx", model([described("a")], [helper.make_node("Relu", ["a"], ["y"]), helper.make_node("Neg", ["a"], ["z"])],
-                                                          [described("y"), described("z")]).SerializeToString())
+        sum_of_two = model([described("a"), described("b")],
+                           [helper.make_node("Add", ["a", "b"], ["y"])], [described("y")])
+        two_of_one = model([described("a")],
+                           [helper.make_node("Relu", ["a"], ["y"]),
+                            helper.make_node("Neg", ["a"], ["z"])],
+                           [described("y"), described("z")])
+        two_inputs = self.file("two_inputs.onnx", sum_of_two.SerializeToString())
+        two_outputs = self.file("two_outputs.onnx", two_of_one.SerializeToString())
         missing = str(self.directory / "missing.onnx")
-        failing = {garbage: "expected zoo:NAME or an ONNX file", missing: "expected zoo:NAME or an ONNX file", "zoo:nothing": "zoo:nothing: no such network",
-                   two_inputs: "2 inputs, 1 outputs, of tensor(float); expected one of each", two_outputs: "1 inputs, 2 outputs"}
-        status, said, answers = self.race("peers.py", [garbage, "zoo:l2net", *list(failing)[1:]], "--threads", "1")
+        failing = {garbage: "expected zoo:NAME or an ONNX file",
+                   missing: "expected zoo:NAME or an ONNX file",
+                   "zoo:nothing": "zoo:nothing: no such network",
+                   two_inputs: "2 inputs, 1 outputs, of tensor(float); expected one of each",
+                   two_outputs: "1 inputs, 2 outputs"}
+        status, said, answers = self.race("peers.py", [garbage, "zoo:l2net", *list(failing)[1:]],
+                                          "--threads", "1")
         self.assertEqual(status, 1)
         self.assertEqual(answers["schema"], "laminate.peers")
         self.assertEqual([(r["net"], r["threads"]) for r in answers["races"]], [("zoo:l2net", 1)])
@@ -118,8 +131,10 @@ class Parts(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
             path = pathlib.Path(scratch) / "answers.json"
             written = []
-            status = peers.measure_all({}, "races", [({"net": "a", "threads": 1}, lambda: "first"),
-                                                     ({"net": "b", "threads": 1}, lambda: written.append(json.loads(path.read_text())))], str(path))
+            measurements = [
+                ({"net": "a", "threads": 1}, lambda: "first"),
+                ({"net": "b", "threads": 1}, lambda: written.append(json.loads(path.read_text())))]
+            status = peers.measure_all({}, "races", measurements, str(path))
         self.assertEqual((status, written), (0, [{"races": ["first"], "failed": []}]))
 
     def test_a_process_that_fails_among_several_says_why(self):
@@ -129,12 +144,14 @@ class Parts(unittest.TestCase):
         self.assertNotIn("\n", str(raised.exception))
 
     def test_memory_that_the_system_does_not_tell(self):
-        known, unknown = {"times_ms": [1, 2], "peak_rss_bytes": 2**20}, {"times_ms": [3], "peak_rss_bytes": None}
+        known = {"times_ms": [1, 2], "peak_rss_bytes": 2**20}
+        unknown = {"times_ms": [3], "peak_rss_bytes": None}
         self.assertEqual(peers.summary([unknown, known])["peak_rss_bytes"], 2**20)
         self.assertIsNone(peers.summary([unknown])["peak_rss_bytes"])
         self.assertEqual(peers.memory_cells(unknown, known), (f"{'-':>12}", "-"))
         self.assertEqual(peers.memory_cells(known, unknown), (f"{'1.00':>12}", "-"))
-        self.assertEqual(peers.memory_cells(known, {"peak_rss_bytes": 2**22}), (f"{'1.00':>12}", "1/4.0"))
+        self.assertEqual(peers.memory_cells(known, {"peak_rss_bytes": 2**22}),
+                         (f"{'1.00':>12}", "1/4.0"))
 
 
 if __name__ == "__main__":

@@ -3,22 +3,23 @@
 
     check_figures.py --laminate PROGRAM [--slow] [--write] DOCUMENT.md
 
-A table is checked when a comment stands before it, with a line for each of its rows, in order:
+A table is checked when a comment with a line for each of its rows, in order, stands before it:
 
     <!-- figures
     explore zoo:vgg16 --model dag-groups | groups_examined | {:,}
     -->
 
-that is: the command (run in an empty directory, with --json -), a Python expression over the keys of its answer, and how the cell of the column "ours" is written.
-Other lines:
+that is: the command (run in an empty directory, with --json -), a Python expression over the keys
+of its answer, and the format of the cell in the column "ours". Other lines:
 
-    slow LINE                              any of these, only with --slow
-    faster COMMAND | EXPRESSION            a time in the unit of the cell "paper"; it must be less, in one of three runs; the cell is not compared
-    in FILE | TEXT | TEXT ...              the cell's figure stands in a test: FILE of the checkout holds each TEXT
-    none                                   words, no figure
+    slow LINE                      any of these, only with --slow
+    faster COMMAND | EXPRESSION    a time in the unit of the cell "paper", which it must undercut in one
+                                   of three runs; the cell is not compared
+    in FILE | TEXT | TEXT ...      a test holds the figure: FILE of the checkout contains each TEXT
+    none                           words, no figure
 
-A column "ratio" is ours over paper, wherever both cells begin with a number, to three significant digits. --write puts what was found
-into the document instead of complaining.
+A column "ratio" is ours over paper, to three significant digits, wherever both cells begin with a
+number. --write puts what was found into the document instead of complaining.
 """
 
 import argparse
@@ -33,7 +34,8 @@ import tempfile
 import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXPRESSION_NAMES = {"sum": sum, "max": max, "min": min, "len": len, "next": next, "round": round, "set": set, "abs": abs, "math": math}
+EXPRESSION_NAMES = {"sum": sum, "max": max, "min": min, "len": len, "next": next, "round": round,
+                    "set": set, "abs": abs, "math": math}
 
 
 class Answers:
@@ -46,14 +48,18 @@ class Answers:
         if again or command not in self.known:
             with tempfile.TemporaryDirectory(prefix="laminate-figures-") as directory:
                 (pathlib.Path(directory) / "machines").symlink_to(ROOT / "machines")
-                result = subprocess.run([self.program, *shlex.split(command), "--json", "-"], cwd=directory, capture_output=True, text=True, check=False)
+                result = subprocess.run([self.program, *shlex.split(command), "--json", "-"],
+                                        cwd=directory, capture_output=True, text=True, check=False)
             if result.returncode != 0:
-                raise ValueError(f"laminate {command}: exit code {result.returncode}: {result.stderr.strip()}")
-            self.known[command] = json.loads(result.stdout, object_hook=lambda d: types.SimpleNamespace(**d))
+                said = result.stderr.strip()
+                raise ValueError(f"laminate {command}: exit code {result.returncode}: {said}")
+            self.known[command] = json.loads(result.stdout,
+                                             object_hook=lambda d: types.SimpleNamespace(**d))
         return self.known[command]
 
     def value(self, command, expression, again=False):
-        return eval(expression, {"__builtins__": {}, **EXPRESSION_NAMES, **vars(self.of(command, again))})  # noqa: S307: our own documents
+        names = {"__builtins__": {}, **EXPRESSION_NAMES, **vars(self.of(command, again))}
+        return eval(expression, names)  # noqa: S307: our own documents
 
 
 def cells_of(line):
@@ -73,7 +79,7 @@ def ratio(paper, ours):
 
 
 def expected_cell(line, paper, cell, answers, slow):
-    """What the cell of the column "ours" should say; None where it is not looked at. Raises ValueError."""
+    """What the cell of the column "ours" should say, or None if it is not compared. Raises ValueError."""
     if line == "none" or (line.startswith("slow ") and not slow):
         return None
     command, *parts = [part.strip() for part in line.removeprefix("slow ").split(" | ")]
@@ -101,18 +107,22 @@ def check(document, answers, slow, write):
             at += 1
             continue
         end = lines.index("-->", at)
-        rules = [line for line in lines[at + 1:end] if line.strip()]
+        # A rule that ends in \ goes on in the next line, without the spaces that begin it.
+        block = re.sub(r"\\\n\s*", "", "\n".join(lines[at + 1:end]))
+        rules = [line for line in block.splitlines() if line.strip()]
         at = next(n for n in range(end + 1, len(lines)) if lines[n].startswith("|"))
         columns = {name.strip("*"): n for n, name in enumerate(cells_of(lines[at]))}
         at += 2
-        rows = [n for n in range(at, len(lines)) if all(line.startswith("|") for line in lines[at:n + 1])]
+        rows = [n for n in range(at, len(lines))
+                if all(line.startswith("|") for line in lines[at:n + 1])]
         if len(rows) != len(rules):
             problems.append(f"{document.name}:{at}: {len(rows)} rows, {len(rules)} lines of figures")
         for row, rule in zip(rows, rules):
             cells = cells_of(lines[row])
             wanted = list(cells)
             try:
-                ours = expected_cell(rule, cells[columns["paper"]], cells[columns["ours"]], answers, slow)
+                ours = expected_cell(rule, cells[columns["paper"]], cells[columns["ours"]], answers,
+                                     slow)
             except Exception as error:  # whatever the expression does: the row is wrong
                 problems.append(f"{document.name}:{row + 1}: {cells[0]}: {error}")
                 continue
@@ -136,10 +146,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--laminate", required=True, type=pathlib.Path)
     parser.add_argument("--slow", action="store_true", help="the rows marked slow as well")
-    parser.add_argument("--write", action="store_true", help="put what the program answers into the document")
+    parser.add_argument("--write", action="store_true",
+                        help="put what the program answers into the document")
     parser.add_argument("document", type=pathlib.Path)
     arguments = parser.parse_args()
-    ok = check(arguments.document, Answers(arguments.laminate.resolve()), arguments.slow, arguments.write)
+    ok = check(arguments.document, Answers(arguments.laminate.resolve()), arguments.slow,
+               arguments.write)
     return 0 if ok else 1
 
 

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Runs the commands that a document shows, in their order, in an empty directory that sees examples/ and machines/ of the checkout.
+"""Runs the commands that a document shows, in order, in an empty directory that sees examples/,
+machines/ and a few more folders of the checkout.
 
     run_commands.py --build BUILD --cmake CMAKE --laminate PROGRAM [--slow] [--sanitized] DOCUMENT.md
 
-A command is a line that begins with one of COMMANDS, in a fenced block of sh or in an indented block; a line that ends in \\ goes on in the next. A fenced block
-whose head is "c file=main.c" is written to main.c. A comment line before a block says more:
+A command is a line that begins with one of COMMANDS, in a fenced block of sh or in an indented
+block; a line that ends in \\ continues on the next. A fenced block whose head is "c file=main.c" is
+written to main.c. A comment before a block says more:
 
     <!-- run: slow -->              only with --slow, the label `long`
     <!-- run: no, REASON -->        shown, not run
-    <!-- run: exit 4 -->            each of its commands ends with this code
-    <!-- run: form -->              with files that nobody has: verb, options and values are checked, nothing is done
+    <!-- run: exit 4 -->            each of its commands must end with this code
+    <!-- run: form -->              its files do not exist: only verb, options and values are checked
 
-`make install PREFIX=P` installs BUILD there. Other `make TARGET`s are not run, but the Makefile must have the target; mpirun is not run where it is missing. What stands in square brackets or capitals with no value (VERB, DIR) is no command but a form,
-and so are lines with "...".
+`make install PREFIX=P` installs BUILD there. Other `make TARGET`s are not run, but the Makefile must
+have the target. mpirun is not run where it is missing. A line with a word in capitals that stands
+for a value (VERB, DIR), with [OPTIONS] or with "..." is a form, not a command.
 """
 
 import argparse
@@ -26,10 +29,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = {"laminate", "build/bin/laminate", "make", "cmake", "cc", "python", "./main", "mpirun", "cmp", "cp", "mkdir", "sh"}
+COMMANDS = {"laminate", "build/bin/laminate", "make", "cmake", "cc", "python", "./main", "mpirun",
+            "cmp", "cp", "mkdir", "sh"}
 
-
-# A C program that links the library, which of a sanitizer's build it could not: it is without it.
+# A C program is built without the sanitizer, so it cannot link the library of a sanitizer's build.
 WITHOUT_SANITIZER = {"cc", "./main"}
 
 
@@ -80,27 +83,32 @@ def commands_of(block):
             command = command[:-1] + next(lines, "")
             number += 1
         first = re.sub(r"^(\w+=\S* )+", "", command).split(" ")[0]
-        is_form = re.search(r"\.\.\.|\[OPTIONS\]|\b(NET|VERB|DIR|FORMAT|TARGET)\b", command.split(" #")[0])
+        is_form = re.search(r"\.\.\.|\[OPTIONS\]|\b(NET|VERB|DIR|FORMAT|TARGET)\b",
+                            command.split(" #")[0])
         if first in COMMANDS and not is_form:
             yield start, command
 
 
 def missing_target(command):
-    """Why `make` cannot be asked for this; "" when it can."""
+    """Why `make` cannot run this command; "" if it can."""
     targets = [word for word in shlex.split(command, comments=True)[1:] if "=" not in word]
     text = (ROOT / "Makefile").read_text()
-    return next((f"the Makefile has no target {t}" for t in targets if not re.search(rf"^{re.escape(t)}:", text, re.M)), "")
+    return next((f"the Makefile has no target {t}" for t in targets
+                 if not re.search(rf"^{re.escape(t)}:", text, re.M)), "")
 
 
 def wrong_form(command, program, environment):
-    """Why the program would refuse this `laminate ...` before it looks at any file; "" when it would not."""
+    """Why the program would refuse `laminate ...` before it opens any file; "" if it would not."""
     words = shlex.split(command, comments=True)
     # --help is answered after values are checked, and before files are opened.
-    help_text = subprocess.run([program, *words[words.index("laminate") + 1:], "--help"], env=environment, capture_output=True, text=True, check=False)
+    help_text = subprocess.run([program, *words[words.index("laminate") + 1:], "--help"],
+                               env=environment, capture_output=True, text=True, check=False)
     if help_text.returncode != 0:
         return help_text.stderr.strip()
-    options = [re.match(r"--?[a-z][a-z-]*", word).group() for word in words if re.match(r"--?[a-z]", word)]
-    return next((f"no option {option}" for option in options if not re.search(rf"(^|[\s,]){re.escape(option)}\b", help_text.stdout, re.M)), "")
+    options = [re.match(r"--?[a-z][a-z-]*", word).group() for word in words
+               if re.match(r"--?[a-z]", word)]
+    return next((f"no option {option}" for option in options
+                 if not re.search(rf"(^|[\s,]){re.escape(option)}\b", help_text.stdout, re.M)), "")
 
 
 def run(document, program, build, cmake, slow, sanitized):
@@ -113,14 +121,17 @@ def run(document, program, build, cmake, slow, sanitized):
         (here / "build" / "bin" / "laminate").symlink_to(program)
         # The Python package, as if it were installed.
         package = here / "site" / "laminate"
-        for link, target in [("bin/laminate", program), ("lib/liblaminate.so", build / "runtime" / "liblaminate.so")]:
+        for link, target in [("bin/laminate", program),
+                             ("lib/liblaminate.so", build / "runtime" / "liblaminate.so")]:
             (package / "installed" / link).parent.mkdir(parents=True)
             (package / "installed" / link).symlink_to(target)
         for file in (ROOT / "python" / "laminate").glob("*.py"):
             (package / file.name).symlink_to(file)
         # Open MPI in a container: as root, on any number of cores.
-        launcher = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-        environment = dict(os.environ, **launcher, PYTHONPATH=str(package.parent), PATH=f"{here / 'build' / 'bin'}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
+        launcher = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                    "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        path = [str(here / "build" / "bin"), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
+        environment = dict(os.environ, **launcher, PYTHONPATH=str(package.parent), PATH=":".join(path))
         for block in blocks_of(document.read_text()):
             if block.file:
                 (here / block.file).write_text("\n".join(block.text) + "\n")
@@ -140,13 +151,17 @@ def run(document, program, build, cmake, slow, sanitized):
                 prefix = re.fullmatch(r"make install PREFIX=(\S+)", command)
                 message = missing_target(command) if first == "make" else ""
                 if prefix:
-                    command = f"{shlex.quote(cmake)} --install {shlex.quote(str(build))} --prefix {prefix.group(1)}"
+                    # The prefix stays unquoted: it may be $PWD/...
+                    command = f"{shlex.join([cmake, '--install', str(build)])} --prefix {prefix[1]}"
                 if block.mark == "form":
                     message = wrong_form(command, program, environment)
                 elif first != "make" or prefix:
-                    result = subprocess.run(["bash", "-c", command], cwd=here, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-                    said = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
-                    message = message if result.returncode == expected else f"exit code {result.returncode}, expected {expected}: {''.join(said)}"
+                    result = subprocess.run(["bash", "-c", command], cwd=here, env=environment,
+                                            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                            check=False)
+                    if result.returncode != expected:
+                        said = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
+                        message = f"exit code {result.returncode}, expected {expected}: {''.join(said)}"
                 if message:
                     failed += 1
                     print(f"{document.name}:{line}: {command}\n    {message}")
@@ -157,15 +172,18 @@ def run(document, program, build, cmake, slow, sanitized):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--laminate", required=True, type=pathlib.Path)
-    parser.add_argument("--build", required=True, type=pathlib.Path, help="build directory, for `make install`")
+    parser.add_argument("--build", required=True, type=pathlib.Path,
+                        help="build directory, for `make install`")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--slow", action="store_true", help="the commands marked slow as well")
-    parser.add_argument("--sanitized", action="store_true", help="BUILD has a sanitizer: what would link its library without one is not run")
+    parser.add_argument("--sanitized", action="store_true",
+                        help="BUILD has a sanitizer: programs that link its library are not run")
     parser.add_argument("document", type=pathlib.Path)
     arguments = parser.parse_args()
     if not shutil.which("bash"):
         return 77
-    ok = run(arguments.document, arguments.laminate.resolve(), arguments.build.resolve(), arguments.cmake, arguments.slow, arguments.sanitized)
+    ok = run(arguments.document, arguments.laminate.resolve(), arguments.build.resolve(),
+             arguments.cmake, arguments.slow, arguments.sanitized)
     return 0 if ok else 1
 
 

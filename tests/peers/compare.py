@@ -1,11 +1,17 @@
-"""`laminate run` against onnxruntime: same model file, same random input, outputs equal within rtol 1e-3 and 1e-5 of the range.
+"""`laminate run` against onnxruntime: with the same model file and random input, outputs are equal
+within rtol 1e-3 and 1e-5 of the range.
 
-  compare.py --laminate PROGRAM zoo NAME [HEIGHT WIDTH]   a zoo network, exported by the program, checked by onnx.checker
-  compare.py --laminate PROGRAM random FIRST COUNT        random networks of seeds FIRST ..., bit for bit on whole inputs
-  compare.py --laminate PROGRAM operators                 small models made with onnx.helper: what other exporters write
-  compare.py --laminate PROGRAM picture DATA              the example network on the astronaut: PSNR of luma as onnxruntime's
+  compare.py --laminate PROGRAM zoo NAME [HEIGHT WIDTH]
+      a zoo network, exported by the program and checked by onnx.checker
+  compare.py --laminate PROGRAM random FIRST COUNT
+      random networks of seeds FIRST ..., compared bit for bit on integer inputs
+  compare.py --laminate PROGRAM operators
+      small models made with onnx.helper, as other exporters write them
+  compare.py --laminate PROGRAM picture DATA
+      the example network on the astronaut: its PSNR of luma equals onnxruntime's
 
-Exit 0: equal; 1: different (the line says where); 77: onnxruntime is not installed (`make test` installs it).
+Exit 0: equal; 1: different (the line says where); 77: onnxruntime is not installed (`make test`
+installs it).
 """
 
 import argparse
@@ -54,13 +60,17 @@ def difference(ours, theirs, exact=False):
     worst = np.unravel_index(np.argmax(error - allowed), error.shape)
     if error[worst] <= allowed[worst]:
         return ""
-    return (f"{np.count_nonzero(error > allowed)} of {error.size} elements differ; worst at {tuple(int(i) for i in worst)}: "
-            f"found {ours[worst]:.8g}, expected {theirs[worst]:.8g}, range {span:.3g}")
+    return (f"{np.count_nonzero(error > allowed)} of {error.size} elements differ; "
+            f"worst at {tuple(int(i) for i in worst)}: found {ours[worst]:.8g}, "
+            f"expected {theirs[worst]:.8g}, range {span:.3g}")
 
 
-def compare_model(program, path, inputs, directory, options=(), exact=False, for_onnxruntime=None, renamed=None):
-    """Runs both on `inputs` (name -> array); returns the difference over all outputs, or an empty text. for_onnxruntime: a file of the same network that it accepts; renamed: our names
-    of outputs by their places, where they differ."""
+def compare_model(program, path, inputs, directory, options=(), exact=False, for_onnxruntime=None,
+                  renamed=None):
+    """Runs both on `inputs` (name -> array). Returns the difference over all outputs, or "".
+
+    for_onnxruntime: a file of the same network that onnxruntime accepts. renamed: our names of
+    outputs by their places, where they differ."""
     session = onnxruntime_session(for_onnxruntime or path)
     names = [output.name for output in session.get_outputs()]
     expected = session.run(None, inputs)
@@ -104,8 +114,10 @@ def random(program, first, count):
             onnx.checker.check_model(path, full_check=True)
             rng = np.random.default_rng(seed)
             session = onnxruntime_session(path, threads=1)
-            inputs = {i.name: rng.integers(-8, 9, i.shape).astype(np.float32) for i in session.get_inputs()}
-            results.append((f"random:{seed}", compare_model(program, path, inputs, directory, ["--threads", "1"], exact=True)))
+            inputs = {i.name: rng.integers(-8, 9, i.shape).astype(np.float32)
+                      for i in session.get_inputs()}
+            found = compare_model(program, path, inputs, directory, ["--threads", "1"], exact=True)
+            results.append((f"random:{seed}", found))
     return results
 
 
@@ -132,31 +144,45 @@ def f32(rng, *shape):
 def operator_models():
     """(name, model): attributes and node patterns that exporters write and our own zoo does not."""
     rng = np.random.default_rng(3)
-    conv = lambda name, x, w, bias=True, **a: (name, single("Conv", [x], [f32(rng, *w)] + ([f32(rng, w[0])] if bias else []), **a))
-    yield conv("conv_same_upper_stride_2", [1, 3, 11, 14], (5, 3, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2])
-    yield conv("conv_same_lower_stride_2", [1, 3, 11, 14], (5, 3, 4, 4), auto_pad="SAME_LOWER", strides=[2, 2])
+
+    def conv(name, x, w, bias=True, **attributes):
+        constants = [f32(rng, *w)] + ([f32(rng, w[0])] if bias else [])
+        return name, single("Conv", [x], constants, **attributes)
+
+    yield conv("conv_same_upper_stride_2", [1, 3, 11, 14], (5, 3, 3, 3), auto_pad="SAME_UPPER",
+               strides=[2, 2])
+    yield conv("conv_same_lower_stride_2", [1, 3, 11, 14], (5, 3, 4, 4), auto_pad="SAME_LOWER",
+               strides=[2, 2])
     yield conv("conv_asymmetric_pads", [2, 3, 9, 10], (4, 3, 3, 5), pads=[0, 1, 2, 3])
     yield conv("conv_dilated", [1, 3, 15, 17], (4, 3, 3, 3), dilations=[2, 3], pads=[2, 3, 2, 3])
     yield conv("conv_grouped", [1, 6, 9, 9], (9, 2, 3, 3), group=3, pads=[1, 1, 1, 1])
-    yield conv("conv_depthwise_stride_2", [1, 8, 13, 13], (8, 1, 3, 3), group=8, strides=[2, 2], pads=[1, 1, 1, 1])
+    yield conv("conv_depthwise_stride_2", [1, 8, 13, 13], (8, 1, 3, 3), group=8, strides=[2, 2],
+               pads=[1, 1, 1, 1])
     yield conv("conv_without_bias_kernel_1", [1, 7, 5, 6], (3, 7, 1, 1), bias=False)
     yield conv("conv_stride_larger_than_kernel", [1, 3, 13, 16], (4, 3, 1, 2), strides=[3, 4])
 
     for name, shape, attributes in (
             ("plain", (3, 4, 3, 3), {}),
-            ("stride_2_output_padding", (3, 4, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1])),
+            ("stride_2_output_padding", (3, 4, 3, 3),
+             dict(strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1])),
             ("stride_3_asymmetric", (3, 2, 4, 5), dict(strides=[3, 2], pads=[0, 1, 1, 2])),
             ("grouped", (4, 3, 2, 2), dict(strides=[2, 2], group=2)),
             ("output_shape", (3, 2, 3, 3), dict(strides=[2, 2], output_shape=[12, 14])),
             ("dilated", (3, 2, 3, 3), dict(dilations=[2, 2]))):
         outputs = shape[1] * attributes.get("group", 1)
-        yield "conv_transpose_" + name, single("ConvTranspose", [[1, shape[0], 6, 7]], [f32(rng, *shape), f32(rng, outputs)], **attributes)
+        yield "conv_transpose_" + name, single("ConvTranspose", [[1, shape[0], 6, 7]],
+                                               [f32(rng, *shape), f32(rng, outputs)], **attributes)
 
-    yield "max_pool_ceil", single("MaxPool", [[1, 3, 10, 11]], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
-    yield "max_pool_padded", single("MaxPool", [[1, 3, 10, 11]], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
-    yield "average_pool_excludes_pad", single("AveragePool", [[1, 3, 9, 9]], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    yield "average_pool_includes_pad", single("AveragePool", [[1, 3, 9, 9]], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
-    yield "average_pool_ceil", single("AveragePool", [[1, 3, 10, 10]], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    yield "max_pool_ceil", single("MaxPool", [[1, 3, 10, 11]], kernel_shape=[3, 3], strides=[2, 2],
+                                  ceil_mode=1)
+    yield "max_pool_padded", single("MaxPool", [[1, 3, 10, 11]], kernel_shape=[3, 2], strides=[2, 1],
+                                    pads=[1, 0, 1, 1])
+    yield "average_pool_excludes_pad", single("AveragePool", [[1, 3, 9, 9]], kernel_shape=[3, 3],
+                                              strides=[2, 2], pads=[1, 1, 1, 1])
+    yield "average_pool_includes_pad", single("AveragePool", [[1, 3, 9, 9]], kernel_shape=[3, 3],
+                                              pads=[1, 1, 1, 1], count_include_pad=1)
+    yield "average_pool_ceil", single("AveragePool", [[1, 3, 10, 10]], kernel_shape=[3, 3],
+                                      strides=[2, 2], ceil_mode=1)
     yield "global_average_pool", single("GlobalAveragePool", [[2, 5, 7, 6]])
     yield "depth_to_space_dcr", single("DepthToSpace", [[1, 8, 3, 4]], blocksize=2)
     yield "depth_to_space_crd", single("DepthToSpace", [[1, 8, 3, 4]], blocksize=2, mode="CRD")
@@ -170,27 +196,40 @@ def operator_models():
     yield "clip_inputs", single("Clip", [[1, 3, 4, 5]], [np.float32(-0.25), np.float32(0.5)])
     yield "sigmoid", single("Sigmoid", [[1, 3, 4, 5]])
     yield "tanh", single("Tanh", [[1, 3, 4, 5]])
-    yield "gemm_trans_b_alpha_beta", single("Gemm", [[2, 6]], [f32(rng, 4, 6), f32(rng, 4)], transB=1, alpha=0.5, beta=2.0)
+    yield "gemm_trans_b_alpha_beta", single("Gemm", [[2, 6]], [f32(rng, 4, 6), f32(rng, 4)], transB=1,
+                                            alpha=0.5, beta=2.0)
     yield "gemm_plain", single("Gemm", [[2, 6]], [f32(rng, 6, 4), f32(rng, 1, 4)])
     yield "matmul", single("MatMul", [[2, 6]], [f32(rng, 6, 4)])
 
-    constants = [numpy_helper.from_array(f32(rng, 4, 3, 3, 3), "w"), numpy_helper.from_array(f32(rng, 4) + 2, "scale"),
-                 numpy_helper.from_array(f32(rng, 4), "shift"), numpy_helper.from_array(f32(rng, 4), "mean"),
+    constants = [numpy_helper.from_array(f32(rng, 4, 3, 3, 3), "w"),
+                 numpy_helper.from_array(f32(rng, 4) + 2, "scale"),
+                 numpy_helper.from_array(f32(rng, 4), "shift"),
+                 numpy_helper.from_array(f32(rng, 4), "mean"),
                  numpy_helper.from_array(np.abs(f32(rng, 4)) + 0.5, "variance")]
-    batch_norm = lambda x, y: helper.make_node("BatchNormalization", [x, "scale", "shift", "mean", "variance"], [y], epsilon=1e-3)
-    yield "conv_batch_norm_relu", finish([helper.make_node("Conv", ["x", "w"], ["a"]), batch_norm("a", "b"),
-                                          helper.make_node("Relu", ["b"], ["y"])], {"x": [1, 3, 8, 9]}, constants)
+    batch_norm = lambda x, y: helper.make_node("BatchNormalization", [x, "scale", "shift", "mean",
+                                                                      "variance"], [y], epsilon=1e-3)
+    yield "conv_batch_norm_relu", finish([helper.make_node("Conv", ["x", "w"], ["a"]),
+                                          batch_norm("a", "b"),
+                                          helper.make_node("Relu", ["b"], ["y"])], {"x": [1, 3, 8, 9]},
+                                         constants)
     yield "batch_norm_after_pool", finish([helper.make_node("Conv", ["x", "w"], ["a"]),
-                                           helper.make_node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2]), batch_norm("b", "y")],
+                                           helper.make_node("MaxPool", ["a"], ["b"],
+                                                            kernel_shape=[2, 2]), batch_norm("b", "y")],
                                           {"x": [1, 3, 8, 9]}, constants)
     # The convolution has two readers: neither the batch norm nor the activation may be folded into it.
-    yield "shared_conv_is_not_folded", finish([helper.make_node("Conv", ["x", "w"], ["a"]), batch_norm("a", "b"),
-                                               helper.make_node("Relu", ["a"], ["c"]), helper.make_node("Add", ["b", "c"], ["y"])],
+    yield "shared_conv_is_not_folded", finish([helper.make_node("Conv", ["x", "w"], ["a"]),
+                                               batch_norm("a", "b"),
+                                               helper.make_node("Relu", ["a"], ["c"]),
+                                               helper.make_node("Add", ["b", "c"], ["y"])],
                                               {"x": [1, 3, 8, 9]}, constants)
-    head = constants[:1] + [numpy_helper.from_array(f32(rng, 5, 4), "v"), numpy_helper.from_array(np.array([1, -1], np.int64), "shape")]
-    yield "pool_reshape_gemm", finish([helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("GlobalAveragePool", ["a"], ["b"]),
-                                       helper.make_node("Reshape", ["b", "shape"], ["c"]), helper.make_node("Dropout", ["c"], ["d"]),
-                                       helper.make_node("Gemm", ["d", "v"], ["y"], transB=1)], {"x": [1, 3, 8, 9]}, head)
+    head = constants[:1] + [numpy_helper.from_array(f32(rng, 5, 4), "v"),
+                            numpy_helper.from_array(np.array([1, -1], np.int64), "shape")]
+    yield "pool_reshape_gemm", finish([helper.make_node("Conv", ["x", "w"], ["a"]),
+                                       helper.make_node("GlobalAveragePool", ["a"], ["b"]),
+                                       helper.make_node("Reshape", ["b", "shape"], ["c"]),
+                                       helper.make_node("Dropout", ["c"], ["d"]),
+                                       helper.make_node("Gemm", ["d", "v"], ["y"], transB=1)],
+                                      {"x": [1, 3, 8, 9]}, head)
 
 
 def operators(program):
@@ -222,19 +261,25 @@ def picture(program, data):
     session = onnxruntime_session(network)
     theirs = session.run(None, {"luma": small[None, None].astype(np.float32)})[0][0, 0]
     with tempfile.TemporaryDirectory() as directory:
-        answer = json.loads(laminate(program, "run", network, "--input", os.path.join(data, "astronaut_half.png"), "--output",
-                                     os.path.join(directory, "x2.png"), "--compare", os.path.join(data, "astronaut.png"), "--json", "-"))
+        answer = json.loads(laminate(program, "run", network, "--input",
+                                     os.path.join(data, "astronaut_half.png"), "--output",
+                                     os.path.join(directory, "x2.png"), "--compare",
+                                     os.path.join(data, "astronaut.png"), "--json", "-"))
         size = Image.open(os.path.join(directory, "x2.png")).size
     ours, reference = answer["psnr_db"], psnr(theirs, large)
-    print(f"PSNR {ours:.4f} dB, onnxruntime {reference:.4f} dB, bicubic {answer['bicubic_psnr_db']:.4f} dB")
+    print(f"PSNR {ours:.4f} dB, onnxruntime {reference:.4f} dB, "
+          f"bicubic {answer['bicubic_psnr_db']:.4f} dB")
     results = [("picture size", "" if size == (512, 512) else f"found {size}, expected (512, 512)"),
-               ("psnr", "" if abs(ours - reference) < 0.01 else f"found {ours:.4f} dB, expected {reference:.4f} dB within 0.01"),
-               ("bicubic", "" if abs(answer["bicubic_psnr_db"] - 32.05) < 0.01 else f"found {answer['bicubic_psnr_db']}, expected 32.05")]
+               ("psnr", "" if abs(ours - reference) < 0.01
+                else f"found {ours:.4f} dB, expected {reference:.4f} dB within 0.01"),
+               ("bicubic", "" if abs(answer["bicubic_psnr_db"] - 32.05) < 0.01
+                else f"found {answer['bicubic_psnr_db']}, expected 32.05")]
     return results
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", required=True)
     parser.add_argument("case", choices=["zoo", "random", "operators", "picture"])
     parser.add_argument("arguments", nargs="*")

@@ -1,6 +1,5 @@
-// Points of the public artifact of DeFiNES (commit 7097d609), run with the settings of its main.py:
-// energies and latencies that
-// --as-published has to meet.
+// Energies and latencies of points that were run in the public artifact of DeFiNES (commit
+// 7097d609), with the settings of its main.py. --as-published has to meet them.
 #include "papers/depth_first/depth_first.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
               6,
               1813734143.38,
               18484958},
-        // Every layer is cut off, and a cut after the first is ignored: everything is costed twice.
+        // Every layer is cut off, and the cut after the first is ignored, so everything is costed
+        // twice.
         Point{"tpu",
               "fsrcnn-defines",
               Overlap::fully_cached,
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
               6,
               53619209970.175,
               135878174},
-        // Branches across cuts; the input of a stack has its channels twice.
+        // Branches cross cuts; the input of a stack has its channels twice.
         Point{"edge_tpu",
               "resnet18-defines",
               Overlap::fully_cached,
@@ -134,8 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
               6,
               5382911237.021,
               10693251},
-        // Tiles that divide nothing, are larger than the picture along one axis or both, or are a
-        // few pixels.
+        // Tiles that divide nothing, exceed the picture along one axis or both, or have a few
+        // pixels.
         Point{"edge_tpu_df",
               "mccnn-defines",
               Overlap::fully_cached,
@@ -223,14 +223,14 @@ TEST(DepthFirst, StacksAreCutWhereWeightsNoLongerFit) {
     EXPECT_EQ(
         last_layers("meta_proto_df", "mobilenetv1-defines"),
         (std::vector<std::string>{"depthwise9", "depthwise12", "depthwise13", "average", "fc"}));
-    // ResNet18: after 13, 16 and then each layer to 25.
+    // ResNet18 is cut after layers 13 and 16 and then after each layer to 25.
     EXPECT_EQ(last_layers("meta_proto_df", "resnet18-defines"),
               (std::vector<std::string>{"layer2_1_add", "layer3_0_add", "layer3_1_conv1",
                                         "layer3_1_conv2", "layer3_1_add", "layer4_0_conv1",
                                         "layer4_0_conv2", "layer4_0_add", "layer4_1_conv1",
                                         "layer4_1_conv2", "layer4_1_add", "fc"}));
     EXPECT_EQ(last_layers("meta_proto_df", "dmcnn-vd-defines").size(), 1u);
-    // Edge-TPU-like, 32 KB: FSRCNN whole, every layer of MC-CNN alone.
+    // Edge-TPU-like with 32 KB: FSRCNN is whole, every layer of MC-CNN is alone.
     EXPECT_EQ(last_layers("edge_tpu", "fsrcnn-defines").size(), 1u);
     EXPECT_EQ(last_layers("edge_tpu", "mccnn-defines").size(), 4u);
 }
@@ -246,8 +246,8 @@ TEST(DepthFirst, SingleLayersGoThroughTheHighestMemory) {
     EXPECT_GE(model.cost(single).energy_pj, model.cost(whole).energy_pj * 0.99);
 }
 
-// Padding, strides, branches, shortcuts: whatever the tile, each output is computed once, and none
-// that is not there.
+// With padding, strides, branches and shortcuts, and for any tile, each output is computed once and
+// none outside the map is.
 TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
     for (const char* name : {"vgg16", "resnet18", "mobilenetv2", "fsrcnn"}) {
         const DepthFirst model(open_machine("meta_proto_df"),
@@ -266,9 +266,10 @@ TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
 }
 
 TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
-    // 9 x 9, stride 4, 12 -> 2: of 4 phases along an axis one has 3 taps, the others 2. Eight
-    // columns from phase 0 on: two outputs of each phase, with 2 * 3 + 3 * 2 * 2 = 18 taps; six
-    // rows: two of phases 0 and 1, one of the others, with 2 * 3 + 2 * 2 + 2 * 2 = 14.
+    // 9 x 9, stride 4, 12 -> 2 channels: of 4 phases along an axis one has 3 taps, the others 2.
+    // Eight columns from phase 0 on have two outputs of each phase: 2 * 3 + 3 * 2 * 2 = 18 taps.
+    // Six rows have two outputs of phases 0 and 1 and one of the others: 2 * 3 + 2 * 2 + 2 * 2
+    // = 14.
     WorkloadLayer layer;
     layer.transposed = true;
     layer.shape.sizes[Dim::k] = 2;
@@ -283,8 +284,8 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
         weights += shape.weight_elements();
     }
     EXPECT_EQ(macs, 2 * 12 * 18 * 14);
-    EXPECT_EQ(weights, 2 * 12 * 9 * 9);  // none is filled up
-    // Whatever the first phase and the size: as many taps as a look at each output finds.
+    EXPECT_EQ(weights, 2 * 12 * 9 * 9);  // no phase is padded
+    // For any first phase and size there are as many taps as counting at each output finds.
     for (int64_t phase = 0; phase < 4; ++phase) {
         for (int64_t size = 1; size < 10; ++size) {
             int64_t taps = 0, found = 0;
@@ -297,12 +298,12 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
         }
     }
 
-    // Taps 3 apart: one output sees 1, 4, 7; four see 1 .. 10; all different until taps meet.
+    // With taps 3 apart, one output sees 1, 4, 7 and four see 1 .. 10.
     EXPECT_EQ(span(1, 1, 3, 3), 3);
     EXPECT_EQ(span(2, 1, 3, 3), 6);
     EXPECT_EQ(span(4, 1, 3, 3), 10);
 
-    // An inception network: what is concatenated lies in its parts, and readers fetch from each.
+    // An inception network: a concatenation lies in its parts, and readers fetch from each.
     const Workload workload = workload_of(zoo_network("inceptionv3"), false);
     const auto readers_of_parts = std::ranges::count_if(
         workload.layers, [](const WorkloadLayer& l) { return l.sources.size() > 2; });
@@ -316,8 +317,7 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
 }
 
 TEST(DepthFirst, CachesRowsAsItCachesColumns) {
-    // A square network without anything that tells rows from columns, on a machine without either
-    // on its array.
+    // A square network that treats rows and columns alike, on a machine with neither on its array.
     const DepthFirst model(open_machine("tpu_df"), zoo_network("l2net"), {});
     const DepthFirstCost columns =
         model.cost({.tile = {3, 5}, .overlap = Overlap::h_cached, .stacks = Stacks::all});
@@ -329,13 +329,14 @@ TEST(DepthFirst, CachesRowsAsItCachesColumns) {
 }
 
 TEST(DepthFirst, LanesAreHalvedWhereTheirElementsDoNotFit) {
-    // 32 x 8 x 4 lanes take 1 KB of each operand of an addition, both from a memory of 1 KB.
+    // 32 x 8 x 4 lanes take 1 KB of each operand of an addition, and both operands lie in a memory
+    // of 1 KB.
     const DepthFirst model(open_machine("tesla_npu"), zoo_network("resnet18-defines"), {});
     const DepthFirstCost cost = model.cost({.tile = {16, 18}});
     const auto addition = std::ranges::find_if(
         cost.details, [](const LayerTileCost& d) { return d.shape.type == LayerType::addition; });
     ASSERT_NE(addition, cost.details.end());
-    // Half the lanes: at least two cycles for each 1024 elements.
+    // With half the lanes, each 1024 elements take at least two cycles.
     EXPECT_GE(addition->mapping.cost.latency.temporal_cycles * 512,
               addition->shape.output_elements());
     EXPECT_GT(cost.energy_pj, 0);

@@ -14,8 +14,8 @@
 namespace laminate::depth_first {
 namespace {
 
-/// Calls `visit` with every allocation of `loops` loops: per role ascending bounds, the last one
-/// all.
+/// Calls `visit` with every allocation of `loops` loops. The bounds of a role ascend, and the last
+/// one is all loops.
 template <typename Visit>
 void for_all_allocations(const MappedLayer& layer, size_t loops, Allocation& allocation, size_t r,
                          const Visit& visit) {
@@ -94,9 +94,9 @@ Case random_case(Rng& rng) {
     return made;
 }
 
-/// A machine of no likeness to a published one: up to four memories below the highest, or none; any
-/// operands in each, in any order, copies along any axes, one port for all transfers, one for each
-/// direction or one for each transfer; words and energies that do not grow with the level.
+/// A machine unlike any published one: up to four memories below the highest; any operands in each,
+/// in any order; copies along any axes; one port for all transfers, one for each direction or one
+/// for each transfer; words and energies that do not grow with the level.
 Case made_up_case(Rng& rng) {
     Case made;
     Machine& machine = made.machine;
@@ -218,7 +218,7 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int first, int end, Case (
         }
         if (::testing::Test::HasFailure()) return;
     }
-    EXPECT_GT(differs, 0);  // neither objective alone
+    EXPECT_GT(differs, 0);  // the product is not simply one of its factors
     EXPECT_GT(feasible, (end - first) / 5);
     EXPECT_GT(infeasible, 0);
 }
@@ -276,7 +276,7 @@ TEST(Mapper, GivesUpWithABoundThatHolds) {
     EXPECT_GT(bounded, 0);
 }
 
-/// 2000 cases of each kind in twenty parts.
+/// 2000 cases of each kind, in twenty parts.
 class MapperLong : public ::testing::TestWithParam<int> {};
 TEST_P(MapperLong, EqualsAllOrdersAndAllAllocationsOfSmallLayers) {
     expect_equal_to_exhaustive_search(11, 100 * GetParam(), 100 * (GetParam() + 1), random_case);

@@ -13,8 +13,7 @@
 namespace laminate::depth_first {
 namespace {
 
-/// One multiplier, one memory that holds everything, and the outside; a word is an element
-/// everywhere.
+/// One multiplier, one memory that holds everything, and the outside. Every word is an element.
 Machine two_levels() {
     Machine machine = open_machine("meta_proto_df");
     const Memory outside = machine.memories.back();
@@ -50,8 +49,8 @@ void expect_equal_counts(const Network& network, const Strategy& strategy) {
         macs += static_cast<double>(counts.macs().value());
         EXPECT_EQ(counts.output_reads.value(), 0);
     }
-    const auto of = [&](Role role) { return cost.words[1][static_cast<size_t>(operand_of(role))]; };
-    // Weights of phases that the first tile has no outputs of are copied beside it.
+    const auto of = [&](Role role) { return cost.words[1][operand_of(role)]; };
+    // The weights of phases without outputs in the first tile are copied besides.
     EXPECT_EQ(cost.copy_words[1].reads() + of(Role::weight).reads(), inputs + weights);
     if (std::ranges::none_of(model.workload().layers, &WorkloadLayer::transposed)) {
         EXPECT_EQ(cost.copy_words[1].reads(), inputs);
@@ -72,9 +71,8 @@ void expect_equal_counts(const Network& network, const Strategy& strategy) {
 constexpr std::array all_overlaps{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached,
                                   Overlap::v_cached};
 
-/// Chains of any stride, dilation and padding, tiles of any size, ragged ones among them: accesses
-/// and MACs of the depth-first model on two levels are those of the two-level model for its
-/// schedule, difference 0.
+/// For chains of any stride, dilation and padding and for tiles of any size, the accesses and MACs
+/// of the depth-first model on two levels equal those of the two-level model for its schedule.
 void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
     size_t compared = 0;
     for (uint64_t seed = first; seed < first + count; ++seed) {
@@ -87,7 +85,7 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
             continue;  // strided and dilated along one axis
         }
         if (workload.layers.size() != network.layers.size() + 1)
-            continue;  // one only selects, and the model leaves it out
+            continue;  // a layer only selects, and the model leaves it out
         Rng rng(seed);
         const Sizes& sizes = workload.layers.back().shape.sizes;
         for (const Overlap overlap : all_overlaps) {
@@ -98,8 +96,7 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
                                  .stacks = rng.below(4) == 0 ? Stacks::single_layer : Stacks::all});
             ++compared;
         }
-        // Each map with an overlap of its own, in stacks that go row by row and in others that go
-        // column by column.
+        // Each map has an overlap of its own. Some stacks go row by row, others column by column.
         for (const Overlap along : {Overlap::h_cached, Overlap::v_cached}) {
             const std::array choices{Overlap::recompute, along, Overlap::fully_cached};
             Strategy strategy{
@@ -133,7 +130,7 @@ TEST(DepthFirstSchedules, SaysWhatIsKeptByStoreLevels) {
             schedule_of(network, workload,
                         {{.layers = {1, 2}, .strategy = {.tile = {8, 4}, .overlap = overlap}}}));
     };
-    // Nothing, the columns of a row of tiles, all, the rows of a column of tiles.
+    // Tiles keep nothing, the columns of a row of tiles, everything, the rows of a column of tiles.
     EXPECT_NE(text(Overlap::recompute).find("Y conv2.xo/conv2.xo & conv2: yo xo"),
               std::string::npos)
         << text(Overlap::recompute);

@@ -13,7 +13,7 @@ namespace laminate::depth_first {
 namespace {
 
 TEST(LoopOrders, VisitsEachOrderOnceBeginningWithTheNonIncreasing) {
-    // Three distinct loops, one twice: 4! / 2 = 12 orders.
+    // Three distinct loops, one of them twice, have 4! / 2 = 12 orders.
     LoopOrders orders({{Dim::c, 2}, {Dim::ox, 3}, {Dim::c, 2}, {Dim::k, 5}});
     EXPECT_EQ(to_text(orders.current()), "OX3 K5 C2 C2");
     std::set<std::string> seen;
@@ -54,15 +54,14 @@ TEST(LimitedFactors, MergesTheTwoSmallestOfTheDimensionWithMost) {
                           [](const Loop& loop) { return std::pair(loop.dim, loop.size); });
         return to_text(loops);
     };
-    // C: 2 2 2 2 2 -> 2 2 2 4 -> 2 4 4 -> 4 8; then OY, before OX on equality.
+    // C: 2 2 2 2 2 -> 2 2 2 4 -> 2 4 4 -> 4 8; then OY, which wins ties with OX.
     EXPECT_EQ(text(9), "C4 C8 FX3 FY3 K2 OX2 OX2 OY2 OY2");
     EXPECT_EQ(text(8), "C32 FX3 FY3 K2 OX2 OX2 OY2 OY2");
     EXPECT_EQ(text(7), "C32 FX3 FY3 K2 OX2 OX2 OY4");
 }
 
 TEST(MappedLayer, CountsWordsOfAPointwiseLayerByHand) {
-    // 2 -> 32 channels on 4 x 4: the array does it in one step; what remains is one transfer of
-    // everything.
+    // The array does 2 -> 32 channels on 4 x 4 in one step, so everything is transferred once.
     const Machine machine = open_machine("meta_proto_df");
     const LayerShape shape = convolution(32, 2, 4, 4, 1);
     const MappedLayer layer(machine, shape, default_unrolling(machine, shape), {2, 2, 1});
@@ -71,14 +70,14 @@ TEST(MappedLayer, CountsWordsOfAPointwiseLayerByHand) {
     EXPECT_TRUE(mapping->order.empty());
     const LayerCost& cost = mapping->cost;
     EXPECT_DOUBLE_EQ(cost.mac_pj, 0.04 * 32 * 2 * 16);
-    // Outputs: 512 registers get a sum each and give it on, 512 * 8 bits = 8 words of 512 in the
+    // Outputs: 512 registers get a sum each and pass it on; 512 * 8 bits are 8 words of 512 in the
     // buffer.
     EXPECT_EQ(cost.words[0][0].write_from_lower,
               512 * 0.5 * 2);  // 16-bit registers are written whole
     EXPECT_EQ(cost.words[0][0].read_to_lower, 0);
     EXPECT_EQ(cost.words[0][1].write_from_lower, 8);
-    // Weights: 64 registers of 8 bits from one word of the buffer. Inputs: 32 bytes = 4 of 8
-    // smallest accesses.
+    // Weights: one word of the buffer fills 64 registers of 8 bits. Inputs: 32 bytes are 4 of the 8
+    // smallest accesses of a word.
     EXPECT_EQ(cost.words[1][0].write_from_higher, 64);
     EXPECT_EQ(cost.words[1][1].read_to_lower, 1);
     EXPECT_EQ(cost.words[2][0].read_to_lower, 0.5);
@@ -93,75 +92,93 @@ TEST(MappedLayer, AnOrderThatDoesNotFitIsRefused) {
     EXPECT_FALSE(best_limited_mapping(layer, 4).has_value());
 }
 
-TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
-    Machine machine =
-        open_machine("tesla_npu_df");  // weights and inputs in four levels, outputs in three
+/// Four levels for weights and inputs, three for outputs; one lane; a word is an element.
+Machine walked_machine() {
+    Machine machine = open_machine("tesla_npu_df");
     for (ArrayAxis& axis : machine.axes) axis.lanes = 1;
     for (Memory& memory : machine.memories) {
-        memory.read.word_bits = memory.write.word_bits = memory.read.smallest_access_bits =
-            memory.write.smallest_access_bits = 8;
+        for (WordAccess* access : {&memory.read, &memory.write})
+            access->word_bits = access->smallest_access_bits = 8;
     }
     machine.bits.input = machine.bits.weight = machine.bits.output = machine.bits.partial_sum = 8;
+    return machine;
+}
+
+size_t random_place(Rng& rng, size_t size) {
+    return static_cast<size_t>(rng.below(static_cast<int64_t>(size)));
+}
+
+/// Sizes of 1 to 4; rows may be strided and columns dilated.
+LayerShape random_layer(Rng& rng) {
+    const std::array types{LayerType::convolution, LayerType::depthwise, LayerType::addition};
+    const auto size = [&] { return 1 + rng.below(4); };
+    LayerShape layer;
+    layer.type = types[random_place(rng, types.size())];
+    (layer.type == LayerType::convolution ? layer.sizes[Dim::k] : layer.sizes[Dim::g]) = size();
+    if (layer.type == LayerType::convolution) layer.sizes[Dim::c] = size();
+    layer.sizes[Dim::ox] = size();
+    layer.sizes[Dim::oy] = size();
+    if (layer.type == LayerType::addition) return layer;
+    layer.sizes[Dim::fx] = size();
+    layer.sizes[Dim::fy] = size();
+    layer.stride.y = 1 + rng.below(3);
+    layer.dilation.x = 1 + rng.below(3);
+    return layer;
+}
+
+Allocation random_allocation(Rng& rng, const MappedLayer& layer, size_t loops) {
+    Allocation allocation(layer.role_count());
+    for (size_t r = 0; r < layer.role_count(); ++r) {
+        for (size_t level = 0; level + 1 < layer.hierarchy(r).size(); ++level)
+            allocation[r].push_back(random_place(rng, loops + 1));
+        std::ranges::sort(allocation[r]);
+        allocation[r].push_back(loops);
+    }
+    return allocation;
+}
+
+/// The words on both sides of the boundary below a level are the elements that the walk saw.
+void expect_words(const MappedLayer& layer, const LayerCost& cost, size_t r, size_t level,
+                  const HierarchyWalk::Boundary& seen) {
+    SCOPED_TRACE(std::string(to_string(layer.role(r))) + " " + std::to_string(level));
+    const WordCounts& upper = cost.words[r][level];
+    const auto elements = static_cast<double>(seen.elements);
+    if (layer.role(r) == Role::output) {
+        // Partial sums come back whenever they are taken up again, the first time included.
+        const double back = seen.comes_back ? elements : 0;
+        EXPECT_EQ(upper.write_from_lower, elements);
+        EXPECT_EQ(upper.read_to_lower, back);
+        if (level == 0) return;
+        EXPECT_EQ(cost.words[r][level - 1].read_to_higher, elements);
+        EXPECT_EQ(cost.words[r][level - 1].write_from_higher, back);
+    } else {
+        EXPECT_EQ(upper.read_to_lower, elements);
+        if (level == 0) return;
+        EXPECT_EQ(cost.words[r][level - 1].write_from_higher, elements);
+    }
+}
+
+TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
+    const Machine machine = walked_machine();
     for (uint64_t seed = 1; seed <= 300; ++seed) {
         Rng rng(seed);
-        LayerShape layer;
-        const auto place = [&](size_t size) {
-            return static_cast<size_t>(rng.below(static_cast<int64_t>(size)));
-        };
-        layer.type =
-            std::array{LayerType::convolution, LayerType::depthwise, LayerType::addition}[place(3)];
-        const auto size = [&] { return 1 + rng.below(4); };
-        (layer.type == LayerType::convolution ? layer.sizes[Dim::k] : layer.sizes[Dim::g]) = size();
-        if (layer.type == LayerType::convolution) layer.sizes[Dim::c] = size();
-        layer.sizes[Dim::ox] = size();
-        layer.sizes[Dim::oy] = size();
-        if (layer.type != LayerType::addition) {
-            layer.sizes[Dim::fx] = size();
-            layer.sizes[Dim::fy] = size();
-            // Rows may be strided and columns dilated.
-            layer.stride.y = 1 + rng.below(3);
-            layer.dilation.x = 1 + rng.below(3);
-        }
+        const LayerShape layer = random_layer(rng);
         std::vector<size_t> tops;
         for (const Role role : roles(layer.type))
             tops.push_back(machine.hierarchy(operand_of(role)).size());
         const MappedLayer mapped(machine, layer, default_unrolling(machine, layer), tops);
         LoopOrder order = limited_factors(mapped, 0);
-        for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[place(n)]);
-        Allocation allocation(mapped.role_count());
-        for (size_t r = 0; r < mapped.role_count(); ++r) {
-            for (size_t level = 0; level + 1 < tops[r]; ++level)
-                allocation[r].push_back(place(order.size() + 1));
-            std::ranges::sort(allocation[r]);
-            allocation[r].push_back(order.size());
-        }
+        for (size_t n = order.size(); n > 1; --n)
+            std::swap(order[n - 1], order[random_place(rng, n)]);
+        const Allocation allocation = random_allocation(rng, mapped, order.size());
         SCOPED_TRACE("seed " + std::to_string(seed) + ": " + to_text(order));
         const LayerCost cost = mapped.cost(order, allocation);
         const HierarchyWalk walk(layer, order);
         for (size_t r = 0; r < mapped.role_count(); ++r) {
-            const Role role = mapped.role(r);
             for (size_t level = 0; level < tops[r]; ++level) {
-                // Between this level and the one below, or the array.
-                const HierarchyWalk::Boundary seen = walk.boundary(
-                    role, level == 0 ? std::nullopt : std::optional(allocation[r][level - 1]));
-                const WordCounts& upper = cost.words[r][level];
-                const WordCounts lower = level > 0 ? cost.words[r][level - 1] : WordCounts{};
-                const auto elements = static_cast<double>(seen.elements);
-                if (role == Role::output) {
-                    EXPECT_EQ(upper.write_from_lower, elements) << level;
-                    // Sums that are not finished come back whenever they are taken up again, the
-                    // first time too.
-                    EXPECT_EQ(upper.read_to_lower, seen.comes_back ? elements : 0) << level;
-                    if (level > 0) {
-                        EXPECT_EQ(lower.read_to_higher, elements) << level;
-                        EXPECT_EQ(lower.write_from_higher, seen.comes_back ? elements : 0) << level;
-                    }
-                } else {
-                    EXPECT_EQ(upper.read_to_lower, elements) << to_string(role) << level;
-                    if (level > 0) {
-                        EXPECT_EQ(lower.write_from_higher, elements) << to_string(role) << level;
-                    }
-                }
+                const auto below =
+                    level == 0 ? std::nullopt : std::optional(allocation[r][level - 1]);
+                expect_words(mapped, cost, r, level, walk.boundary(mapped.role(r), below));
             }
         }
         if (::testing::Test::HasFailure()) return;

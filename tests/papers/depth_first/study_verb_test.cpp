@@ -23,7 +23,7 @@ TEST(Study, OfMachinesHasMeansAndFiles) {
     ASSERT_EQ(answer["cells"].size(), 4u);
     EXPECT_EQ(answer["cells"][1]["network"], "mccnn-defines");
     EXPECT_EQ(answer["cells"][2]["machine"], "meta_proto_df");
-    // Two networks: the mean is the root of the product.
+    // The mean over two networks is the root of the product.
     const auto gain = [&](size_t n) {
         return answer["cells"][n]["layer_by_layer"]["energy_pj"].get<double>() /
                answer["cells"][n]["best"]["energy_pj"].get<double>();

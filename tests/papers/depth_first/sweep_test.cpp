@@ -21,7 +21,7 @@ const SweepPoint& point(const Sweep& sweep, Overlap overlap, int64_t x, int64_t 
     });
 }
 
-// DeFiNES, section V-A, at LPF limit 8, as all figures of the paper.
+// DeFiNES, section V-A, with LPF limit 8 as in all figures of the paper.
 TEST(Sweep, CaseStudyOneIsThatOfThePaper) {
     const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"),
                            Fidelity::as_published(8));
@@ -32,7 +32,7 @@ TEST(Sweep, CaseStudyOneIsThatOfThePaper) {
     options.threads = 2;
     const Sweep found = sweep(model, options);
     ASSERT_EQ(found.points.size(), 4u);
-    // Best of the whole case study, and of these four: 4 x 72.
+    // 4 x 72 is the best of these four, as of the whole case study.
     EXPECT_EQ(found.points[found.best.value()].strategy.tile, (TileSize{4, 72}));
     // Layer by layer: 19.1 mJ, 29 million cycles.
     ASSERT_TRUE(found.layer_by_layer.has_value());
@@ -41,7 +41,7 @@ TEST(Sweep, CaseStudyOneIsThatOfThePaper) {
 }
 
 TEST(Sweep, CostsOfManyAreThoseOfEach) {
-    // Strided layers, padding and shortcuts; tiles that need other memories than they try first.
+    // Strided layers, padding and shortcuts, with tiles that do not fit the memories tried first.
     const Machine machine = open_machine("tesla_npu_df");
     const Network network = zoo_network("resnet18-defines");
     std::vector<Strategy> strategies;
@@ -91,8 +91,8 @@ TEST(Sweep, OfOneStackCombinesToItsBestPoint) {
     EXPECT_EQ(found.combination->latency_cycles, found.points[*found.best].latency_cycles);
     EXPECT_LE(point(found, Overlap::fully_cached, 4, 72).energy_pj,
               point(found, Overlap::recompute, 4, 72).energy_pj);
-    // The front begins with the least energy. Every point is on it, or one of it has no more of
-    // anything.
+    // The front begins with the least energy. Every point is on it, or a point of the front is no
+    // worse in anything.
     EXPECT_EQ(found.front.front(), *found.best);
     for (size_t n = 0; n < found.points.size(); ++n) {
         const SweepPoint& p = found.points[n];
@@ -118,8 +118,8 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
         options.objective = objective;
         const std::optional<Cut> found = best_cut(model, options);
         ASSERT_TRUE(found);
-        // Bit n: a cut behind unit n. Each stack alone with each tile and overlap, and all
-        // combinations of them.
+        // Bit n is a cut behind unit n. Each stack is costed with each tile and overlap, and all
+        // combinations compete.
         double least = std::numeric_limits<double>::infinity();
         for (int cuts = 0; cuts < 4; ++cuts) {
             std::vector<std::pair<double, int64_t>> sums{{0, 0}};
@@ -154,8 +154,8 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
     }
 }
 
-// Of three maps 3^3 choices row by row and as many column by column; the descent, given less, finds
-// nothing better and its bound lies below.
+// Three maps have 3^3 choices row by row and as many column by column. The descent, which compares
+// fewer, finds nothing better, and its bound lies below.
 TEST(OverlapSearch, IsTheBestOfAllChoices) {
     const DepthFirst model(open_machine("edge_tpu_df"), zoo_network("l3net"), {});
     const Strategy given{.tile = {7, 5}, .stacks = Stacks::all};
@@ -200,7 +200,7 @@ TEST(DepthFirst, AStackGoesOneWay) {
                                                  " in one stack, expected one of the two: its "
                                                  "tiles go row by row or column by column");
     }
-    // Of the output nothing is kept.
+    // Nothing is kept of the output.
     strategy.of_maps.clear();
     strategy.of_maps[layers.back().name] = Overlap::v_cached;
     EXPECT_GT(model.cost(strategy).energy_pj, 0);
@@ -222,7 +222,7 @@ TEST(Sweep, MappingsForEachObjectiveAreBestInIt) {
     EXPECT_LE(found.points[0].energy_pj, found.points[1].energy_pj);
     EXPECT_LE(found.points[1].latency_cycles, found.points[0].latency_cycles);
     EXPECT_LT(found.points[1].latency_cycles,
-              found.points[0].latency_cycles);  // or nothing was mapped for it
+              found.points[0].latency_cycles);  // otherwise no layer was mapped for latency
     EXPECT_GE(found.points[2].energy_pj, found.points[0].energy_pj);
     EXPECT_GE(found.front.size(), 2u);
     for (const SweepPoint& p : found.points) EXPECT_EQ(p.mapping_gap, 0);

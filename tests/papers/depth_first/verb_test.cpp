@@ -20,7 +20,7 @@ TEST(DepthFirstModel, CostOfOnePointEqualsTheArtifact) {
     EXPECT_NEAR(cost["energy_pj"].get<double>() / 1822760872.09, 1, 1e-9);
     EXPECT_EQ(cost["latency_cycles"], 20523395);
     EXPECT_EQ(cost["macs"], 8'362'594'208);
-    // The parts make the sum.
+    // The parts add up to the total.
     double sum = cost["mac_energy_pj"].get<double>();
     for (const auto& memory : cost["memories"]) {
         for (const char* part : {"I", "W", "O", "copies"}) {
@@ -45,7 +45,7 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
     EXPECT_EQ(std::ranges::count(csv, '\n'), 7);
     const std::string page = read_file(scratch / "tiles/report.html");
     EXPECT_NE(page.find("latency, million cycles"), std::string::npos);
-    // Every point of the front leads to its loop nest.
+    // Every point of the front links to its loop nest.
     for (size_t n = 0; n < answer["front"].size(); ++n) {
         EXPECT_NE(page.find("href=\"#point-" + std::to_string(n) + "\""), std::string::npos);
         EXPECT_NE(page.find("id=\"point-" + std::to_string(n) + "\""), std::string::npos);
@@ -73,7 +73,8 @@ TEST(DepthFirstModel, SchedulesThatAreFoundExecuteAndCountAsTheySay) {
     std::vector<std::string> names{"best", "best-cut"};
     for (const auto& entry : answer["schedules"]["front"]) names.push_back(entry["name"]);
     ASSERT_GE(names.size(), 3u);
-    // Closed form, walker and instrumented code agree, and the pictures are those of the reference.
+    // The closed form, the walker and instrumented code agree, and the pictures equal the
+    // reference's.
     for (const std::string& name : names) {
         const ProgramResult validated =
             run_program("validate zoo:l3net --schedule " + directory + "#" + name);
@@ -93,7 +94,7 @@ TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
     const auto uniform = cost("fully-cached"), named = cost("fully-cached,conv1=recompute"),
                found = cost("search");
     EXPECT_EQ(named["overlap_of_maps"]["conv1"], "recompute");
-    EXPECT_GT(named["macs"], uniform["macs"]);  // conv1 computes again what its neighbours had
+    EXPECT_GT(named["macs"], uniform["macs"]);  // conv1 recomputes what its neighbours had
     EXPECT_EQ(found["overlap_search"]["compared"], 2 * 27);
     EXPECT_TRUE(found["overlap_search"]["complete"]);
     EXPECT_LE(found["energy_pj"].get<double>(), uniform["energy_pj"].get<double>() * (1 + 1e-12));

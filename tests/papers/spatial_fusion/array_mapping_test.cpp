@@ -32,8 +32,8 @@ TEST(RowStationary, UnrollsDivisorsWithinTheArray) {
     EXPECT_EQ(mapping->in_channels, 8);
     EXPECT_EQ(mapping->out_channels * mapping->out_rows, 16);
     EXPECT_EQ(mapping->cycles, 8 * 4 * 56 * 56 * 3);
-    // 14 output channels: 2 of them beside 8 rows fill all 16; in tiles of one row all 14 lie there
-    // and two rows of PEs are idle.
+    // 2 of 14 output channels beside 8 rows fill all 16 rows of PEs. In tiles of one row all 14 lie
+    // there, and two rows of PEs are idle.
     const LayerProblem odd = layers(64, 56, {{14, square_window(3, 1, 1)}}).front();
     EXPECT_EQ(row_stationary(odd, 32, 16, 56)->cycles, 8 * (14 / 2) * (56 / 8) * 56 * 3);
     EXPECT_EQ(row_stationary(odd, 32, 16, 1)->cycles, 8 * 1 * 56 * 56 * 3);
@@ -51,7 +51,7 @@ TEST(TemporalPartition, SumsCyclesAndDividesRegisters) {
     EXPECT_EQ(partition->layers[0].cycles, 1 * (8 * 16 / 16) * 16 * 3);
 }
 
-/// Every choice of sizes, places on the whole grid: the least cycles.
+/// The least cycles over every choice of sizes and every place on the grid.
 int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_rows,
                           const ArrayMachine& machine, Together together) {
     std::vector<std::vector<bool>> used(static_cast<size_t>(machine.rows),
@@ -110,7 +110,7 @@ TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
                 EXPECT_EQ(found->cycles, expected)
                     << columns << " x " << rows << ' ' << to_string(together);
                 EXPECT_TRUE(found->is_proven());
-                // The rectangles lie on the array, none over another.
+                // The rectangles lie on the array and do not overlap.
                 for (size_t a = 0; a < found->layers.size(); ++a) {
                     const SubArray& one = found->layers[a];
                     EXPECT_LE(one.first_column + one.columns, columns);

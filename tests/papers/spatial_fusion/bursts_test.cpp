@@ -11,7 +11,7 @@
 namespace laminate::spatial_fusion {
 namespace {
 
-/// Addresses of a map by channel, row, column, moved together, as whole bursts by run.
+/// Elements moved, in whole bursts for each run of addresses. A map lies by channel, row, column.
 class MovedWords {
 public:
     explicit MovedWords(int64_t burst) : burst_(burst) {}
@@ -71,8 +71,8 @@ TEST(Bursts, OfOneElementAreTheVolume) {
     EXPECT_GT(compared, 200);
 }
 
-/// Stacks whose channels are whole, tile by tile over the addresses that each one is the first to
-/// read.
+/// The same for a stack with all channels in each tile, whose tiles read addresses that no earlier
+/// one did.
 TEST(Bursts, AreThoseOfTheRunsOfAddresses) {
     Rng rng(3);
     for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -113,7 +113,7 @@ TEST(Bursts, AreThoseOfTheRunsOfAddresses) {
 
 TEST(Bursts, NarrowTilesWasteMost) {
     // 16 x 16 x 2 in, 3x3 to 4 channels, 14 x 14 out, one byte an element. Tiles of one column: the
-    // first brings 3 columns of 16 rows, the others one.
+    // first fetches 3 columns of 16 rows, the others one.
     const Network network = chain(2, 16, 16, {{4, square_window(3)}});
     PlannedStack stack;
     stack.layers = {0};
@@ -132,7 +132,7 @@ TEST(Bursts, NarrowTilesWasteMost) {
         static_cast<double>(*bursts.burst_volume_bytes) / static_cast<double>(stack.volume));
     EXPECT_DOUBLE_EQ(plain.ctc / bursts.ctc,
                      bursts.communication_cycles / plain.communication_cycles);
-    // Whole rows: two runs of the input a tile, rows side by side.
+    // Whole rows lie side by side: two runs of the input for each tile.
     stack.tile = {14, 7, 4, 2};
     EXPECT_EQ(volume_in_bursts(layer_problems(network, {0}), stack, Reading::exact, 8),
               2 * (9 * 16) + 2 * (7 * 16) + 72 + 2 * 4 * 104);

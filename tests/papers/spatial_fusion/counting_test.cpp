@@ -1,4 +1,4 @@
-// Stacks that papers/spatial_fusion plans, as ordinary schedules, counted by the generated code.
+// Stacks planned by papers/spatial_fusion, as ordinary schedules that generated code counts.
 #include <gtest/gtest.h>
 
 #include "instrumentation/measure.h"
@@ -9,7 +9,7 @@
 namespace laminate::spatial_fusion {
 namespace {
 
-/// The stack as planned within so many elements, counted by the generated code.
+/// Counts of the generated code for the stack that is planned within `capacity` elements.
 void expect_counted(const Network& network, const PlannedStack& stack) {
     const GroupSchedule group = fusion_group(network, stack);
     const GroupCounts counts = two_level_counts(network, group);

@@ -30,7 +30,7 @@ TEST(FusionSchedule, TheWalkOfTheTileClassesAsText) {
     EXPECT_EQ(difference(counts, "model", walk(network, group), "walker"), "");
 }
 
-/// The plan's volumes and operations are what closed form and walker count.
+/// The closed form and the walker count the plan's volumes and operations.
 void expect_plan_is_counted(const Network& network, const FusionOptions& options, int n) {
     const auto found = plan_fusion(network, options);
     const auto* plan = std::get_if<FusionPlan>(&found);

@@ -17,7 +17,7 @@ struct Found {
     friend auto operator<=>(const Found&, const Found&) = default;
 };
 
-/// Every tile, one by one.
+/// Tries every tile.
 std::optional<Found> every_tile(const Stack& stack, const FusionOptions& options) {
     std::optional<Found> best;
     const LayerProblem& bottom = stack.back();
@@ -104,7 +104,7 @@ TEST(FusionSearch, BestTilesAreThoseOfEveryTile) {
     }
 }
 
-/// Every cut of the chain into contiguous stacks.
+/// Tries every cut of the chain into contiguous stacks.
 int64_t every_cut(const Network& network, const std::vector<LayerId>& chain,
                   const FusionOptions& options) {
     int64_t best = INT64_MAX;

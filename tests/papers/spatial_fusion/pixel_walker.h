@@ -1,5 +1,5 @@
-// A plain witness: walks over the tiles of a stack's output and keeps sets of pixels. It knows
-// windows tap by tap and nothing else of the model.
+// A plain witness that walks over the tiles of a stack's output and keeps sets of pixels. It goes
+// through windows tap by tap and knows nothing else of the model.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@ namespace laminate::spatial_fusion {
 
 struct PixelWalk {
     using Pixel = std::pair<int64_t, int64_t>;  ///< row, column
-    /// By layer, what one channel of its input sees. By tile of the walk: new pixels.
+    /// New pixels of one channel of a layer's input, by tile of the walk.
     std::vector<std::vector<int64_t>> new_pixels;
-    std::vector<int64_t> most_kept;  ///< pixels that are there and still read, the most at once
-    int64_t recomputed = 0;  ///< pixels that were asked for again after they had been dropped
+    std::vector<int64_t> most_kept;  ///< by layer: the most pixels at once that are still read
+    int64_t recomputed = 0;          ///< pixels that were asked for again after they were dropped
 };
 
-/// Taps one by one, so gaps of strides are not moved: only for windows without gaps (kernel >=
-/// stride, no dilation).
+/// Only for windows without gaps (kernel >= stride, no dilation): taps are visited one by one, so
+/// gaps would not move.
 inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t tile_y,
                              int64_t tile_x) {
     using Pixels = std::set<PixelWalk::Pixel>;
@@ -42,7 +42,7 @@ inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t til
     };
     const LayerProblem& bottom = stack.back();
     const size_t layers = stack.size();
-    // First what every tile computes anew, then which tile reads a pixel last.
+    // First find what every tile computes anew, then which tile reads a pixel last.
     std::vector<std::vector<Pixels>> read(layers);  // [layer][tile]
     std::vector<Pixels> present(layers);
     PixelWalk walk{std::vector<std::vector<int64_t>>(layers), std::vector<int64_t>(layers, 0), 0};
@@ -80,8 +80,8 @@ inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t til
     return walk;
 }
 
-/// A chain of one to four layers, kernels of 1 to 5 that are no smaller than their strides, padded
-/// or not; shapes of 6 to 20 rows and columns.
+/// A chain of one to four layers on 6 to 20 rows and columns. Kernels of 1 to 5 are no smaller than
+/// their strides and may be padded.
 inline std::vector<LayerProblem> random_stack(Rng& rng) {
     for (;;) {
         std::vector<LayerSpec> specs;

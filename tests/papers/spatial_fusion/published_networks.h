@@ -1,5 +1,5 @@
-// The networks of HW-Flow-Fusion with its names of layers, and what its tables print. Branches are
-// left out, as in the paper.
+// The networks of HW-Flow-Fusion with the paper's names of layers, and what its tables print.
+// Branches are left out, as in the paper.
 #pragma once
 
 #include <string>
@@ -78,12 +78,12 @@ inline std::vector<LayerId> ids(const Network& network, const std::vector<std::s
     return result;
 }
 
-/// Table 7, single-layer column of the convolutions. Toy is what the number implies for tiles of
-/// whole rows (Tox = Nox), all channels.
+/// The single-layer column of Table 7, convolutions. Toy follows from the number for tiles of whole
+/// rows (Tox = Nox) and all channels.
 struct PublishedSingle {
     std::string layer;
     int64_t rows;
-    int64_t volume;  ///< elements, of our reading
+    int64_t volume;  ///< elements, by our reading
     double ctc;      ///< as printed
 };
 inline const std::vector<PublishedSingle> vgg_singles{
@@ -98,8 +98,8 @@ inline const std::vector<PublishedSingle> resnet_singles{
     {"CONV3_2_2", 28, 363'008, 9.95}, {"CONV4_1_1", 14, 452'736, 3.99},
     {"CONV4_1_2", 14, 705'536, 5.12}};
 
-/// Pairs that Table 7 fuses with its fused CTC (temporal), and what Eq. 6 gives for them in our
-/// reading: whole rows, least volume within 512 KiB.
+/// The pairs that Table 7 fuses, with its fused CTC (temporal) and with our reading of Eq. 6: whole
+/// rows, least volume within 512 KiB.
 struct PublishedPair {
     std::vector<std::string> layers;
     int64_t rows;

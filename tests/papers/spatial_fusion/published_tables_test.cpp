@@ -1,5 +1,5 @@
-// The tables of HW-Flow-Fusion (Electronics 2022, 11, 2933), as far as a reading of its formulas
-// gives them; docs/hw-flow-fusion.md has the rest.
+// The tables of HW-Flow-Fusion (Electronics 2022, 11, 2933) that a reading of its formulas yields.
+// docs/hw-flow-fusion.md has the others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ Published resnet() {
 
 ArrayMachine hwff(int n) { return array_machine(open_machine("hwff_" + std::to_string(n))); }
 
-/// As the tables of the paper were made: Eq. 2 and 6 as printed, whole rows, divisors, pairs.
+/// The options behind the paper's tables: Eq. 2 and 6 as printed, whole rows, divisors, pairs.
 FusionOptions as_published(const ArrayMachine& machine) {
     return {.capacity = machine.capacity(),
             .reading = Reading::paper,
@@ -37,7 +37,7 @@ FusionOptions as_published(const ArrayMachine& machine) {
             .max_layers = 2};
 }
 
-/// The published baseline: singles of Table 7, pools in one tile.
+/// The published baseline: single layers as in Table 7, with pools in one tile.
 int64_t published_single_volume(const Published& published, const std::string& name) {
     for (const PublishedSingle& single : published.singles)
         if (single.layer == name) return single.volume;
@@ -65,7 +65,7 @@ TEST(PublishedTables, SingleLayerCtc) {
             const Tile tile{layer[Dim::x], single.rows, layer[Dim::z], layer[Dim::i]};
             const int64_t volume = single_layer_volume(layer, tile, Reading::paper);
             EXPECT_EQ(volume, single.volume) << single.layer;
-            // Two decimals; the paper rounds some and cuts others (15.955 is printed as 15.95).
+            // Two decimals. The paper rounds some and cuts others (15.955 is printed as 15.95).
             EXPECT_LT(std::abs(ctc_ratio(operations(layer), volume, machine) - single.ctc), 0.0051)
                 << single.layer;
         }
@@ -169,8 +169,8 @@ TEST(PublishedTables, ExactlyCountedAgainstTheBestSinglesTheGainIsLess) {
 }
 
 TEST(PublishedTables, PairsWhoseWeightsComeAgainLose) {
-    // Eq. 6 counts the weights of CONV6 once, although its channels are tiled and two tiles need
-    // them.
+    // Eq. 6 counts the weights of CONV6 once, although its channels are tiled and several tiles
+    // need them.
     const Published published = vgg();
     FusionOptions options = as_published(hwff(1));
     options.reading = Reading::exact;
@@ -190,7 +190,7 @@ TEST(PublishedTables, PairsWhoseWeightsComeAgainLose) {
     EXPECT_GT(pair->volume, apart);
 }
 
-/// What the printed fused CTC means: MACs / (32 CTC).
+/// The volume that the printed fused CTC implies: MACs / (32 CTC).
 int64_t volume_of_table_7(const PublishedPair& pair, const Stack& stack,
                           const ArrayMachine& machine) {
     int64_t all_operations = 0;
@@ -374,8 +374,8 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
 
 TEST(PublishedTables, AHalfWiderArrayHalvesSpatialCycles) {
     // Paper, configuration 3 to 4: latency -45 % for ResNet18 and -75 % for VGG16-E. 1.5 times the
-    // PEs can give more than a third only through divisors: eight columns hold two input channels
-    // of a 3x3 kernel, twelve hold four. So no more than a half: the second number is out of reach.
+    // PEs can save more than a third only through divisors: eight columns hold two input channels
+    // of a 3x3 kernel, twelve hold four. This saves at most a half; 75 % is out of reach.
     EXPECT_NEAR(100 - percent(spatial_cycles(resnet(), hwff(4)), spatial_cycles(resnet(), hwff(3))),
                 50, 0.05);
     EXPECT_LE(100 - percent(spatial_cycles(vgg(), hwff(4)), spatial_cycles(vgg(), hwff(3))), 50);
@@ -386,7 +386,7 @@ TEST(PublishedTables, Table6RegistersOfTwoLayers) {
     const auto partition =
         temporal_partition(layer_problems(network, ids(network, {"CONV1", "CONV2"})), 28, hwff(1));
     ASSERT_TRUE(partition && partition->register_sections);
-    EXPECT_EQ(*partition->register_sections, (std::array<int64_t, 3>{192, 12, 16}));
+    EXPECT_EQ(*partition->register_sections, (RegisterSections{12, 192, 16}));
     EXPECT_EQ(partition->register_bytes, 256);
 }
 

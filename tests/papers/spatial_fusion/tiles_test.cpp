@@ -22,15 +22,15 @@ std::vector<int64_t> sizes(const std::vector<Range>& ranges) {
 }
 
 TEST(Tiles, SpansGrowFromTheBottomUp) {
-    // Eq. 4: (4 - 1) 1 + 3 = 6 rows of the second layer's input, (6 - 1) 1 + 3 = 8 of the first
-    // one's.
+    // Eq. 4: (4 - 1) 1 + 3 = 6 rows of the second layer's input, and (6 - 1) 1 + 3 = 8 of the
+    // first's.
     EXPECT_EQ(tile_spans(two_of_three_by_three(), 0, 4), (std::vector<int64_t>{8, 6}));
 }
 
 TEST(Tiles, NewInputsOfThreeTiles) {
     const Stack stack = two_of_three_by_three();
     // Rows 0..4 of the second layer's input for the first four of its output, then four at a time,
-    // then what is left of 12; a layer further up one row more is ahead.
+    // then the rest of 12. One layer further up, the walk is one row ahead.
     const auto inputs = new_inputs(stack, 0, 4);
     EXPECT_EQ(sizes(inputs[1]), (std::vector<int64_t>{5, 4, 3}));
     EXPECT_EQ(sizes(inputs[0]), (std::vector<int64_t>{6, 4, 2}));
@@ -41,8 +41,8 @@ TEST(Tiles, NewInputsOfThreeTiles) {
 }
 
 TEST(Tiles, StrideAboveKernelLeavesGapsOut) {
-    // 1x1 with stride 2 on 9 rows: tiles of one row read rows 0, 2, 4, 6, 8 alone; one tile reads 0
-    // to 8, gaps among them.
+    // 1x1 with stride 2 on 9 rows: tiles of one row read rows 0, 2, 4, 6, 8 only; a single tile
+    // reads 0 to 8 with the gaps.
     const Network network = chain(1, 9, 9, {{1, square_window(1, 2)}});
     const Stack stack = layer_problems(network, all_layers(network));
     EXPECT_EQ(sizes(new_inputs(stack, 0, 1).front()), (std::vector<int64_t>{1, 1, 1, 1, 1}));
@@ -99,7 +99,7 @@ TEST(Tiles, ClassesAreTheWalkWhereTheyExistAndNowhereElse) {
         const Stack stack = random_stack(rng);
         const int64_t tile = rng.between(1, stack.back()[Dim::y]);
         const auto inputs = new_inputs(stack, 0, tile);
-        // What three classes can say of each layer's input.
+        // The tiles of each layer's input that three classes describe.
         const auto agrees = [&](const std::vector<TileClasses>& classes) {
             for (size_t l = 0; l < stack.size(); ++l) {
                 const auto tiles = static_cast<int64_t>(inputs[l].size());

@@ -29,8 +29,8 @@ TEST(ExploreSpatialFusion, StacksOfAChainMoveEveryTensorOnce) {
     EXPECT_LE(stack["exact_footprint_bytes"], stack["footprint_bytes"]);
     EXPECT_LE(stack["footprint_bytes"], answer["on_chip_bytes"]);
     EXPECT_EQ(stack["tile_classes"],
-              nullptr);  // one-pixel tiles under four layers: the last tiles bring nothing, three
-                         // sizes an axis do not do
+              nullptr);  // one-pixel tiles under four layers: the last tiles fetch nothing, so
+                         // an axis has more than three sizes
     EXPECT_EQ(stack["temporal"]["register_bytes_per_layer"], 512 / 4);
     EXPECT_GE(stack["spatial_serial"]["compute_cycles"],
               stack["spatial_parallel"]["compute_cycles"]);

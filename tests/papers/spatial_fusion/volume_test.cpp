@@ -21,7 +21,7 @@ TEST(SingleLayerVolume, AsPrintedTilesFetchPaddingAndAllWeights) {
     // outputs.
     EXPECT_EQ(single_layer_volume(layer, {8, 4, 3, 2}, Reading::paper),
               2 * (6 * 10 * 2 + 54) + 192);
-    // Exactly: rows 0..4 and 3..7 of real pixels, weights once.
+    // Exact: rows 0..4 and 3..7 of real pixels, weights once.
     EXPECT_EQ(single_layer_volume(layer, {8, 4, 3, 2}, Reading::exact), (5 + 5) * 8 * 2 + 54 + 192);
     // One output channel at a time: the weights come again for the second tile, inputs stay.
     EXPECT_EQ(single_layer_volume(layer, {8, 4, 1, 2}, Reading::exact),
@@ -62,7 +62,7 @@ TEST(StackVolume, Equation6AndWhatMustMove) {
     EXPECT_EQ(stack_volume(stack, {4, 4, 5, 2}, Reading::exact), 8 * 8 * 2 + weights + 8 * 8 * 5);
     EXPECT_EQ(stack_volume(stack, {3, 3, 5, 2}, Reading::exact),
               8 * 8 * 2 + weights + 8 * 8 * 5);  // whatever the tile
-    // Channels of the bottom layer in turn: its weights for each of four tiles.
+    // One channel of the bottom layer at a time: its weights come for each of four tiles.
     EXPECT_EQ(stack_volume(stack, {4, 4, 1, 2}, Reading::exact),
               8 * 8 * 2 + weights + 3 * 9 * 3 * 5 + 8 * 8 * 5);
 }
@@ -91,7 +91,7 @@ TEST(StackOperations, AsManyAsLayerByLayerOrFewerWhereNobodyReads) {
         less += walked < apart ? 1 : 0;
     }
     EXPECT_GT(less, 0);    // strides that leave the last row unread
-    EXPECT_LT(less, 150);  // Eq. 13 else
+    EXPECT_LT(less, 150);  // otherwise as in Eq. 13
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
-#include "papers/depth_first/transfers.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "papers/depth_first/data_growth.h"
+#include "papers/depth_first/single_layer.h"
 
-// Words and energy: of whole mappings, level by level, and of one boundary between two levels,
-// which is all that the search of mappings asks for.
+// Words and energy of whole mappings, level by level, and of single boundaries, which are all that
+// the searches of mappings ask for.
 
 namespace laminate::depth_first {
 
@@ -17,7 +16,8 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
     const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     const size_t levels = role.levels.size();
     Movement moved;
-    // Data stay while irrelevant loops run: an irrelevant loop innermost at a memory runs below it.
+    // A tile stays while irrelevant loops run, so an irrelevant loop that is innermost at a memory
+    // moves below the boundary.
     moved.bounds.assign(1, 0);
     for (size_t m = 0; m < levels; ++m) {
         size_t bound = allocated[m];
@@ -40,58 +40,53 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
         moved.cycles.push_back(cycles);
         moved.elements.push_back(std::nearbyint(elements));
     }
-    if (role.role == Role::output) {
-        moved.partial.assign(levels + 1, false);
-        for (size_t m = levels; m-- > 0;) {
-            bool here = moved.partial[m + 1];
-            for (size_t i = moved.bounds[m]; i < moved.bounds[m + 1]; ++i)
-                here = here || (role.irrelevant(order[i].dim) && order[i].size > 1);
-            for (const Loop& loop : lanes[m + 1])
-                here = here || (role.irrelevant(loop.dim) && loop.size > 1);
-            moved.partial[m] = here;
-        }
-    } else {
-        moved.partial.assign(levels + 1, false);
+    moved.partial.assign(levels + 1, false);
+    if (role.role != Role::output) return moved;
+    for (size_t m = levels; m-- > 0;) {
+        bool here = moved.partial[m + 1];
+        for (size_t i = moved.bounds[m]; i < moved.bounds[m + 1]; ++i)
+            here = here || (role.irrelevant(order[i].dim) && order[i].size > 1);
+        for (const Loop& loop : lanes[m + 1])
+            here = here || (role.irrelevant(loop.dim) && loop.size > 1);
+        moved.partial[m] = here;
     }
     return moved;
 }
 
-MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved,
-                                              size_t level, bool whole) const {
+Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved, size_t level,
+                                 bool whole) const {
     const RoleData::Units& units = whole ? role.whole_units : role.units;
     const double total = moved.cycles.back();
     const bool top = level + 1 == role.levels.size();
-    using One = Transfers::One;
-    const One below{moved.elements[level] * units.boost[level], moved.cycles[level],
-                    std::floor(total / moved.cycles[level]), role.bits};
-    const One above{moved.elements[level + 1], moved.cycles[level + 1],
-                    std::floor(total / moved.cycles[level + 1]), role.bits};
+    const PeriodicTransfer below{moved.elements[level] * units.boost[level], moved.cycles[level],
+                                 std::floor(total / moved.cycles[level]), role.bits};
+    const PeriodicTransfer above{moved.elements[level + 1], moved.cycles[level + 1],
+                                 std::floor(total / moved.cycles[level + 1]), role.bits};
     Transfers result;
     if (role.role != Role::output) {
-        result.read_to_lower = below;
-        if (!top) result.write_from_higher = above;
+        result[Transfer::read_to_lower] = below;
+        if (!top) result[Transfer::write_from_higher] = above;
         return result;
     }
-    // A sum that is not finished comes back each time that it is taken up again, the first time
-    // too.
-    result.write_from_lower = below;
+    // A partial sum is read back each time that it is taken up again, the first time included.
+    result[Transfer::write_from_lower] = below;
     if (moved.partial[level]) {
-        result.read_to_lower = below;
+        result[Transfer::read_to_lower] = below;
     } else {
-        result.write_from_lower.bits = role.final_bits;
+        result[Transfer::write_from_lower].bits = role.final_bits;
     }
     if (!top) {
-        result.read_to_higher = above;
+        result[Transfer::read_to_higher] = above;
         if (moved.partial[level + 1]) {
-            result.write_from_higher = above;
+            result[Transfer::write_from_higher] = above;
         } else {
-            result.read_to_higher.bits = role.final_bits;
+            result[Transfer::read_to_higher].bits = role.final_bits;
         }
     }
     return result;
 }
 
-/// Of one memory: towards the array and away from it.
+/// Words that one memory moves towards the array and away from it.
 BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfers& transfers,
                                              size_t level) const {
     const Memory& memory = machine_.memories[role.levels[level]];
@@ -100,8 +95,8 @@ BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfe
         const auto smallest = static_cast<double>(access.smallest_access_bits);
         return std::ceil(bits / smallest) * (smallest / static_cast<double>(access.word_bits));
     };
-    // Towards the array: as much at once as both sides can.
-    const auto below = [&](const Transfers::One& one, const WordAccess& access,
+    // Towards the array, one access moves as much as the ports on both sides can.
+    const auto below = [&](const PeriodicTransfer& one, const WordAccess& access,
                            const WordAccess* other) {
         if (one.amount == 0 || one.bits == 0) return PeriodWords{};
         const auto bits = static_cast<double>(one.bits);
@@ -115,27 +110,29 @@ BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfe
         }
         return PeriodWords{per_access(at_once * bits, access), accesses, copies};
     };
-    const auto above = [&](const Transfers::One& one, const WordAccess& access) {
+    const auto above = [&](const PeriodicTransfer& one, const WordAccess& access) {
         if (one.amount == 0) return PeriodWords{};
         return PeriodWords{per_access(one.amount * static_cast<double>(one.bits), access), 1,
                            copies};
     };
     const Memory* lower = level > 0 ? &machine_.memories[role.levels[level - 1]] : nullptr;
-    return {.read_to_lower =
-                below(transfers.read_to_lower, memory.read, lower ? &lower->write : nullptr),
-            .write_from_lower =
-                below(transfers.write_from_lower, memory.write, lower ? &lower->read : nullptr),
-            .read_to_higher = above(transfers.read_to_higher, memory.read),
-            .write_from_higher = above(transfers.write_from_higher, memory.write)};
+    return {.read_to_lower = below(transfers[Transfer::read_to_lower], memory.read,
+                                   lower ? &lower->write : nullptr),
+            .write_from_lower = below(transfers[Transfer::write_from_lower], memory.write,
+                                      lower ? &lower->read : nullptr),
+            .read_to_higher = above(transfers[Transfer::read_to_higher], memory.read),
+            .write_from_higher = above(transfers[Transfer::write_from_higher], memory.write)};
 }
 
 WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers,
                               size_t level) const {
     const BoundaryPeriod period = words_of_periods(role, transfers, level);
-    return {.read_to_lower = period.read_to_lower.in(transfers.read_to_lower.count),
-            .write_from_lower = period.write_from_lower.in(transfers.write_from_lower.count),
-            .read_to_higher = period.read_to_higher.in(transfers.read_to_higher.count),
-            .write_from_higher = period.write_from_higher.in(transfers.write_from_higher.count)};
+    return {
+        .read_to_lower = period.read_to_lower.in(transfers[Transfer::read_to_lower].count),
+        .write_from_lower = period.write_from_lower.in(transfers[Transfer::write_from_lower].count),
+        .read_to_higher = period.read_to_higher.in(transfers[Transfer::read_to_higher].count),
+        .write_from_higher =
+            period.write_from_higher.in(transfers[Transfer::write_from_higher].count)};
 }
 
 double MappedLayer::mac_energy() const {
@@ -173,19 +170,18 @@ bool MappedLayer::lanes_reduce_above(size_t r, size_t level) const {
     return false;
 }
 
-void MappedLayer::tile_elements(size_t r, const std::array<double, dim_count>& loops,
-                                std::vector<double>& elements) const {
+void MappedLayer::tile_elements(size_t r, const Trips& loops, std::vector<double>& elements) const {
     tile_elements(r, loops, false, elements);
 }
 
-void MappedLayer::tile_elements(size_t r, const std::array<double, dim_count>& loops, bool whole,
+void MappedLayer::tile_elements(size_t r, const Trips& loops, bool whole,
                                 std::vector<double>& elements) const {
     const RoleData& role = roles_[r];
     const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     DataGrowth growth(role.relevance, layer_);
     double tile = 1;
-    for (size_t dim = 0; dim < dim_count; ++dim) {
-        if (loops[dim] != 1) tile *= growth.add({static_cast<Dim>(dim), loops[dim]}).data;
+    for (const Dim dim : all_dims) {
+        if (loops[dim] != 1) tile *= growth.add({dim, loops[dim]}).data;
     }
     elements.clear();
     for (size_t level = 0; level < role.levels.size(); ++level) {
@@ -196,30 +192,31 @@ void MappedLayer::tile_elements(size_t r, const std::array<double, dim_count>& l
     }
 }
 
-std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(
-    size_t r, size_t level, double elements, double cycles, double count, bool reduction_above,
-    bool whole) const {
+std::pair<Transfers, Transfers> MappedLayer::boundary_transfers(size_t r, size_t level,
+                                                                double elements, double cycles,
+                                                                double count, bool reduction_above,
+                                                                bool whole) const {
     const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
     const bool partial = output && (reduction_above || lanes_reduce_above(r, level));
     const int64_t bits = partial ? role.bits : role.final_bits;
-    const Transfers::One above{elements, cycles, count, bits};
-    const Transfers::One below{elements * (whole ? role.whole_units : role.units).boost[level],
-                               cycles, count, bits};
+    const PeriodicTransfer above{elements, cycles, count, bits};
+    const PeriodicTransfer below{elements * (whole ? role.whole_units : role.units).boost[level],
+                                 cycles, count, bits};
     std::pair<Transfers, Transfers> transfers;
     auto& [upper, lower] = transfers;
-    (output ? upper.write_from_lower : upper.read_to_lower) = below;
-    (output ? lower.read_to_higher : lower.write_from_higher) = above;
+    (output ? upper[Transfer::write_from_lower] : upper[Transfer::read_to_lower]) = below;
+    (output ? lower[Transfer::read_to_higher] : lower[Transfer::write_from_higher]) = above;
     if (partial) {
-        upper.read_to_lower = below;
-        lower.write_from_higher = above;
+        upper[Transfer::read_to_lower] = below;
+        lower[Transfer::write_from_higher] = above;
     }
     return transfers;
 }
 
 BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, double elements,
                                             bool reduction_above) const {
-    constexpr double any = 1;  // how many periods there are, and how long, is not asked
+    constexpr double any = 1;  // the words of one period depend on neither its length nor the count
     const auto [upper, lower] =
         boundary_transfers(r, level, elements, any, any, reduction_above, false);
     BoundaryPeriod period = words_of_periods(roles_[r], upper, level);
@@ -241,8 +238,7 @@ double MappedLayer::boundary_energy(size_t r, size_t level, const BoundaryPeriod
                     below.write.word_pj * period.write_from_higher.in(count));
 }
 
-double MappedLayer::boundary_energy(size_t r, size_t level,
-                                    const std::array<double, dim_count>& loops, double total,
+double MappedLayer::boundary_energy(size_t r, size_t level, const Trips& loops, double total,
                                     bool reduction_above) const {
     double cycles = 1;
     for (const double trips : loops) cycles *= trips;

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Writes the tables of measurements into documents, from the data files under bench/results/.
+
+    tables.py [--check] DOCUMENT.md...
+
+A document says where a table belongs and from which file it comes; the lines between the two
+comments are this program's:
+
+    <!-- table: KIND FILE -->
+    <!-- end of table -->
+
+KIND is a function of TABLES below, FILE a name under bench/results/ without its ending (notes and
+machines take none). --check changes nothing and exits with 1 where a document differs.
+
+A document with the table of notes also has the rules that the notes support. A rule is a paragraph
+that begins with its name in bold. Every note must belong to a rule of the document, and every
+figure with a unit in a rule must stand in one of its notes.
+"""
+
+import argparse
+import csv
+import itertools
+import json
+import pathlib
+import re
+import sys
+
+RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+BEGIN = re.compile(r"<!-- table: (\S+)(?: (\S+))? -->")
+END = "<!-- end of table -->"
+OURS = "laminate fused"
+LAYERS = "laminate layer by layer"
+
+
+class Problem(Exception):
+    """What is wrong with a document or a data file, in one line."""
+
+
+def figure(value):
+    """Three significant digits, or all of them before the point."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.{1 if value >= 9.995 else 2}f}"
+
+
+def network(net):
+    """The published name of a network: zoo:fsrcnn?height=540&width=960 is fsrcnn 960x540."""
+    name, _, query = net.removeprefix("zoo:").partition("?")
+    size = dict(part.split("=") for part in query.split("&")) if query else {}
+    return pathlib.PurePath(name).name + (f" {size['width']}x{size['height']}" if size else "")
+
+
+def data(file, schema):
+    content = json.loads((RESULTS / f"{file}.json").read_text())
+    if content["schema"] != schema:
+        raise Problem(f"{file}.json: found schema {content['schema']}, expected {schema}")
+    return content
+
+
+def peers_of(races):
+    """Contestants that are not ours, in the order of their first appearance."""
+    return [name for name in dict.fromkeys(n for race in races for n in race["contestants"])
+            if not name.startswith("laminate ")]
+
+
+def best_peer_over_ours(contestants, field):
+    peers = [row[field] for name, row in contestants.items()
+             if not name.startswith("laminate ") and field in row]
+    ours = contestants.get(OURS, {}).get(field)
+    return f"{min(peers) / ours:.2f}" if peers and ours else ""
+
+
+def memory_cell(contestants, names):
+    bytes_of = [contestants.get(name, {}).get("peak_rss_bytes") for name in names]
+    return "" if None in bytes_of else " / ".join(figure(b / 2**20) for b in bytes_of)
+
+
+def race_columns(races, with_least):
+    """(heading, cell of a race) of each column; columns without a cell are left out."""
+    def time(name):
+        def cell(contestants):
+            row = contestants.get(name, {})
+            least = f" ({figure(row['min_ms'])})" if with_least and "min_ms" in row else ""
+            return figure(row.get("median_ms")) + least
+        return cell
+
+    peers = peers_of(races)
+    columns = [("ours", time(OURS))]
+    if with_least:
+        columns.append(("layer by layer", time(LAYERS)))
+    columns += [(name, time(name)) for name in peers]
+    columns.append(("times", lambda c: best_peer_over_ours(c, "median_ms")))
+    if with_least:
+        columns.append(("of least", lambda c: best_peer_over_ours(c, "min_ms")))
+    columns.append(("MiB", lambda c: memory_cell(c, [OURS, *peers])))
+    return columns
+
+
+def race(file, with_least=True):
+    races = data(file, "laminate.peers")["races"]
+    columns = [(heading, [cell(one["contestants"]) for one in races])
+               for heading, cell in race_columns(races, with_least)]
+    columns = [(heading, cells) for heading, cells in columns if any(cells)]
+    yield ["Network", *(heading for heading, _ in columns)]
+    for row, one in enumerate(races):
+        yield [network(one["net"]), *(cells[row] for _, cells in columns)]
+
+
+def short_race(file):
+    return race(file, with_least=False)
+
+
+def threads(file):
+    yield ["Network", "one, ms", "two, ms", "two threads", "two processes", "part"]
+    for row in data(file, "laminate.threads")["networks"]:
+        one = row["one"]["median_ms"]
+        several, processes = one / row["threads"]["median_ms"], 2 * one / row["processes"]["median_ms"]
+        yield [network(row["net"]), figure(one), figure(row["threads"]["median_ms"]),
+               f"{several:.2f}", f"{processes:.2f}", f"{several / processes:.2f}"]
+
+
+def choice(file):
+    yield ["Network", "Layers", "groups", "alternatives", "chosen, ms", "best, ms", "ratio"]
+    for row in data(file, "laminate.choice")["chains"]:
+        yield [network(row["net"]), f"{row['from']} .. {row['to']}", str(row["groups"]),
+               str(row["alternatives"]), f"{row['chosen_ms']:.3f}", f"{row['best_ms']:.3f}",
+               f"{row['chosen_ms'] / row['best_ms']:.3f}"]
+
+
+def machines(_):
+    yield ["Name", "Processor", "date", "threads", "GFLOP/s", "L1", "L2", "L3", "memory"]
+    for machine in data("machines", "laminate.benched_machines")["machines"]:
+        for count, measured in (("1", machine["one"]), ("2", machine["two"])):
+            rates = [str(measured.get(level, "")) for level in ("gflops", "l1", "l2", "l3", "memory")]
+            processor = f"{machine['name']}, {machine['vectors']}"
+            yield [machine["machine"], processor, machine["date"], count, *rates]
+
+
+def csv_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def plain(file):
+    """The cells as the file has them; integers get commas."""
+    rows = csv_rows(RESULTS / f"{file}.csv")
+    yield list(rows[0])
+    for row in rows:
+        yield [f"{int(cell):,}" if cell.isdigit() else cell for cell in row.values()]
+
+
+def all_notes():
+    return [row for path in sorted(RESULTS.glob("*-notes.csv")) for row in csv_rows(path)]
+
+
+def notes_table(rules):
+    yield ["Rule", "Measured", "before", "after", "unit", "machine"]
+    for note in sorted(all_notes(), key=lambda note: rules.index(note["rule"])):
+        yield [note[key] for key in ("rule", "what", "before", "after", "unit", "machine")]
+
+
+TABLES = {"race": race, "short-race": short_race, "threads": threads, "choice": choice,
+          "machines": machines, "csv": plain}
+
+
+def rules_of(text):
+    """Name and text of each rule."""
+    return {found[1]: found[0] for found in re.finditer(r"^\*\*([^*]+)\.\*\*(?:.+\n)+", text, re.M)}
+
+
+def check_rules(rules):
+    """Notes and rules belong together."""
+    notes = all_notes()
+    strangers = sorted({note["rule"] for note in notes} - set(rules))
+    if strangers:
+        raise Problem(f"notes of rules that the page does not have: {', '.join(strangers)}")
+    for name, text in rules.items():
+        known = " ".join(f"{note['before']} {note['after']} {note['what']}" for note in notes
+                         if note["rule"] == name)
+        known_numbers = re.findall(r"[\d.]+", known)
+        for value in re.findall(r"([\d.,]*\d) (?:ms|GFLOP/s|MiB/s|GB/s|products|lines)\b", text):
+            if value.replace(",", "") not in known_numbers:
+                raise Problem(f"rule {name}: {value} stands in none of its notes in bench/results")
+
+
+def lines_of(rows):
+    head, *body = rows
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head),
+            *("| " + " | ".join(row) + " |" for row in body)]
+
+
+def written(text):
+    """The text with its tables as the data have them."""
+    lines, out, at = text.splitlines(), [], 0
+    if not any(BEGIN.fullmatch(line) for line in lines):
+        raise Problem("no table begins here: <!-- table: KIND FILE -->")
+    while at < len(lines):
+        out.append(lines[at])
+        begin = BEGIN.fullmatch(lines[at])
+        at += 1
+        if not begin:
+            continue
+        kind, file = begin.groups()
+        if END not in lines[at:]:
+            raise Problem(f"line {at}: a table without its end, {END}")
+        if kind == "notes":
+            rules = rules_of(text)
+            check_rules(rules)
+            rows = notes_table(list(rules))
+        elif kind in TABLES:
+            rows = TABLES[kind](file)
+        else:
+            raise Problem(f"line {at}: found table {kind}, expected notes, {', '.join(TABLES)}")
+        out += [*lines_of(rows), END]
+        at = lines.index(END, at) + 1
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true",
+                        help="change nothing; exit 1 where a document differs")
+    parser.add_argument("documents", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    status = 0
+    for document in options.documents:
+        text = document.read_text()
+        try:
+            wanted = written(text)
+        except Problem as problem:
+            print(f"{document}: {problem}", file=sys.stderr)
+            status = 1
+            continue
+        if wanted == text:
+            continue
+        if not options.check:
+            document.write_text(wanted)
+            continue
+        pairs = itertools.zip_longest(text.splitlines(), wanted.splitlines(), fillvalue="")
+        line, found, expected = next((n, *pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+        print(f"{document}:{line}: found {found!r}, expected {expected!r}; "
+              "bench/tables.py writes it", file=sys.stderr)
+        status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
