@@ -43,7 +43,7 @@ class Refused(Exception):
     """A node that does not fit its input, by onnx's own shape inference."""
 
 
-class Model:
+class Graph:
     """Grows node by node; the shapes are those that onnx infers."""
 
     def __init__(self, seed):
@@ -162,6 +162,10 @@ class Model:
         elif way != "none":
             attributes["auto_pad"] = way
         return attributes
+
+
+class Layers(Graph):
+    """With convolutions, poolings, activations and what moves elements."""
 
     def conv(self):
         channels, rank = self.shapes[self.last][1], len(self.shapes[self.last]) - 2
@@ -403,6 +407,10 @@ class Model:
         else:
             inputs = [self.last, empty, constant]
         return self.add("Resize", inputs, mode=mode, **how)[0]
+
+
+class Model(Layers):
+    """With the operators of heads, selections and branches; step() adds a random one."""
 
     def place_of_largest(self):
         """Of the input itself, whose values no rounding changes."""

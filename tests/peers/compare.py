@@ -144,7 +144,12 @@ def f32(rng, *shape):
 def operator_models():
     """(name, model): attributes and node patterns that exporters write and our own zoo does not."""
     rng = np.random.default_rng(3)
+    yield from convolution_models(rng)
+    yield from single_models(rng)
+    yield from graph_models(rng)
 
+
+def convolution_models(rng):
     def conv(name, x, w, bias=True, **attributes):
         constants = [f32(rng, *w)] + ([f32(rng, w[0])] if bias else [])
         return name, single("Conv", [x], constants, **attributes)
@@ -173,6 +178,8 @@ def operator_models():
         yield "conv_transpose_" + name, single("ConvTranspose", [[1, shape[0], 6, 7]],
                                                [f32(rng, *shape), f32(rng, outputs)], **attributes)
 
+
+def single_models(rng):
     yield "max_pool_ceil", single("MaxPool", [[1, 3, 10, 11]], kernel_shape=[3, 3], strides=[2, 2],
                                   ceil_mode=1)
     yield "max_pool_padded", single("MaxPool", [[1, 3, 10, 11]], kernel_shape=[3, 2], strides=[2, 1],
@@ -201,6 +208,8 @@ def operator_models():
     yield "gemm_plain", single("Gemm", [[2, 6]], [f32(rng, 6, 4), f32(rng, 1, 4)])
     yield "matmul", single("MatMul", [[2, 6]], [f32(rng, 6, 4)])
 
+
+def graph_models(rng):
     constants = [numpy_helper.from_array(f32(rng, 4, 3, 3, 3), "w"),
                  numpy_helper.from_array(f32(rng, 4) + 2, "scale"),
                  numpy_helper.from_array(f32(rng, 4), "shift"),
