@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 
 #include "base/error.h"
@@ -140,9 +142,11 @@ TEST(HalideWitness, KeepsLinesOfAChain) {
 }
 
 struct OutsideCase {
+    const char* name;
     const char* schedule;
     HalideReason reason;
 };
+void PrintTo(const OutsideCase& c, std::ostream* out) { *out << c.name; }
 
 class HalideOutside : public testing::TestWithParam<OutsideCase> {};
 
@@ -151,7 +155,8 @@ TEST_P(HalideOutside, SaysWhyAndComputesTheSame) {
     const GroupSchedule group = l2net_group(network, GetParam().schedule);
     const HalideMeasurement halide = measure_halide(network, group, 1);
     ASSERT_FALSE(halide.exclusions.empty());
-    EXPECT_EQ(halide.exclusions.front().reason, GetParam().reason)
+    EXPECT_TRUE(std::any_of(halide.exclusions.begin(), halide.exclusions.end(),
+                            [](const HalideExclusion& e) { return e.reason == GetParam().reason; }))
         << halide.exclusions.front().text;
     EXPECT_EQ(halide.refused, "");
     EXPECT_EQ(halide.wrong_result, "");
@@ -181,9 +186,11 @@ INSTANTIATE_TEST_SUITE_P(
             "conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi "
             "ii n m; tile z4 y4 x16 i4; W root/root; Y yo/yo}",
             HalideReason::inside_window},
-        OutsideCase{"{conv2: ys || zo yo xo io | zi yi xi ii n m; strip y10; tile z4 y4 x16 i4; X "
+        OutsideCase{"SecondLoop",
+                    "{conv2: ys || zo yo xo io | zi yi xi ii n m; strip y10; tile z4 y4 x16 i4; X "
                     "yo/yo; W yo/yo; Y yo/yo}",
-                    HalideReason::short_strip}));
+                    HalideReason::short_strip}),
+    [](const testing::TestParamInfo<OutsideCase>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace laminate
