@@ -168,17 +168,27 @@ private:
         for (size_t t = 0; t < arrays.size(); ++t) {
             tensor_func_[t] = add_func("in_" + arrays[t].name(), {x_, y_, z_},
                                        CodeArray{"", ArrayRole::input_buffer, static_cast<int>(t)});
-            // Of strided tiles Halide bounds more than it reads, and would refuse the array.
+            // Halide would refuse an array that only its bounds pass.
             const std::vector<int64_t>& extents = program_.inputs[t].extents;
-            const Expr x = has_strides() ? Halide::clamp(x_, 0, number(extents[0] - 1)) : Expr(x_);
-            const Expr y = has_strides() ? Halide::clamp(y_, 0, number(extents[1] - 1)) : Expr(y_);
+            const Expr x = overestimates_bounds()
+                               ? Halide::clamp(is_opaque_ ? Expr(x_) : Halide::likely(x_), 0,
+                                               number(extents[0] - 1))
+                               : Expr(x_);
+            const Expr y = overestimates_bounds()
+                               ? Halide::clamp(is_opaque_ ? Expr(y_) : Halide::likely(y_), 0,
+                                               number(extents[1] - 1))
+                               : Expr(y_);
             define(tensor_func_[t], {{}, arrays[t](x, y, z_)});
         }
     }
 
-    [[nodiscard]] bool has_strides() const {
+    /// Whether Halide's bounds of tiles whose last is short may reach beyond an input.
+    [[nodiscard]] bool overestimates_bounds() const {
         return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
-            return p.x().stride > 1 || p.y().stride > 1;
+            return std::any_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+                return w.stride > 1 || w.pad_begin > 0 ||
+                       (w.out - 1) * w.stride + w.span() - w.pad_begin > w.in;
+            });
         });
     }
 
