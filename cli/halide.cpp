@@ -88,7 +88,7 @@ std::string halide_file(const Network& network, const Schedule& schedule,
             comment.emplace_back("Halide's inference does not execute this schedule exactly:");
             for (const HalideExclusion& exclusion : generator.program.exclusions) {
                 comment.push_back("  " + exclusion.text);
-                reasons += "\n  " + exclusion.text;
+                reasons += (reasons.empty() ? " " : "; ") + exclusion.text;
             }
             if (options.closest) {
                 const HalideMeasurement halide =

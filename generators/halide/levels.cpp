@@ -1,6 +1,7 @@
 #include "generators/halide/levels.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/range.h"
 
@@ -180,7 +181,20 @@ Level HalidePlacement::outermost_like(Level level) const {
     Level outer = level;
     while (outer.loop >= 0 && trips(outer) <= 1) --outer.loop;
     if (outer.loop >= 0 || level.is_root()) return outer;
-    return outer.nest == group_.sink() ? Level{} : level;
+    return outer.nest == group_.sink() ? Level{} : Level{level.nest, 0};
+}
+
+Level HalidePlacement::around_calls(int user, Level level) const {
+    std::set<int> inside{user};
+    for (int k = user; k != group_.sink();) {
+        const auto t = static_cast<size_t>(output_tensor(k));
+        const Level call = tensors_levels_[t].compute;
+        if (!inside.contains(level.nest) && encloses(group_, user, call, level)) level = call;
+        k = tensors_[t].readers.front().nest;
+        inside.insert(k);
+        if (inside.contains(level.nest)) break;
+    }
+    return level;
 }
 
 bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
@@ -243,6 +257,8 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
         levels.compute = v;
     }
     if (levels.slides) levels.scale = scale(t, *levels.slides, levels.slide_loop->nest);
+    levels.store = around_calls(tensor.readers.front().nest, levels.store);
+    levels.compute = around_calls(tensor.readers.front().nest, levels.compute);
     return levels;
 }
 
@@ -336,6 +352,8 @@ HalideLevels HalidePlacement::weight_levels(int k) const {
         if (!indexed) break;
         levels.store = levels.compute = v;
     }
+    levels.store = around_calls(k, levels.store);
+    levels.compute = around_calls(k, levels.compute);
     return levels;
 }
 

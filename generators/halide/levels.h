@@ -98,6 +98,9 @@ private:
     void check_concat(int k);
     [[nodiscard]] int64_t step(Level loop) const;
     [[nodiscard]] bool is_ragged(Level loop) const;
+    /// The level, or where it would lie inside the body that now calls a layer of the path from
+    /// `user` to the sink, that body.
+    [[nodiscard]] Level around_calls(int user, Level level) const;
     [[nodiscard]] bool is_next_loop(Level outer, Level inner) const;
     [[nodiscard]] HalideLevels tensor_levels(int t) const;
     [[nodiscard]] HalideLevels weight_levels(int k) const;

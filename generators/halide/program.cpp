@@ -168,17 +168,27 @@ private:
         for (size_t t = 0; t < arrays.size(); ++t) {
             tensor_func_[t] = add_func("in_" + arrays[t].name(), {x_, y_, z_},
                                        CodeArray{"", ArrayRole::input_buffer, static_cast<int>(t)});
-            // Of strided tiles Halide bounds more than it reads, and would refuse the array.
+            // Halide would refuse an array that only its bounds pass.
             const std::vector<int64_t>& extents = program_.inputs[t].extents;
-            const Expr x = has_strides() ? Halide::clamp(x_, 0, number(extents[0] - 1)) : Expr(x_);
-            const Expr y = has_strides() ? Halide::clamp(y_, 0, number(extents[1] - 1)) : Expr(y_);
+            const Expr x = overestimates_bounds()
+                               ? Halide::clamp(is_opaque_ ? Expr(x_) : Halide::likely(x_), 0,
+                                               number(extents[0] - 1))
+                               : Expr(x_);
+            const Expr y = overestimates_bounds()
+                               ? Halide::clamp(is_opaque_ ? Expr(y_) : Halide::likely(y_), 0,
+                                               number(extents[1] - 1))
+                               : Expr(y_);
             define(tensor_func_[t], {{}, arrays[t](x, y, z_)});
         }
     }
 
-    [[nodiscard]] bool has_strides() const {
+    /// Whether Halide's bounds of tiles whose last is short may reach beyond an input.
+    [[nodiscard]] bool overestimates_bounds() const {
         return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
-            return p.x().stride > 1 || p.y().stride > 1;
+            return std::any_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+                return w.stride > 1 || w.pad_begin > 0 ||
+                       (w.out - 1) * w.stride + w.span() - w.pad_begin > w.in;
+            });
         });
     }
 
@@ -746,7 +756,8 @@ private:
                         });
         if (!outer.empty() && outer.front().loop.dim != Dim::i && !slides)
             add(HalideVerb::parallel, output_, visits() > 1 ? 0 : -1, to_text(outer.front().loop));
-        if (const std::string x = column_loop(sink(), outer, output_level() + 1); !x.empty())
+        if (const std::string x = innermost_loop(sink(), Dim::x, outer, output_level() + 1);
+            !x.empty())
             add(HalideVerb::vectorize, output_, visits() > 1 ? 0 : -1, x);
         for (int k = sink(); k >= 0; --k) {
             const int f = layer_func_[static_cast<size_t>(k)];
@@ -754,12 +765,14 @@ private:
             const int first = k == sink() ? output_level() + 1 : 0;
             const std::vector<KeptLoop> kept = kept_loops(
                 k, first, static_cast<int>(nest(k).loops.size()), func.reduction.size() > 2);
-            const std::string x = column_loop(k, kept, static_cast<int>(nest(k).loops.size()));
+            const std::string x =
+                innermost_loop(k, Dim::x, kept, static_cast<int>(nest(k).loops.size()));
             const bool is_wide =
                 placement_.covered(k, Dim::x, k == sink() ? nest(k).y.store : Level{k, -1}) >=
                 least_columns;
             const int update = func.reduction.empty() ? -1 : 0;
             if (update == 0 && is_wide) add(HalideVerb::vectorize, f, -1, "x");
+            if (update == 0 && !x.empty()) unroll_channels(k, f, kept);
             if (!x.empty()) add(HalideVerb::vectorize, f, update, x);
             if (update == 0) {
                 add(HalideVerb::unroll, f, 0, func.domain() + ".x");
@@ -773,23 +786,46 @@ private:
     }
     static constexpr int64_t least_columns = 8;
 
-    /// The innermost loop over columns among a stage's loops, where it is long enough and nothing
-    /// is brought in inside of it; else empty.
-    [[nodiscard]] std::string column_loop(int k, const std::vector<KeptLoop>& kept, int end) const {
-        std::string var = "x";
-        int64_t extent = placement_.covered(
-            k, Dim::x, kept.empty() ? Level{k, end - 1} : Level{k, kept.front().position - 1});
+    /// A stage's innermost loop over a dimension, where it is long enough and nothing is brought in
+    /// inside of it; else empty.
+    [[nodiscard]] std::string innermost_loop(int k, Dim d, const std::vector<KeptLoop>& kept,
+                                             int end) const {
+        const std::string dim(1, "zyx"[static_cast<size_t>(d)]);
+        std::string var = dim;
+        const int before = kept.empty() ? end - 1 : kept.front().position - 1;
+        int64_t extent = placement_.covered(k, d, Level{k, before});
         for (const KeptLoop& l : kept) {
-            if (l.loop.dim != Dim::x) continue;
+            if (l.loop.dim != d) continue;
             const int64_t step = nest(k).step(l.loop);
-            if (step == 1)
-                return is_placed_between(k, l.position, end) || extent < least_columns
-                           ? ""
-                           : to_text(l.loop);
-            extent = std::min(extent, step);
-            var = "xr";
+            var = step == 1 ? to_text(l.loop) : dim + "r";
+            if (step == 1 && is_placed_between(k, l.position, end)) return "";
+            if (step > 1) extent = std::min(extent, step);
         }
-        return extent < least_columns ? "" : var;
+        const bool is_long = d == Dim::x ? extent >= least_columns : extent % channels_at_once == 0;
+        return is_long ? var : "";
+    }
+    static constexpr int64_t channels_at_once = 4;
+
+    /// Several output channels for each vector of the input: their sums do not wait for each other.
+    void unroll_channels(int k, int f, const std::vector<KeptLoop>& kept) {
+        const std::string z =
+            innermost_loop(k, Dim::z, kept, static_cast<int>(nest(k).loops.size()));
+        if (z.empty() || problem(k).groups > 1) return;
+        for (const HalideDirective& d : program_.directives) {
+            if (d.verb != HalideVerb::reorder || d.func != f || d.stage != 0) continue;
+            std::vector<std::string> order = d.vars;
+            order.insert(order.begin(), "zu");
+            program_.fast_directives.push_back({.verb = HalideVerb::split,
+                                                .func = f,
+                                                .stage = 0,
+                                                .vars = {z, z, "zu"},
+                                                .factor = channels_at_once});
+            program_.fast_directives.push_back(
+                {.verb = HalideVerb::reorder, .func = f, .stage = 0, .vars = order});
+            program_.fast_directives.push_back(
+                {.verb = HalideVerb::unroll, .func = f, .stage = 0, .vars = {"zu"}});
+            return;
+        }
     }
 
     // ---- applying it

@@ -327,10 +327,12 @@ private:
         for (const HalideFunc& f : program_.funcs) {
             for (const Halide::Var& arg : f.args) vars.insert(arg.name());
         }
-        for (const HalideDirective& d : program_.directives) {
-            for (const std::string& v : d.vars) {
-                if (v.find('.') == std::string::npos)
-                    (is_reduction(v) ? reductions : vars).insert(v);
+        for (const auto* directives : {&program_.directives, &program_.fast_directives}) {
+            for (const HalideDirective& d : *directives) {
+                for (const std::string& v : d.vars) {
+                    if (v.find('.') == std::string::npos)
+                        (is_reduction(v) ? reductions : vars).insert(v);
+                }
             }
         }
         declare("Var", vars);

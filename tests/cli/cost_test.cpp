@@ -89,6 +89,44 @@ TEST(Show, TheLoopNestNamesEveryLayer) {
     EXPECT_NE(result.out.find("conv2"), std::string::npos) << result.out;
 }
 
+/// Tiles of 4 x 4 whose halo is kept along rows and columns.
+constexpr const char* kept_both_ways =
+    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; "
+    "Y root/conv2.xo & conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x4 i4; W root/root; Y "
+    "xo/xo}";
+
+TEST(Show, AGeneratorForHalide) {
+    const std::string lines =
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; "
+        "Y root/conv2.yo & conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; "
+        "Y yo/yo}";
+    const ProgramResult result =
+        run_program("show '" + lines + "' --net zoo:l2net --halide --name two_layers");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find("HALIDE_REGISTER_GENERATOR(Two_layers, two_layers)"),
+              std::string::npos)
+        << result.out;
+    EXPECT_NE(result.out.find("conv1.store_root().compute_at(conv2_out, yo)"), std::string::npos)
+        << result.out;
+}
+
+TEST(Show, WhereHalideDoesOtherwiseItSaysWhyAndClosestCountsIt) {
+    const std::string command =
+        "show '" + std::string(kept_both_ways) + "' --net zoo:l2net --halide";
+    const ProgramResult refused = run_program(command);
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_NE(refused.err.find("conv1_out is kept along two loops, yo and xo"), std::string::npos)
+        << refused.err;
+    const ProgramResult closest = run_program(command + " --closest");
+    ASSERT_EQ(closest.exit_code, 0) << closest.err;
+    EXPECT_NE(closest.out.find("//   conv1_out is kept along two loops, yo and xo"),
+              std::string::npos);
+    // Kept along columns alone: every strip of four rows makes six rows of conv1, 4 x 6 x 18 x 4.
+    EXPECT_NE(closest.out.find("// MACs                        71,856  83,520  DIFFERENT"),
+              std::string::npos)
+        << closest.out;
+}
+
 TEST(Show, AFileThatNamesNoNetworkSaysWhatToGive) {
     const ScratchDirectory scratch;
     std::ofstream(scratch / "s.json") << R"({"schema":"laminate.schedule"})";

@@ -22,6 +22,17 @@ TEST(Validate, TenRandomSchedulesOfL2NetAgreeAndAreReported) {
     }
 }
 
+TEST(Validate, HalidesOwnInferenceIsEqualInsideItsClass) {
+    const ProgramResult result =
+        run_program("validate zoo:l2net --random 10 --seed 3 --halide --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+    const auto halide = nlohmann::json::parse(result.out).at("halide");
+    EXPECT_GE(halide.at("inside"), 5);
+    EXPECT_EQ(halide.at("inside"), halide.at("equal"));
+    EXPECT_GE(halide.at("outside"), 1);
+    EXPECT_FALSE(halide.at("reasons").empty());
+}
+
 TEST(Validate, ASeedGivesTheSameSchedulesHoweverManyAreAskedFor) {
     const auto schedules = [](int count) {
         const auto answer = nlohmann::json::parse(

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "nets/zoo/zoo.h"
@@ -60,7 +63,7 @@ const std::map<std::string, std::function<Network()>> networks{
     {"l3net", [] { return zoo_network("l3net"); }},
     {"fsrcnn", [] { return zoo_network("fsrcnn", {.height = 14, .width = 12}); }},
     {"residual", residual},
-    {"residual of the input", residual_of_the_input},
+    {"residual_of_the_input", residual_of_the_input},
     {"depthwise", depthwise},
     {"pools", pools},
     {"branches", branches},
@@ -108,13 +111,23 @@ TEST(HalideWitness, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     EXPECT_GE(seen.inside, 20);
 }
 
-TEST(HalideWitnessLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
+class HalideWitnessLong : public testing::TestWithParam<std::string> {};
+
+/// Eight networks, so more than 500 groups inside the class.
+TEST_P(HalideWitnessLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
-    for (const auto& [name, network] : networks) check(name, 30'000, 90, seen);
-    RecordProperty("inside", seen.inside);
-    EXPECT_GE(seen.inside, 500);
-    EXPECT_GE(seen.outside, 50);
+    check(GetParam(), 30'000, 90, seen);
+    EXPECT_GE(seen.inside, 63);
+    EXPECT_GE(seen.outside, 5);
 }
+
+std::vector<std::string> names() {
+    std::vector<std::string> all;
+    for (const auto& [name, network] : networks) all.push_back(name);
+    return all;
+}
+INSTANTIATE_TEST_SUITE_P(Networks, HalideWitnessLong, testing::ValuesIn(names()),
+                         [](const auto& test) { return test.param; });
 
 /// A chain whose intermediate rows are kept line by line, and one of the reasons for each kind of
 /// schedule that Halide does otherwise.
@@ -140,9 +153,11 @@ TEST(HalideWitness, KeepsLinesOfAChain) {
 }
 
 struct OutsideCase {
+    const char* name;
     const char* schedule;
     HalideReason reason;
 };
+void PrintTo(const OutsideCase& c, std::ostream* out) { *out << c.name; }
 
 class HalideOutside : public testing::TestWithParam<OutsideCase> {};
 
@@ -151,7 +166,8 @@ TEST_P(HalideOutside, SaysWhyAndComputesTheSame) {
     const GroupSchedule group = l2net_group(network, GetParam().schedule);
     const HalideMeasurement halide = measure_halide(network, group, 1);
     ASSERT_FALSE(halide.exclusions.empty());
-    EXPECT_EQ(halide.exclusions.front().reason, GetParam().reason)
+    EXPECT_TRUE(std::any_of(halide.exclusions.begin(), halide.exclusions.end(),
+                            [](const HalideExclusion& e) { return e.reason == GetParam().reason; }))
         << halide.exclusions.front().text;
     EXPECT_EQ(halide.refused, "");
     EXPECT_EQ(halide.wrong_result, "");
@@ -162,28 +178,34 @@ INSTANTIATE_TEST_SUITE_P(
     Reasons, HalideOutside,
     testing::Values(
         OutsideCase{
+            "SecondLoop",
             "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W "
             "root/root; Y root/conv2.xo & conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x4 "
             "i4; W root/root; Y xo/xo}",
             HalideReason::second_loop},
         OutsideCase{
+            "IdleLoop",
             "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/root; W "
             "root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi ii n m; tile z2 y16 x16 "
             "i4; W root/root; Y yo/yo}",
             HalideReason::idle_loop},
         OutsideCase{
+            "ShortWindow",
             "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W "
             "root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi ii n m; tile z4 y5 x16 "
             "i4; W root/root; Y yo/yo}",
             HalideReason::short_window},
         OutsideCase{
+            "InsideWindow",
             "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X "
             "conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & conv2: zo yo xo io | zi yi xi "
             "ii n m; tile z4 y4 x16 i4; W root/root; Y yo/yo}",
             HalideReason::inside_window},
-        OutsideCase{"{conv2: ys || zo yo xo io | zi yi xi ii n m; strip y10; tile z4 y4 x16 i4; X "
+        OutsideCase{"ShortStrip",
+                    "{conv2: ys || zo yo xo io | zi yi xi ii n m; strip y10; tile z4 y4 x16 i4; X "
                     "yo/yo; W yo/yo; Y yo/yo}",
-                    HalideReason::short_strip}));
+                    HalideReason::short_strip}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace laminate
