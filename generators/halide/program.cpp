@@ -70,9 +70,10 @@ struct KeptLoop {
     int position = 0;
 };
 
-class Builder {
+/// The algorithm of the group: inputs and Funcs with their definitions.
+class Algorithm {
 public:
-    Builder(const Network& network, const GroupSchedule& group, HalidePadding padding)
+    Algorithm(const Network& network, const GroupSchedule& group, HalidePadding padding)
         : network_(network),
           group_(group),
           problems_(group_problems(network, group)),
@@ -84,34 +85,13 @@ public:
         }
     }
 
-    HalideProgram build() {
-        declare_inputs();
-        const int nests = static_cast<int>(group_.nests.size());
-        layer_func_.resize(static_cast<size_t>(nests), -1);
-        weights_func_.resize(static_cast<size_t>(nests), -1);
-        for (int k = 0; k < nests; ++k) define_layer(k);
-        define_output();
-        find_placed();
-        for (int k = 0; k < nests; ++k) schedule_loops(k);
-        place_buffers();
-        make_fast();
-        std::stable_sort(program_.directives.begin(), program_.directives.end(),
-                         [](const HalideDirective& a, const HalideDirective& b) {
-                             return std::tie(b.func, a.stage) < std::tie(a.func, b.stage);
-                         });
-        for (const HalideDirective& directive : program_.directives) apply(directive);
-        return std::move(program_);
-    }
-
-private:
+protected:
     [[nodiscard]] const LayerProblem& problem(int k) const {
         return problems_[static_cast<size_t>(k)];
     }
     [[nodiscard]] const Nest& nest(int k) const { return group_.nests[static_cast<size_t>(k)]; }
     [[nodiscard]] const Layer& layer(int k) const { return network_.layer(problem(k).layer); }
     [[nodiscard]] int sink() const { return group_.sink(); }
-
-    // ---- the algorithm
 
     HalideInput& add_input(const std::string& name, const std::vector<int64_t>& extents,
                            const std::string& axes) {
@@ -459,8 +439,33 @@ private:
         return channels;
     }
 
-    // ---- the schedule
+    struct Constants {
+        std::optional<Halide::ImageParam> weights, bias, slope;
+    };
 
+    const Network& network_;
+    const GroupSchedule& group_;
+    const std::vector<LayerProblem> problems_;
+    const HalidePlacement placement_;
+    const Var x_{"x"}, y_{"y"}, z_{"z"}, visit_{"visit"};
+    HalideProgram program_;
+    Names names_;
+    std::vector<Constants> constants_;  ///< by nest
+    std::vector<int> tensor_func_;      ///< by tensor
+    std::vector<int> layer_func_;       ///< by nest
+    std::vector<int> weights_func_;     ///< by nest
+    int output_ = -1;
+    Expr unfinished_;
+    Expr zero_ = 0.0F;  ///< what padding reads
+    bool is_opaque_ = false;
+};
+
+/// The loops of each stage: which of the schedule's loops it keeps, split and in their order.
+class StageLoops : protected Algorithm {
+public:
+    using Algorithm::Algorithm;
+
+protected:
     void find_placed() {
         const auto note = [&](const HalideLevels& levels) {
             placed_.insert({levels.store, levels.compute});
@@ -701,6 +706,40 @@ private:
         return {};
     }
 
+    struct KnownLoop {
+        Level level;
+        HalideLoop loop;
+    };
+
+    std::set<Level> placed_;
+    std::vector<KnownLoop> loops_;
+};
+
+/// The directives that give the algorithm the group's loops and buffers, applied.
+class Builder : private StageLoops {
+public:
+    using StageLoops::StageLoops;
+
+    HalideProgram build() {
+        declare_inputs();
+        const int nests = static_cast<int>(group_.nests.size());
+        layer_func_.resize(static_cast<size_t>(nests), -1);
+        weights_func_.resize(static_cast<size_t>(nests), -1);
+        for (int k = 0; k < nests; ++k) define_layer(k);
+        define_output();
+        find_placed();
+        for (int k = 0; k < nests; ++k) schedule_loops(k);
+        place_buffers();
+        make_fast();
+        std::stable_sort(program_.directives.begin(), program_.directives.end(),
+                         [](const HalideDirective& a, const HalideDirective& b) {
+                             return std::tie(b.func, a.stage) < std::tie(a.func, b.stage);
+                         });
+        for (const HalideDirective& directive : program_.directives) apply(directive);
+        return std::move(program_);
+    }
+
+private:
     void place(int f, const HalideLevels& levels, const std::string& folded, int64_t fold) {
         const HalideLoop store = loop_of(levels.store), compute = loop_of(levels.compute);
         if (!(store == compute))
@@ -878,32 +917,6 @@ private:
                 break;
         }
     }
-
-    struct Constants {
-        std::optional<Halide::ImageParam> weights, bias, slope;
-    };
-    struct KnownLoop {
-        Level level;
-        HalideLoop loop;
-    };
-
-    const Network& network_;
-    const GroupSchedule& group_;
-    const std::vector<LayerProblem> problems_;
-    const HalidePlacement placement_;
-    const Var x_{"x"}, y_{"y"}, z_{"z"}, visit_{"visit"};
-    HalideProgram program_;
-    Names names_;
-    std::vector<Constants> constants_;  ///< by nest
-    std::vector<int> tensor_func_;      ///< by tensor
-    std::vector<int> layer_func_;       ///< by nest
-    std::vector<int> weights_func_;     ///< by nest
-    int output_ = -1;
-    Expr unfinished_;
-    Expr zero_ = 0.0F;  ///< what padding reads
-    bool is_opaque_ = false;
-    std::set<Level> placed_;
-    std::vector<KnownLoop> loops_;
 };
 
 }  // namespace

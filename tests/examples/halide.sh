@@ -1,6 +1,7 @@
 #!/bin/sh
-# What docs/halide.md tells people who have Halide: the generator of a front's schedule built by the two documented commands, and the CMake
-# project examples/halide. Either library's output is what `laminate run` computes.
+# What docs/halide.md tells people who have Halide: the generator of a front's schedule built by the
+# two documented commands, and the CMake project examples/halide. Either library's output is what
+# `laminate run` computes.
 #   halide.sh LAMINATE SOURCE CMAKE NINJA CXX PYTHON
 set -eu
 laminate=$1 source=$2 cmake=$3 ninja=$4 cxx=$5 python=$6
@@ -15,7 +16,8 @@ numpy.save('input.npy', numpy.random.default_rng(5).random((1, 3, 22, 22), dtype
 # ---- two commands
 "$laminate" explore zoo:l3net -o F --quiet > /dev/null
 "$laminate" show F#2 --halide --name l3 --constants constants > l3.cpp
-"$cxx" -std=c++17 l3.cpp "$HALIDE"/lib64/libHalide_GenGen.a -I"$HALIDE"/include -L"$HALIDE"/lib64 -lHalide -Wl,-rpath,"$HALIDE"/lib64 -o l3
+"$cxx" -std=c++17 l3.cpp "$HALIDE"/lib64/libHalide_GenGen.a -I"$HALIDE"/include \
+    -L"$HALIDE"/lib64 -lHalide -Wl,-rpath,"$HALIDE"/lib64 -o l3
 ./l3 -g l3 -e static_library,h -o . target=host
 
 "$cxx" -std=c++17 -O1 -I. -I"$HALIDE"/include "$source/examples/halide/run_l3.cpp" l3.a -lpthread -ldl -o run_l3
