@@ -422,6 +422,11 @@ protected:
                {{}, value.same_as(sum) ? sum : lazily(v.x == number(visits() - 1), value, sum)});
     }
 
+    [[nodiscard]] int output_level() const {
+        const Level level = nest(sink()).y.store;
+        return level.is_root() ? -1 : level.loop;
+    }
+
     /// How often the output is accumulated from external memory: trips of the loops over input
     /// channels around the level of Y.
     [[nodiscard]] int64_t visits() const {
@@ -558,11 +563,6 @@ protected:
                                                 to_text(Loop{d, Band::strip}) +
                                                 " has fewer tiles than the others"});
         }
-    }
-
-    [[nodiscard]] int output_level() const {
-        const Level level = nest(sink()).y.store;
-        return level.is_root() ? -1 : level.loop;
     }
 
     /// Which loops [first, last) of nest k are loops of its code: those that repeat or hold
