@@ -47,6 +47,7 @@ configure_package_config_file(cmake/laminate-config.cmake.in "${PROJECT_BINARY_D
     INSTALL_DESTINATION "${package_directory}" PATH_VARS CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/laminate-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/laminate-config.cmake" "${PROJECT_BINARY_DIR}/laminate-config-version.cmake"
+              cmake/LaminateHalide.cmake
     DESTINATION "${package_directory}" COMPONENT development)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 
