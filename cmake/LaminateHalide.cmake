@@ -1,24 +1,20 @@
 # A network's group as a library of stock Halide: `laminate show --halide` prints its generator, and
-# Halide's own
-# add_halide_generator() and add_halide_library() build it. The caller has done
+# Halide's own add_halide_generator() and add_halide_library() build it. The caller has done
 # find_package(Halide).
 #
-# laminate_add_halide_library(TARGET NETWORK SCHEDULE [CLOSEST] [LAMINATE program] [CONSTANTS dir]
-# [PARAMS name=value ...])
+#   laminate_add_halide_library(TARGET NETWORK SCHEDULE
+#       [CLOSEST] [LAMINATE program] [CONSTANTS dir] [PARAMS name=value ...])
 #
-# TARGET is also the name of the function. NETWORK is an ONNX file or zoo:NAME; SCHEDULE a schedule
-# of one group as text, a schedule
-# file, or a front's (DIR#N). CLOSEST takes the nearest that Halide does where it does not execute
-# the schedule exactly. LAMINATE is
-# the program, by default the one in PATH. CONSTANTS is where weights, biases and slopes are written
-# as .npy. PARAMS are the
-# generator's tile sizes, `lanes` and `threads`.
+# TARGET is also the name of the function. NETWORK is an ONNX file or zoo:NAME. SCHEDULE has one group:
+# a schedule's text, a schedule file, or a front's point (DIR#N). CLOSEST takes the nearest that Halide
+# does where it does not execute the schedule exactly. LAMINATE is the program, by default the one in
+# PATH. CONSTANTS is where weights, biases and slopes are written as .npy. PARAMS are the generator's
+# tile sizes, `lanes` and `threads`.
 function(laminate_add_halide_library TARGET NETWORK SCHEDULE)
     cmake_parse_arguments(PARSE_ARGV 3 ARG "CLOSEST" "LAMINATE;CONSTANTS" "PARAMS")
     if(ARG_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR
-            "laminate_add_halide_library(${TARGET}): found \"${ARG_UNPARSED_ARGUMENTS}\", expected CLOSEST, LAMINATE, "
-                            "CONSTANTS or PARAMS")
+        message(FATAL_ERROR "laminate_add_halide_library(${TARGET}): found \"${ARG_UNPARSED_ARGUMENTS}\", "
+                            "expected CLOSEST, LAMINATE, CONSTANTS or PARAMS")
     endif()
     if(NOT ARG_LAMINATE)
         find_program(LAMINATE_PROGRAM laminate REQUIRED)
@@ -39,8 +35,8 @@ function(laminate_add_halide_library TARGET NETWORK SCHEDULE)
     endforeach()
     set(generator "${CMAKE_CURRENT_BINARY_DIR}/${TARGET}_generator.cpp")
     add_custom_command(OUTPUT "${generator}"
-        COMMAND "${ARG_LAMINATE}" show "${SCHEDULE}" --net "${NETWORK}" --halide --name "${TARGET}"
-            ${options} > "${generator}.partial"
+        COMMAND "${ARG_LAMINATE}" show "${SCHEDULE}" --net "${NETWORK}" --halide --name "${TARGET}" ${options}
+                > "${generator}.partial"
         COMMAND "${CMAKE_COMMAND}" -E rename "${generator}.partial" "${generator}"
         DEPENDS ${sources} "${ARG_LAMINATE}" VERBATIM)
     add_halide_generator(${TARGET}.generator SOURCES "${generator}")
