@@ -298,8 +298,10 @@ Exit validate(const Network& network, const Candidates& candidates, const Valida
 Schedule random_schedule_and_kernels(const Network& network, uint64_t seed) {
     std::vector<GroupSchedule> groups = random_schedule(network, seed).groups();
     Rng rng(seed);
-    for (GroupSchedule& group : groups)
-        group = random_kernels(group_problems(network, group), std::move(group), rng);
+    for (GroupSchedule& group : groups) {
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        group = random_kernels(problems, std::move(group), rng);
+    }
     return {network, std::move(groups)};
 }
 
