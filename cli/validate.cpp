@@ -203,8 +203,10 @@ struct Totals {
     std::optional<HalideSummary> halide;  ///< with --halide
 };
 
-nlohmann::ordered_json json_of(const Schedule& schedule, const Verdict& verdict) {
-    nlohmann::ordered_json entry{{"schedule", to_text(schedule)}};
+/// `given` is the schedule as it came, `schedule` the same with a kernel for every nest.
+nlohmann::ordered_json json_of(const Schedule& given, const Schedule& schedule,
+                               const Verdict& verdict) {
+    nlohmann::ordered_json entry{{"schedule", to_text(given)}, {"with_kernels", to_text(schedule)}};
     for (const Witness& witness : verdict.witnesses)
         entry[witness.name] = counts_json(witness.groups);
     entry["deployed"] = done_json(verdict.deployed);
@@ -215,8 +217,9 @@ nlohmann::ordered_json json_of(const Schedule& schedule, const Verdict& verdict)
 
 /// Judges every schedule, prints those that differ (or the only one) and adds each to `entries`
 /// when JSON is wanted.
-Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
-                 const ValidateOptions& options, const CommonOptions& common, const Output& output,
+Totals judge_all(const Network& network, const std::vector<Schedule>& given,
+                 const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                 const CommonOptions& common, const Output& output,
                  nlohmann::ordered_json& entries) {
     Totals totals;
     totals.schedules = schedules.size();
@@ -233,7 +236,7 @@ Totals judge_all(const Network& network, const std::vector<Schedule>& schedules,
         const bool is_equal = verdict.difference.empty();
         totals.equal += is_equal ? 1 : 0;
         totals.walked += verdict.witnesses.size() == 3 ? 1 : 0;
-        if (output.wants_json()) entries.push_back(json_of(schedules[n], verdict));
+        if (output.wants_json()) entries.push_back(json_of(given[n], schedules[n], verdict));
         if (!is_equal || schedules.size() == 1) {
             output.print(fmt::format("{}\n{}\n{}", to_text(schedules[n]),
                                      side_by_side(verdict.witnesses),
@@ -270,11 +273,19 @@ void print(const Network& network, const Totals& totals, const ValidateOptions& 
     }
 }
 
+/// Kernels that a schedule leaves open are those that it would run with here.
+std::vector<Schedule> with_kernels(const Network& network, std::vector<Schedule> schedules) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    for (Schedule& schedule : schedules) schedule = with_default_kernels(network, schedule, unit);
+    return schedules;
+}
+
 Exit validate(const Network& network, const Candidates& candidates, const ValidateOptions& options,
               const Output& output, const CommonOptions& common) {
     auto entries = nlohmann::ordered_json::array();
     const Totals totals =
-        judge_all(network, candidates.schedules, options, common, output, entries);
+        judge_all(network, candidates.schedules, with_kernels(network, candidates.schedules),
+                  options, common, output, entries);
     print(network, totals, options, output);
     if (totals.halide) output.print(totals.halide->text());
     if (candidates.points.size() < candidates.front_size) {
@@ -362,12 +373,8 @@ void add_validate(Program& program) {
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
         const CommonOptions& common = program.common();
-        Candidates candidates = candidates_of(network, *options, common.seed);
-        // Kernels that a schedule leaves open are those that it would run with here.
-        const VectorUnit unit = vector_unit(Halide::get_host_target());
-        for (Schedule& schedule : candidates.schedules)
-            schedule = with_default_kernels(network, schedule, unit);
-        return validate(network, candidates, *options, output, common);
+        return validate(network, candidates_of(network, *options, common.seed), *options, output,
+                        common);
     });
 }
 
