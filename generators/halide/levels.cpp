@@ -24,11 +24,13 @@ std::string to_text(HalideReason reason) {
         case HalideReason::idle_loop:
             return "kept over a loop that does not index it";
         case HalideReason::short_window:
-            return "kept for a layer in between, last trip short";
+            return "kept for a layer in between, last trip maybe short";
         case HalideReason::shared_branch:
             return "kept for a layer in between with several readers";
         case HalideReason::short_tile:
             return "kept inside tiles of which the last is short";
+        case HalideReason::outside_call:
+            return "kept along a producer's loop, stored outside its call";
         case HalideReason::inside_window:
             return "stored inside the loop that fills a window";
         case HalideReason::before_window:
@@ -324,13 +326,24 @@ void HalidePlacement::check_second_producer(int t) {
                             name + " is kept along " + level_text(group_, -1, slide) +
                                 " in tiles of which the last is short: Halide does not fold it"};
     }
+    if (slide.nest != group_.sink() && levels.store.nest != slide.nest && !levels.exclusion) {
+        levels.exclusion = {HalideReason::outside_call,
+                            name + " is kept along " + level_text(group_, -1, slide) +
+                                " and stored outside the call of " + nest.layer +
+                                ": Halide does not always fold it"};
+    }
     for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
         if (r.nest == slide.nest || levels.exclusion) continue;
         const int out = output_tensor(r.nest);
         const std::string kept = name + " is kept along " + level_text(group_, -1, slide);
-        if (is_ragged(slide)) {
+        // Of a producer's tiles Halide does not know that they are whole.
+        const bool is_in_producer =
+            slide.nest != group_.sink() &&
+            (loop.band == Band::outer ? nest.step(loop) > 1
+                                      : trips(outer) > 1 && !levels.merged_loop);
+        if (is_ragged(slide) || is_in_producer) {
             levels.exclusion = {HalideReason::short_window,
-                                kept + ", whose last trip is short, with " +
+                                kept + ", whose last trip may be short, with " +
                                     problems_[static_cast<size_t>(r.nest)].name + " in between"};
         } else if (out >= 0 && tensors_[static_cast<size_t>(out)].is_shared()) {
             levels.exclusion = {HalideReason::shared_branch,
