@@ -226,8 +226,17 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
             if (!axis || levels.slides) {
                 // A copy moves out, to the body that it has reached; a producer stays where its
                 // loops are, and the nearest is to keep what the innermost loop shares.
-                if (tensor.is_external()) break;
                 const std::string here = level_text(group_, tensor.readers.front().nest, v);
+                if (tensor.is_external()) {
+                    // The fold rule takes neighbours along one axis as one loop; Halide does not.
+                    if (axis && axis == levels.slides) {
+                        levels.exclusion = {HalideReason::second_loop,
+                                            tensor.name + " is kept along two loops, " +
+                                                level_text(group_, -1, *levels.slide_loop) +
+                                                " and " + here};
+                    }
+                    break;
+                }
                 const std::string kept = tensor.name + " is kept along ";
                 if (!levels.exclusion && levels.slides) {
                     levels.exclusion = {HalideReason::second_loop,
@@ -321,7 +330,12 @@ void HalidePlacement::check_second_producer(int t) {
     const Nest& nest = group_.nests[static_cast<size_t>(slide.nest)];
     const Loop loop = nest.loops[static_cast<size_t>(slide.loop)];
     const Level outer{slide.nest, nest.find({loop.dim, Band::outer})};
-    if (loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer)) {
+    const Level strip{slide.nest, nest.find({loop.dim, Band::strip})};
+    const bool is_in_short_strip =
+        strip.loop >= 0 && slide != strip && trips(strip) > 1 && is_ragged(strip);
+    const bool is_in_short_tile =
+        loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer);
+    if (is_in_short_tile || is_in_short_strip) {
         levels.exclusion = {HalideReason::short_tile,
                             name + " is kept along " + level_text(group_, -1, slide) +
                                 " in tiles of which the last is short: Halide does not fold it"};
