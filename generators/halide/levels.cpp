@@ -24,11 +24,13 @@ std::string to_text(HalideReason reason) {
         case HalideReason::idle_loop:
             return "kept over a loop that does not index it";
         case HalideReason::short_window:
-            return "kept for a layer in between, last trip short";
+            return "kept for a layer in between, last trip maybe short";
         case HalideReason::shared_branch:
             return "kept for a layer in between with several readers";
         case HalideReason::short_tile:
             return "kept inside tiles of which the last is short";
+        case HalideReason::outside_call:
+            return "kept along a producer's loop, stored outside its call";
         case HalideReason::inside_window:
             return "stored inside the loop that fills a window";
         case HalideReason::before_window:
@@ -224,8 +226,17 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
             if (!axis || levels.slides) {
                 // A copy moves out, to the body that it has reached; a producer stays where its
                 // loops are, and the nearest is to keep what the innermost loop shares.
-                if (tensor.is_external()) break;
                 const std::string here = level_text(group_, tensor.readers.front().nest, v);
+                if (tensor.is_external()) {
+                    // The fold rule takes neighbours along one axis as one loop; Halide does not.
+                    if (axis && axis == levels.slides) {
+                        levels.exclusion = {HalideReason::second_loop,
+                                            tensor.name + " is kept along two loops, " +
+                                                level_text(group_, -1, *levels.slide_loop) +
+                                                " and " + here};
+                    }
+                    break;
+                }
                 const std::string kept = tensor.name + " is kept along ";
                 if (!levels.exclusion && levels.slides) {
                     levels.exclusion = {HalideReason::second_loop,
@@ -319,18 +330,34 @@ void HalidePlacement::check_second_producer(int t) {
     const Nest& nest = group_.nests[static_cast<size_t>(slide.nest)];
     const Loop loop = nest.loops[static_cast<size_t>(slide.loop)];
     const Level outer{slide.nest, nest.find({loop.dim, Band::outer})};
-    if (loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer)) {
+    const Level strip{slide.nest, nest.find({loop.dim, Band::strip})};
+    const bool is_in_short_strip =
+        strip.loop >= 0 && slide != strip && trips(strip) > 1 && is_ragged(strip);
+    const bool is_in_short_tile =
+        loop.band == Band::inner && !levels.merged_loop && trips(outer) > 1 && is_ragged(outer);
+    if (is_in_short_tile || is_in_short_strip) {
         levels.exclusion = {HalideReason::short_tile,
                             name + " is kept along " + level_text(group_, -1, slide) +
                                 " in tiles of which the last is short: Halide does not fold it"};
+    }
+    if (slide.nest != group_.sink() && levels.store.nest != slide.nest && !levels.exclusion) {
+        levels.exclusion = {HalideReason::outside_call,
+                            name + " is kept along " + level_text(group_, -1, slide) +
+                                " and stored outside the call of " + nest.layer +
+                                ": Halide does not always fold it"};
     }
     for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
         if (r.nest == slide.nest || levels.exclusion) continue;
         const int out = output_tensor(r.nest);
         const std::string kept = name + " is kept along " + level_text(group_, -1, slide);
-        if (is_ragged(slide)) {
+        // Of a producer's tiles Halide does not know that they are whole.
+        const bool is_in_producer =
+            slide.nest != group_.sink() &&
+            (loop.band == Band::outer ? nest.step(loop) > 1
+                                      : trips(outer) > 1 && !levels.merged_loop);
+        if (is_ragged(slide) || is_in_producer) {
             levels.exclusion = {HalideReason::short_window,
-                                kept + ", whose last trip is short, with " +
+                                kept + ", whose last trip may be short, with " +
                                     problems_[static_cast<size_t>(r.nest)].name + " in between"};
         } else if (out >= 0 && tensors_[static_cast<size_t>(out)].is_shared()) {
             levels.exclusion = {HalideReason::shared_branch,

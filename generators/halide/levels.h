@@ -21,13 +21,14 @@ namespace laminate {
 
 /// Why Halide's inference does not execute a schedule as it says.
 enum class HalideReason {
-    second_loop,      ///< kept along two loops: Halide slides along one
-    idle_loop,        ///< kept over a loop that does not index it: Halide computes it at every trip
-    short_window,     ///< a producer's input kept along a loop whose last trip is short
-    shared_branch,    ///< kept for a layer between whose output has several readers
-    short_tile,       ///< kept along an inner loop, in tiles of which the last is short: not folded
-    inside_window,    ///< stored inside the loop along which the layer's output is kept
-    before_window,    ///< brought in ahead of a window in its loop: runs while the window fills
+    second_loop,    ///< kept along two loops: Halide slides along one
+    idle_loop,      ///< kept over a loop that does not index it: Halide computes it at every trip
+    short_window,   ///< a producer's input kept along a loop whose last trip is short
+    shared_branch,  ///< kept for a layer between whose output has several readers
+    short_tile,     ///< kept along an inner loop, in tiles of which the last is short: not folded
+    outside_call,   ///< kept along a loop of a producer, stored outside its call: not always folded
+    inside_window,  ///< stored inside the loop along which the layer's output is kept
+    before_window,  ///< brought in ahead of a window in its loop: runs while the window fills
     concat_channels,  ///< operands of a Concat of which a body computes some channels
     short_strip,      ///< the last strip has fewer tiles than the others
     short_visit,  ///< the last partial sum has fewer input channels; only with windows or producers
