@@ -2,17 +2,13 @@
 #include <vector>
 
 #include "generators/ir/activations.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::Accumulators;
-using ir::broadcast;
-using ir::guarded;
-using ir::lanes_from;
-using ir::size;
 
 namespace {
 
@@ -73,9 +69,9 @@ private:
         return lanes_from(simplify(to.z0 + size(v * lanes_)), lanes_);
     }
     [[nodiscard]] Expr at(const Place& to, int64_t v, int64_t c) const {
-        return lanes_from(simplify(nest_.output_index(to.z0 + size(v * lanes_), to.y,
-                                                      to.x + size(c))),
-                          lanes_, nest_.output_plane());
+        return lanes_from(
+            simplify(nest_.output_index(to.z0 + size(v * lanes_), to.y, to.x + size(c))), lanes_,
+            nest_.output_plane());
     }
     /// Lanes without a channel are not stored.
     [[nodiscard]] Expr predicate(const Place& to, int64_t v) const {
@@ -91,9 +87,9 @@ private:
         std::vector<Stmt> parts;
         for (int64_t v = 0; v < vectors_; ++v) {
             for (int64_t c = 0; c < columns; ++c) {
-                parts.push_back(sums.set(
-                    v * columns + c, nest_.starting_sum(range_, names_, channel(to, v),
-                                                        at(to, v, c), predicate(to, v))));
+                parts.push_back(
+                    sums.set(v * columns + c, nest_.starting_sum(range_, names_, channel(to, v),
+                                                                 at(to, v, c), predicate(to, v))));
             }
         }
         for (int64_t n = 0; n < p_.y().kernel; ++n) {
@@ -128,9 +124,8 @@ private:
             return GroupLowering::for_each(p_.name + ".i", range_[3], [&](const Expr& i) {
                 return GroupLowering::for_each(
                     p_.name + ".m", {0, size(p_.x().kernel)}, [&](const Expr& m) {
-                        return products_of_tap(sums, to, base, nest_.weight_index(names_, z_block,
-                                                                                  n, i, m),
-                                               i, m);
+                        return products_of_tap(sums, to, base,
+                                               nest_.weight_index(names_, z_block, n, i, m), i, m);
                     });
             });
         });
@@ -146,15 +141,15 @@ private:
         return ir::with_values(p_.name + ".w", weights, [&](const std::vector<Expr>& w) {
             std::vector<Stmt> products;
             for (int64_t c = 0; c < to.columns; ++c) {
-                const Expr value = ir::load(from.name, base + i * size(from.pitch()) +
-                                                           m * size(p_.x().dilation) +
-                                                           size(c * p_.x().stride));
+                const Expr value =
+                    ir::load(from.name, base + i * size(from.pitch()) + m * size(p_.x().dilation) +
+                                            size(c * p_.x().stride));
                 const auto with_value = [&](const std::vector<Expr>& in) {
                     std::vector<Stmt> uses;
                     for (int64_t v = 0; v < vectors_; ++v) {
                         const int64_t s = v * to.columns + c;
-                        uses.push_back(sums.set(
-                            s, sums.get(s) + in.front() * w[static_cast<size_t>(v)]));
+                        uses.push_back(
+                            sums.set(s, sums.get(s) + in.front() * w[static_cast<size_t>(v)]));
                     }
                     return ir::sequence(uses);
                 };

@@ -8,6 +8,7 @@
 #include "generators/kernels/columns_gathered.h"
 #include "generators/kernels/columns_rows.h"
 #include "generators/kernels/columns_scattered.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/problem.h"
@@ -15,7 +16,6 @@
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::size;
 
 namespace {
 

@@ -4,14 +4,12 @@
 #include "generators/ir/activations.h"
 #include "generators/ir/constants.h"
 #include "generators/kernels/column_filters.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::size;
-using ir::Values;
 
 ColumnsCode::ColumnsCode(const Network& network, const std::vector<LayerProblem>& chain,
                          const ColumnsLayout& at, NamedConstants& constants)

@@ -2,15 +2,12 @@
 
 #include <functional>
 
+#include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::lanes_from;
-using ir::size;
-using ir::Values;
 
 namespace {
 

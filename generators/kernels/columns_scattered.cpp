@@ -3,15 +3,12 @@
 #include <functional>
 
 #include "generators/kernels/columns_rows.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::guarded;
-using ir::lanes_from;
-using ir::size;
-using ir::Values;
 
 namespace {
 

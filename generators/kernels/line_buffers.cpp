@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generators/ir/constants.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/kernels/winograd.h"
 #include "generators/lowering/group_lowering.h"
@@ -12,8 +13,6 @@
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::lanes_from;
-using ir::size;
 
 namespace {
 

@@ -3,13 +3,12 @@
 #include <utility>
 
 #include "generators/ir/arrays.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::lanes_from;
-using ir::size;
 
 GroupCode map_addition_code(LayerOutput output, const MapAdditionLayout& at) {
     MapCode code(std::move(output), 1);

@@ -3,14 +3,13 @@
 #include <utility>
 
 #include "generators/ir/arrays.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
 #include "generators/kernels/pixel_products.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::lanes_from;
-using ir::size;
 
 namespace {
 

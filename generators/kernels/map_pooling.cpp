@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "generators/ir/arrays.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::lanes_from;
-using ir::size;
 
 namespace {
 

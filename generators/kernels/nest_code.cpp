@@ -2,13 +2,12 @@
 
 #include "generators/ir/activations.h"
 #include "generators/ir/constants.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::size;
 
 Expr NestCode::output_index(const Expr& z, const Expr& y, const Expr& x) const {
     if (!is_sink()) return output->index(z, y, x);
@@ -87,6 +86,19 @@ Stmt let(const std::string& name, const Expr& value, const std::function<Stmt(Ex
     if (is_const(simple) || simple.as<Variable>()) return make(simple);
     const std::string id = unique_name(name);
     return LetStmt::make(id, simple, make(Variable::make(simple.type(), id)));
+}
+
+Stmt over_channel_blocks(const LayerProblem& p, const Interval& all, int64_t channels, bool aligned,
+                         const std::function<Stmt(Expr)>& make) {
+    if (aligned) {
+        const Interval blocks{simplify(all.begin / size(channels)),
+                              simplify((all.end + size(channels - 1)) / size(channels))};
+        return GroupLowering::for_each(p.name + ".z", blocks, make);
+    }
+    const Expr count = simplify((all.end - all.begin + size(channels - 1)) / size(channels));
+    return GroupLowering::for_each(p.name + ".z", {0, count}, [&](const Expr& block) {
+        return make(simplify(all.begin + block * size(channels)));
+    });
 }
 
 Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes) {

@@ -111,6 +111,11 @@ struct NestCode {
 /// Binds an index expression so that it is computed once, outside the loops below.
 [[nodiscard]] Stmt let(const std::string& name, const Expr& value,
                        const std::function<Stmt(Expr)>& make);
+/// Loop over blocks of `channels` output channels: by number of the block if blocks are aligned to
+/// multiples of their size, else by first channel.
+[[nodiscard]] Stmt over_channel_blocks(const LayerProblem& problem, const Interval& all,
+                                       int64_t channels, bool aligned,
+                                       const std::function<Stmt(Expr)>& make);
 /// A value per channel for as many lanes as asked, or a vector of channels.
 [[nodiscard]] Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes);
 

@@ -1,17 +1,13 @@
 // The kernel phases (scheduler/schedule/kernels/phases.cpp has its formula).
 #include <vector>
 
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::Accumulators;
-using ir::broadcast;
-using ir::guarded;
-using ir::lanes_from;
-using ir::size;
 
 namespace {
 
@@ -75,16 +71,7 @@ private:
         });
     }
     Stmt over_channels(const Make& make) const {
-        const Interval& all = range_[0];
-        if (is_aligned_) {
-            const Interval blocks{simplify(all.begin / size(channels_)),
-                                  simplify((all.end + size(channels_ - 1)) / size(channels_))};
-            return GroupLowering::for_each(p_.name + ".z", blocks, make);
-        }
-        const Expr count = simplify((all.end - all.begin + size(channels_ - 1)) / size(channels_));
-        return GroupLowering::for_each(p_.name + ".z", {0, count}, [&](const Expr& block) {
-            return make(simplify(all.begin + block * size(channels_)));
-        });
+        return over_channel_blocks(p_, range_[0], channels_, is_aligned_, make);
     }
     [[nodiscard]] Expr weight(const Expr& z_block, int64_t n, const Expr& i, int64_t m,
                               int64_t z) const {

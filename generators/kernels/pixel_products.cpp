@@ -1,13 +1,11 @@
 #include "generators/kernels/pixel_products.h"
 
 #include "generators/ir/arrays.h"
+#include "generators/kernels/ir_names.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::lanes_from;
-using ir::size;
 
 Expr PixelProducts::channel(const Expr& z_block, int64_t z) const {
     return simplify(z_block * size(block_) + size(z));

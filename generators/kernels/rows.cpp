@@ -2,18 +2,13 @@
 #include <utility>
 #include <vector>
 
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::Accumulators;
-using ir::broadcast;
-using ir::guarded;
-using ir::lanes_from;
-using ir::size;
-using ir::strided_load;
 
 namespace {
 
@@ -87,17 +82,8 @@ private:
         });
     }
 
-    /// By number of the block if blocks are aligned, else by first channel.
     Stmt over_channels(const Make& make) const {
-        const Interval& all = range_[0];
-        const Interval blocks{simplify(all.begin / size(channels_)),
-                              simplify((all.end + size(channels_ - 1)) / size(channels_))};
-        if (is_aligned_ || channels_ == 1)
-            return GroupLowering::for_each(p_.name + ".z", blocks, make);
-        const Expr count = simplify((all.end - all.begin + size(channels_ - 1)) / size(channels_));
-        return GroupLowering::for_each(p_.name + ".z", {0, count}, [&](const Expr& block) {
-            return make(simplify(all.begin + block * size(channels_)));
-        });
+        return over_channel_blocks(p_, range_[0], channels_, is_aligned_ || channels_ == 1, make);
     }
     /// First channel of a block, and the weight of its channel number z.
     [[nodiscard]] Expr first_output(const Expr& z_block) const {

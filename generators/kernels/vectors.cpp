@@ -4,18 +4,13 @@
 
 #include "generators/ir/activations.h"
 #include "generators/ir/constants.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::Accumulators;
-using ir::broadcast;
-using ir::guarded;
-using ir::lanes_from;
-using ir::size;
-using ir::strided_load;
 
 namespace {
 
@@ -39,20 +34,19 @@ public:
         for (size_t e = 0; e < (is_concat ? p_.inputs.size() : 1); ++e) {
             const int64_t first = p_.inputs[e].first_output_channel;
             const Interval channels =
-                !is_concat
-                    ? range_[0]
-                    : Interval{
-                          simplify(Halide::max(range_[0].begin, size(first))),
-                          simplify(Halide::min(range_[0].end, size(first + p_.inputs[e].channels)))};
-            operands.push_back(over_rows(channels, [&](const Expr& z, const Expr& y,
-                                                       const Expr& x) {
-                Expr value = element_of(static_cast<int>(e), z - size(first), y, x);
-                if (p_.operation == Operation::add) {
-                    for (size_t other = 1; other < p_.inputs.size(); ++other)
-                        value = value + element_of(static_cast<int>(other), z, y, x);
-                }
-                return store(z, y, x, value);
-            }));
+                !is_concat ? range_[0]
+                           : Interval{simplify(Halide::max(range_[0].begin, size(first))),
+                                      simplify(Halide::min(range_[0].end,
+                                                           size(first + p_.inputs[e].channels)))};
+            operands.push_back(
+                over_rows(channels, [&](const Expr& z, const Expr& y, const Expr& x) {
+                    Expr value = element_of(static_cast<int>(e), z - size(first), y, x);
+                    if (p_.operation == Operation::add) {
+                        for (size_t other = 1; other < p_.inputs.size(); ++other)
+                            value = value + element_of(static_cast<int>(other), z, y, x);
+                    }
+                    return store(z, y, x, value);
+                }));
         }
         return ir::sequence(operands);
     }
@@ -86,8 +80,7 @@ private:
         // Lanes behind the end of a row of Y must not be written; rings have room for them.
         Expr predicate;
         if (nest_.is_sink()) predicate = lanes_from(x, lanes_) < broadcast(range_[2].end, lanes_);
-        return ir::store(nest_.output_array(),
-                         ir::activate(nest_.layer.activation, value, slopes),
+        return ir::store(nest_.output_array(), ir::activate(nest_.layer.activation, value, slopes),
                          lanes_from(simplify(nest_.output_index(z, y, x)), lanes_),
                          ir::Alignment::element, predicate);
     }
@@ -104,9 +97,8 @@ private:
                     p_.name + ".m", {0, size(p_.x().kernel)}, [&](const Expr& m) {
                         const Expr value = tap(z, row, x, m);
                         // In this order, also where the compiler unrolls the loops.
-                        return result.set(0,
-                                          is_max ? Halide::max(result.get(0), value)
-                                                 : Halide::strict_float(result.get(0) + value));
+                        return result.set(0, is_max ? Halide::max(result.get(0), value)
+                                                    : Halide::strict_float(result.get(0) + value));
                     });
                 return ir::reaches_padding(p_.y())
                            ? guarded(row >= 0 && row < size(p_.y().in), along)
@@ -127,14 +119,13 @@ private:
     /// Tap m of a row; outside of the picture, what no maximum takes.
     [[nodiscard]] Expr tap(const Expr& z, const Expr& row, const Expr& x, const Expr& m) const {
         const RowRing& from = nest_.input();
-        const Expr column = simplify(x * size(p_.x().stride) + m * size(p_.x().dilation) -
-                                     size(p_.x().pad_begin));
+        const Expr column =
+            simplify(x * size(p_.x().stride) + m * size(p_.x().dilation) - size(p_.x().pad_begin));
         const Expr value =
             strided_load(from.name, simplify(from.index(z, row, column)), lanes_, p_.x().stride);
         if (p_.operation != Operation::max_pool || !ir::reaches_padding(p_.x())) return value;
         const Expr at = lanes_from(column, lanes_, p_.x().stride);
-        return Halide::select(at >= 0 && at < size(p_.x().in), value,
-                              broadcast(lowest(), lanes_));
+        return Halide::select(at >= 0 && at < size(p_.x().in), value, broadcast(lowest(), lanes_));
     }
 
     const NestCode& nest_;

@@ -4,17 +4,13 @@
 #include <array>
 
 #include "generators/ir/arrays.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/winograd_transforms.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::guarded;
-using ir::lanes_from;
-using ir::size;
-using ir::Values;
 using winograd::kernel_size;
 using winograd::most_patch_rows;
 using winograd::most_rows;

@@ -6,19 +6,16 @@
 #include "generators/ir/arrays.h"
 #include "generators/ir/constants.h"
 #include "generators/ir/layer_output.h"
-#include "scheduler/schedule/kernels/layout/winograd_map.h"
+#include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
 #include "generators/kernels/winograd_transforms.h"
 #include "generators/lowering/group_lowering.h"
+#include "scheduler/schedule/kernels/layout/winograd_map.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
-using ir::broadcast;
-using ir::lanes_from;
-using ir::size;
-using ir::Values;
 
 namespace {
 
