@@ -25,14 +25,6 @@ Window window(int64_t kernel_y, int64_t kernel_x, int64_t stride_y, int64_t stri
     return w;
 }
 
-/// input -> conv1 3x3 pad 1 -> add2, which adds the input: 8 x 8 x 1 throughout.
-Network residual() {
-    Network network = empty_network(1, 8, 8);
-    const TensorId conv1 = append(network, "conv1", 0, {1, square_window(3, 1, 1)});
-    append(network, "add2", {.kind = LayerKind::add, .inputs = {conv1, 0}});
-    return network;
-}
-
 TEST(WalkerDag, ResidualBlockByLineBuffers) {
     // Row y of add2 reads row y of X, its call of conv1 rows y-1 to y+1: one hull of at most 3 rows
     // of 8; every row of X comes once, 64. Add has no weights and no MACs: conv1 64 * 9.

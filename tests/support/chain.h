@@ -118,4 +118,12 @@ inline Network tiny_chain(uint64_t seed, int64_t most) {
     }
 }
 
+/// input -> conv1 3x3 pad 1 -> add2, which adds the input: 8 x 8 x 1 throughout.
+inline Network residual() {
+    Network network = empty_network(1, 8, 8);
+    const TensorId conv1 = append(network, "conv1", 0, {1, square_window(3, 1, 1)});
+    append(network, "add2", {.kind = LayerKind::add, .inputs = {conv1, 0}});
+    return network;
+}
+
 }  // namespace laminate

@@ -34,10 +34,8 @@ const KernelRow channels_kernel{
     .scope = KernelScope::nest,
     .layers = "a dense convolution that is not transposed, or a dense layer",
     .accepts = is_dense_convolution,
-    .pays = nullptr,
     .whole = {true, false, false, false},
     .multiplications = channels_multiplications,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

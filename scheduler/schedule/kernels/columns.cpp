@@ -142,9 +142,6 @@ const KernelRow columns_kernel{
         "channels",
     .accepts = column_accepts,
     .pays = column_pays,
-    .whole = {},
-    .multiplications = nullptr,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

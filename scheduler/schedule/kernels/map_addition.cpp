@@ -18,9 +18,6 @@ const KernelRow map_addition_kernel{
     .layers = "an Add",
     .accepts = [](const LayerProblem& p) { return p.operation == Operation::add; },
     .pays = [](const LayerProblem&) { return true; },
-    .whole = {},
-    .multiplications = nullptr,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

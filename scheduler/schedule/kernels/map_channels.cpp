@@ -52,8 +52,6 @@ const KernelRow map_channels_kernel{
     .layers = "a dense 1x1 convolution of stride 1 without padding, on at most 128 pixels",
     .accepts = map_channels_accepts,
     .pays = map_channels_pays,
-    .whole = {},
-    .multiplications = nullptr,
     .size_refusal = map_channels_size_refusal,
 };
 

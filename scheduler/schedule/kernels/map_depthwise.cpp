@@ -39,9 +39,6 @@ const KernelRow map_depthwise_kernel{
     .layers = "a depthwise convolution of stride 1 or 2 and at most 25 taps, on 2 columns or more",
     .accepts = map_depthwise_accepts,
     .pays = map_depthwise_pays,
-    .whole = {},
-    .multiplications = nullptr,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

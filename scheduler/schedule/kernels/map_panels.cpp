@@ -47,8 +47,6 @@ const KernelRow map_panels_kernel{
         "channels and 24 columns or more",
     .accepts = map_panels_accepts,
     .pays = map_panels_pays,
-    .whole = {},
-    .multiplications = nullptr,
     .size_refusal = map_panels_size_refusal,
 };
 

@@ -55,8 +55,6 @@ const KernelRow map_pixels_kernel{
     .layers = "a dense 1x1 convolution of stride 1 without padding, on at least 8 pixels",
     .accepts = map_pixels_accepts,
     .pays = map_pixels_pays,
-    .whole = {},
-    .multiplications = nullptr,
     .size_refusal = map_pixels_size_refusal,
 };
 

@@ -32,9 +32,6 @@ const KernelRow map_pooling_kernel{
     .layers = "a pooling of 4 to 256 columns, at most 25 taps and a stride of at most 4",
     .accepts = map_pooling_accepts,
     .pays = [](const LayerProblem&) { return true; },
-    .whole = {},
-    .multiplications = nullptr,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

@@ -55,8 +55,6 @@ const KernelRow map_windows_kernel{
     .layers = "a dense convolution of stride 1 or 2 and at most 25 taps, on 5 x 5 pixels or more",
     .accepts = map_windows_accepts,
     .pays = map_windows_pays,
-    .whole = {},
-    .multiplications = nullptr,
     .size_refusal = map_windows_size_refusal,
 };
 

@@ -59,8 +59,6 @@ const KernelRow phases_kernel{
     .scope = KernelScope::nest,
     .layers = "a transposed convolution",
     .accepts = [](const LayerProblem& p) { return p.has_weights() && is_transposed(p); },
-    .pays = nullptr,
-    .whole = {},
     .multiplications = phases_multiplications,
     .size_refusal = phases_size_refusal,
 };

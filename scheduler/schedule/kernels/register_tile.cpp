@@ -52,8 +52,8 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                            const VectorUnit& unit, const TileLimits& limits) {
     const int64_t group_outputs = p[Dim::z] / p.groups;
     constexpr int64_t most_columns_by_channels = 64;
-    const bool may_be_channels =
-        limits.may_be_channels && p.groups == 1 && !p.x().transposed && columns <= most_columns_by_channels;
+    const bool may_be_channels = limits.may_be_channels && p.groups == 1 && !p.x().transposed &&
+                                 columns <= most_columns_by_channels;
     const auto [by_channels, channels_score] =
         may_be_channels ? channel_tile(p, columns, unit) : std::pair{RegisterTile{}, 0.0};
     if (may_be_channels && columns * 2 <= unit.lanes) return by_channels;

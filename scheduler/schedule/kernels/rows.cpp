@@ -55,8 +55,6 @@ const KernelRow rows_kernel{
     .scope = KernelScope::nest,
     .layers = "a convolution that is not transposed, or a dense layer",
     .accepts = [](const LayerProblem& p) { return p.has_weights() && !is_transposed(p); },
-    .pays = nullptr,
-    .whole = {},
     .multiplications = rows_multiplications,
     .size_refusal = rows_size_refusal,
 };

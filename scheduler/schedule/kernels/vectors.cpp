@@ -27,10 +27,7 @@ const KernelRow vectors_kernel{
     .scope = KernelScope::nest,
     .layers = "a layer without weights",
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },
-    .pays = nullptr,
-    .whole = {},
     .multiplications = vectors_multiplications,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

@@ -38,9 +38,6 @@ const KernelRow winograd_map_kernel{
         "and 32 channels or more",
     .accepts = winograd_map_accepts,
     .pays = winograd_map_pays,
-    .whole = {},
-    .multiplications = nullptr,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate

@@ -49,7 +49,6 @@ const KernelRow winograd_rows_kernel{
     .pays = winograd_pays,
     .whole = {true, false, true, true},
     .multiplications = winograd_multiplications,
-    .size_refusal = nullptr,
 };
 
 const KernelRow winograd_channels_kernel{
@@ -63,7 +62,6 @@ const KernelRow winograd_channels_kernel{
     .pays = winograd_pays,
     .whole = {true, false, true, true},
     .multiplications = winograd_multiplications,
-    .size_refusal = nullptr,
 };
 
 }  // namespace laminate
