@@ -111,19 +111,24 @@ def colour_count(pixels, colour):
     return int(np.count_nonzero(np.all(np.abs(pixels.astype(int) - colour) <= 6, axis=-1)))
 
 
-def answer_of(directory, page, script, *options):
-    """The value of an expression on the page, computed by a copy of the page."""
-    copy = os.path.join(directory, "asked.html")
+def copy_with(directory, page, script):
+    """A copy of the page that runs a script, in a block of its own, when it has loaded."""
+    copy = os.path.join(directory, "copy.html")
     with open(page, encoding="utf-8") as file:
         text = file.read()
     with open(copy, "w", encoding="utf-8") as file:
-        file.write(
-            text.replace(
-                "</body>",
-                f"<script>{{ const answer = {script}; document.body.replaceChildren(); "
-                "document.title = JSON.stringify(answer); }</script></body>",
-            )
-        )
+        file.write(text.replace("</body>", f"<script>{{ {script} }}</script></body>"))
+    return copy
+
+
+def answer_of(directory, page, script, *options):
+    """The value of an expression on the page, computed by a copy of the page."""
+    copy = copy_with(
+        directory,
+        page,
+        f"const answer = {script}; document.body.replaceChildren(); "
+        "document.title = JSON.stringify(answer);",
+    )
     dom, console = chromium(directory, copy, "--dump-dom", *options)
     expect(not console, f"{script}: console: {console}")
     return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.S).group(1)))
@@ -365,16 +370,8 @@ def check_measured(directory, program):
 
 def check_click(directory, page, row, title, contains):
     """What a click on a row of the table shows, by a copy of the page that clicks it."""
-    copy = os.path.join(directory, "clicked.html")
-    with open(page, encoding="utf-8") as file:
-        text = file.read()
-    with open(copy, "w", encoding="utf-8") as file:
-        file.write(
-            text.replace(
-                "</body>",
-                f"<script>document.querySelector('tr[data-point=\"{row}\"]').click();</script></body>",
-            )
-        )
+    script = f"document.querySelector('tr[data-point=\"{row}\"]').click();"
+    copy = copy_with(directory, page, script)
     dom, console = chromium(directory, copy, "--dump-dom")
     expect(not console, f"click: console: {console}")
     expect(

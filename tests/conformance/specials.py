@@ -20,25 +20,15 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
+import random_models  # noqa: E402
 from random_exports import EXPLANATIONS, difference, onnxruntime_values  # noqa: E402
 from reference import ReferenceOperators  # noqa: E402
 
+# The functions that also stand fused behind a convolution, without those of analysis.
 ACTIVATIONS = {
-    "Relu": {},
-    "Sigmoid": {},
-    "Tanh": {},
-    "LeakyRelu": {"alpha": 0.3},
-    "Elu": {"alpha": 0.7},
-    "Selu": {},
-    "Celu": {"alpha": 1.5},
-    "Softplus": {},
-    "Softsign": {},
-    "HardSigmoid": {"alpha": 0.3},
-    "HardSwish": {},
-    "Mish": {},
-    "Gelu": {"approximate": "tanh"},
-    "Abs": {},
-    "Neg": {},
+    name: attributes
+    for name, attributes in random_models.ACTIVATIONS.items()
+    if name not in ("Exp", "Erf", "Sin", "Cos")
 }
 POOLS = {
     "MaxPool": {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},
