@@ -27,7 +27,7 @@ struct ScheduleArgument {
     std::string memory;
     bool layer_by_layer = false;
     bool no_winograd = false;
-    /// Of one core of the machine that will run the code.
+    /// Cache sizes of one core of the machine that will run the code.
     Bytes second_level_cache = laminate::second_level_cache();
 
     void declare(CLI::App* verb, bool with_layer_by_layer = true);

@@ -31,7 +31,7 @@ std::string operands_text(const Memory& memory) {
     return fmt::format("{}", fmt::join(operands, " "));
 }
 
-/// In bits unless they are whole bytes.
+/// The size is printed in bits unless it is whole bytes.
 std::string capacity_text(int64_t bits) {
     return bits % 8 == 0 ? bytes_text(bits / 8) : fmt::format("{} bit", bits);
 }

@@ -1,7 +1,7 @@
 // From a network and a schedule to something that runs: in this process (JitNetwork), or as a
 // directory of files that a program links or loads without Halide (compile_network). Groups of the
-// schedule become optimised code (optimised.h); every other layer becomes a step of the reference
-// operators.
+// schedule become the code of their kernels (group_kernels.h); every other layer becomes a step of
+// the reference operators.
 //
 //   const JitNetwork compiled(network, schedule);
 //   Session session = Session::open(&compiled.descriptor());

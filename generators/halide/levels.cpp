@@ -350,7 +350,7 @@ void HalidePlacement::check_second_producer(int t) {
         if (r.nest == slide.nest || levels.exclusion) continue;
         const int out = output_tensor(r.nest);
         const std::string kept = name + " is kept along " + level_text(group_, -1, slide);
-        // Of a producer's tiles Halide does not know that they are whole.
+        // Halide does not know that the tiles of a producer are whole.
         const bool is_in_producer =
             slide.nest != group_.sink() &&
             (loop.band == Band::outer ? nest.step(loop) > 1

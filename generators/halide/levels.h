@@ -66,7 +66,7 @@ public:
     HalidePlacement(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
 
     [[nodiscard]] const std::vector<HalideLevels>& tensors() const { return tensors_levels_; }
-    /// By nest; nothing for layers without weights.
+    /// The weights of each nest; nullopt for layers without weights.
     [[nodiscard]] const std::vector<std::optional<HalideLevels>>& weights() const {
         return weights_levels_;
     }

@@ -20,7 +20,7 @@ namespace laminate {
 [[nodiscard]] GroupCode default_code(const Network& network, const GroupSchedule& group,
                                      const VectorUnit& unit, const KernelOptions& options = {});
 
-/// Of a processor that code is generated for.
+/// The vector unit of a processor that code is generated for.
 [[nodiscard]] VectorUnit vector_unit(const Halide::Target& target);
 
 }  // namespace laminate

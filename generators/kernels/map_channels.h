@@ -3,7 +3,7 @@
 //
 //     Y[z][q] = f(b[z] + sum over i of W[z][i] * X[i][q])
 //
-// Of a map of one pixel this is a matrix times a vector.
+// On a map of one pixel, the layer is a matrix times a vector.
 #pragma once
 
 #include "generators/group_code.h"

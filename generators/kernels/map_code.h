@@ -2,7 +2,7 @@
 // map_addition and winograd_map share: a layer by itself, computed from its whole input in the
 // caller's array, with threads that divide output channels or pixels instead of rows.
 //
-// Every output is the same sum in the same order as in the kernels of optimised.cpp, bit for bit
+// Every output is the same sum in the same order as in the kernels over line buffers, bit for bit
 // but for rows that padding cuts short, whose products the compiler may round before it adds them.
 #pragma once
 

@@ -123,7 +123,7 @@ Expr MapPooling::maximum(const Expr& z, const Expr& y, const Taps& taps,
 Expr MapPooling::average(const Expr& z, const Expr& y, const Taps& taps, const VectorRun& run) {
     Expr value = broadcast(Expr(outside()), run.lanes);
     for (const int64_t n : taps) {
-        // In this order wherever a column lies in its run.
+        // The order of the taps does not depend on where a column lies in its run.
         for (int64_t m = 0; m < p_.x().kernel; ++m)
             value = Halide::strict_float(value + of_tap(m, run, wide(z, y, n, m, run)));
     }

@@ -35,7 +35,7 @@ struct RowRing {
     [[nodiscard]] Expr slot(const Expr& row) const {
         return at.rows >= at.coordinates ? row : row % ir::size(at.rows);
     }
-    /// Of channel 0's element of that row and column.
+    /// Index of channel 0's element in the first stored column of that row.
     [[nodiscard]] Expr row_index(const Expr& row) const {
         return slot(row) * ir::size(at.channels * at.pitch);
     }

@@ -8,7 +8,9 @@
 // compute level whether it repeats, whether a trip returns to what an earlier one needed, and what
 // a body holds at once.
 //
-// Independent of the cost models and of the walker on purpose (three witnesses), and of Halide.
+// This header is independent of the cost models and of the walker on purpose, and of Halide. Code
+// takes the sizes of its buffers from here, and the closed forms of kernels their boxes; the counts
+// of code (instrumentation/deployed.h) come from neither.
 #pragma once
 
 #include <array>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "scheduler/schedule/kernels/columns.h"
@@ -99,9 +100,8 @@ private:
             return {rows, std::min(width, sink()[Dim::x])};
         }
         const auto tensor =
-            std::find_if(tensors_.begin(), tensors_.end(), [&](const GroupTensor& t) {
-                return t.producer == static_cast<int>(k);
-            });
+            std::find_if(tensors_.begin(), tensors_.end(),
+                         [&](const GroupTensor& t) { return t.producer == static_cast<int>(k); });
         const BufferShape& shape = shapes_[static_cast<size_t>(tensor - tensors_.begin())];
         return {std::max<int64_t>(1, std::min(shape.extent[1], rows)),
                 std::max<int64_t>(1, shape.extent[2])};
@@ -125,11 +125,28 @@ private:
     std::vector<GroupTensor> tensors_;
 };
 
+/// A schedule that names minimal filtering contradicts the wish for sums by the definition.
+void refuse_filtering(const GroupSchedule& group) {
+    using enum KernelKind;
+    constexpr std::array filtering{winograd_rows, winograd_channels, winograd_map, columns};
+    for (const Nest& nest : group.nests) {
+        if (std::find(filtering.begin(), filtering.end(), nest.kernel.kind) == filtering.end())
+            continue;
+        throw InputError(
+            nest.layer + ": kernel " + to_text(nest.kernel) +
+            " of the schedule is minimal filtering, expected one that computes sums by "
+            "the definition (--no-winograd), or a schedule without kernels");
+    }
+}
+
 }  // namespace
 
 GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, GroupSchedule group,
                                    const VectorUnit& unit, const KernelOptions& options) {
-    if (group.nests.front().kernel.is_chosen()) return group;
+    if (group.nests.front().kernel.is_chosen()) {
+        if (!options.winograd) refuse_filtering(group);
+        return group;
+    }
     if (is_whole_map_group(group, problems)) {
         if (const auto kernel = map_kernel(problems.front(), unit, options)) {
             group.nests.front().kernel = *kernel;

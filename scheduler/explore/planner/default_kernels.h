@@ -19,7 +19,8 @@ struct KernelOptions {
     std::optional<Bytes> scratch{};
 };
 
-/// The group with a kernel for every nest; a group that has kernels stays as it is. The rules, in
+/// The group with a kernel for every nest; a group that has kernels stays as it is. Throws
+/// InputError if it has minimal filtering although the options want none. The rules, in
 /// this order, each if it pays (kernels/kernel.h), the dataflow allows it and its scratch fits: a
 /// map kernel for a group of one layer, or of a layer and an Add; `columns` for a chain; Winograd's
 /// filtering and register tiles over line buffers.

@@ -3,8 +3,8 @@
 //
 //   Y[z, q] = sum over i of W[z, i] X[i, q],  q = y * columns + x
 //
-// Lanes are output channels. Of a map of one pixel this is a matrix times a vector. Threads divide
-// channels.
+// Lanes are output channels. On a map of one pixel, the layer is a matrix times a vector.
+// Threads divide channels.
 #include <algorithm>
 #include <limits>
 #include <string>

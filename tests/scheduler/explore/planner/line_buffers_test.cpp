@@ -1,4 +1,6 @@
 #include "scheduler/explore/planner/line_buffers.h"
+#include "base/error.h"
+#include "scheduler/explore/planner/default_kernels.h"
 #include "scheduler/schedule/kernel_legality.h"
 
 #include <gtest/gtest.h>
@@ -346,6 +348,19 @@ TEST(LineBufferSchedule, StripsOfColumnsAreTheWidestThatFit) {
         ASSERT_EQ(schedule.groups().size(), 1u);
         EXPECT_EQ(schedule.groups()[0].nests.back().strip[1], columns);
     }
+}
+
+TEST(DefaultKernels, MinimalFilteringOfAScheduleContradictsSumsByTheDefinition) {
+    const Network network =
+        chain(32, 16, 130, {{.channels = 32, .window = square_window(3, 1, 1)}});
+    const GroupSchedule group = line_buffer_group(network, {0}, {4, 0, 0});
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const VectorUnit unit{16, 24};
+    const GroupSchedule filtered = with_default_kernels(problems, group, unit);
+    ASSERT_NE(with_default_kernels(problems, group, unit, {.winograd = false}), filtered);
+    EXPECT_EQ(with_default_kernels(problems, filtered, unit), filtered);
+    EXPECT_THROW((void)with_default_kernels(problems, filtered, unit, {.winograd = false}),
+                 InputError);
 }
 
 }  // namespace
