@@ -7,6 +7,7 @@
 
 #include "generators/compile/executable.h"
 #include "generators/ir/arrays.h"
+#include "generators/lowering/events.h"
 
 namespace laminate {
 
@@ -47,8 +48,8 @@ bool is_too_large(const Expr& e) {
     return nodes.seen > largest_count;
 }
 
-/// The arrays of integers that steer the code: those that a condition or the bounds of a loop
-/// depend on. Others hold indices, which no count depends on.
+/// The arrays of integers that steer the code: those that a condition, the bounds of a loop or an
+/// event's box depend on. Others hold indices, which no count depends on.
 class SteeringArrays : public IRVisitor {
 public:
     static std::set<std::string> of(const Stmt& body) {
@@ -76,6 +77,11 @@ private:
     void visit(const Store* store) override {
         deciding_.push_back(store->predicate);
         if (!store->value.type().is_float()) stored_[store->name].push_back(store->value);
+    }
+
+    void visit(const Evaluate* evaluate) override {
+        if (const std::optional<ir::Event> event = ir::as_event(evaluate))
+            deciding_.insert(deciding_.end(), event->box.begin(), event->box.end());
     }
 
     /// Loads in the deciding expressions, in what their names stand for, and in what was stored in
@@ -220,8 +226,16 @@ private:
             return constant_counts(allocation->body);
         }
         if (const auto* produce = s.as<ProducerConsumer>()) return constant_counts(produce->body);
+        if (const std::optional<ir::Event> event = ir::as_event(s)) return event_counts(*event);
         if (s.as<Evaluate>() || s.as<AssertStmt>() || s.as<Free>()) return Increments{};
         return std::nullopt;
+    }
+
+    [[nodiscard]] Increments event_counts(const ir::Event& event) const {
+        Expr elements = i64(1);
+        for (size_t d = 0; d < 3; ++d)
+            elements = elements * i64(event.box[2 * d + 1] - event.box[2 * d]);
+        return {{layout_.event(event.array, event.kind), simplify(elements)}};
     }
 
     Increments store_counts(const Store& store) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "generators/group_code.h"
+#include "generators/lowering/events.h"
 #include "scheduler/counts/counts.h"
 
 namespace laminate {
@@ -20,7 +21,8 @@ enum class CountMode {
     count_only,
 };
 
-/// Four counters per array of GroupCode::arrays, then two for all buffers together. The code counts
+/// Four counters per array of GroupCode::arrays, then two for all buffers together, then for each
+/// array the elements of the boxes that its events announce, by kind. The code counts
 /// only what counts_of() reads: loads and stores of external arrays, multiply-accumulates into
 /// output buffers, and sizes of buffers. Other counters stay 0.
 struct CounterLayout {
@@ -33,7 +35,10 @@ struct CounterLayout {
     }  ///< largest allocation, elements
     [[nodiscard]] size_t live() const { return 4 * arrays; }
     [[nodiscard]] size_t live_peak() const { return 4 * arrays + 1; }
-    [[nodiscard]] size_t size() const { return 4 * arrays + 2; }
+    [[nodiscard]] size_t event(size_t array, EventKind kind) const {
+        return 4 * arrays + 2 + event_kinds * array + static_cast<size_t>(kind);
+    }
+    [[nodiscard]] size_t size() const { return event(arrays, EventKind{}); }
 };
 
 /// Further names of arrays, by their index in GroupCode::arrays.

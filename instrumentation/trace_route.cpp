@@ -25,7 +25,7 @@ struct ArrayEvents {
     int64_t largest = 0;  ///< elements of the largest realization
 };
 
-struct Events {
+struct SeenEvents {
     std::map<std::string, ArrayEvents> arrays;
     int64_t live = 0;
     int64_t live_peak = 0;
@@ -33,7 +33,7 @@ struct Events {
 
 /// Code without a user context passes none of our data to Halide's handler, so it is global and one
 /// trace runs at a time.
-Events* current_events = nullptr;
+SeenEvents* current_events = nullptr;
 std::mutex one_trace;
 
 int32_t on_event(Halide::JITUserContext*, const halide_trace_event_t* event) {
@@ -189,7 +189,7 @@ private:
 GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
                           const std::vector<std::vector<float>>& inputs,
                           std::vector<float>& output) {
-    Events events;
+    SeenEvents events;
     {
         const std::scoped_lock lock(one_trace);
         current_events = &events;

@@ -21,8 +21,8 @@ namespace {
 
 class Columns final : public GroupLowering {
 public:
-    Columns(const Network& network, const GroupSchedule& group)
-        : GroupLowering(network, group),
+    Columns(const Network& network, const GroupSchedule& group, Events events)
+        : GroupLowering(network, group, events),
           at_(columns_layout(group, problems_)),
           code_(network, problems_, at_, constants_) {}
 
@@ -126,8 +126,8 @@ private:
 
 }  // namespace
 
-GroupCode columns_code(const Network& network, const GroupSchedule& group) {
-    return Columns(network, group).code();
+GroupCode columns_code(const Network& network, const GroupSchedule& group, Events events) {
+    return Columns(network, group, events).code();
 }
 
 }  // namespace laminate

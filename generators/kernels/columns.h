@@ -39,12 +39,14 @@
 #pragma once
 
 #include "generators/group_code.h"
+#include "generators/lowering/events.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
 
 /// Every nest of the group has the kernel `columns`.
-[[nodiscard]] GroupCode columns_code(const Network& network, const GroupSchedule& group);
+[[nodiscard]] GroupCode columns_code(const Network& network, const GroupSchedule& group,
+                                     Events events);
 
 }  // namespace laminate

@@ -12,6 +12,7 @@
 #include "generators/kernels/map_addition.h"
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
+#include "generators/kernels/map_events.h"
 #include "generators/kernels/map_panels.h"
 #include "generators/kernels/map_pixels.h"
 #include "generators/kernels/map_pooling.h"
@@ -70,24 +71,34 @@ void require_addressable(const Network& network, const GroupSchedule& group) {
     check(network.layer(network.find_layer(group.nests.back().layer)).output);
 }
 
-}  // namespace
-
-GroupCode group_code(const Network& network, const GroupSchedule& group) {
-    require_addressable(network, group);
+GroupCode code_of_kernels(const Network& network, const GroupSchedule& group, Events events) {
     const Kernel& kernel = group.nests.front().kernel;
     switch (kernel_row(kernel.kind).scope) {
         case KernelScope::map:
-            return map_code(LayerOutput::of(network, group), kernel);
+            return with_map_events(map_code(LayerOutput::of(network, group), kernel), network,
+                                   group, events);
         case KernelScope::chain:
-            return columns_code(network, group);
+            return columns_code(network, group, events);
         case KernelScope::nest:
             break;
         case KernelScope::sum:
             throw std::logic_error("a group that begins with map_sum");
     }
-    GroupCode code = line_buffer_code(network, group);
+    return line_buffer_code(network, group, events);
+}
+
+}  // namespace
+
+GroupCode group_code(const Network& network, const GroupSchedule& group, Events events) {
+    require_addressable(network, group);
+    GroupCode code = code_of_kernels(network, group, events);
     require_addressable("scratch of the group of " + group.nests.back().layer,
                         code.scratch_bytes / bytes_per_element);
+    if (events == Events::none) return code;
+    for (int k = 0; k <= group.sink(); ++k) {
+        code.arrays.push_back({group.nest(k).layer + ".W", ArrayRole::external_weights, k});
+        code.arrays.push_back({group.nest(k).layer + ".computed", ArrayRole::output_buffer, k});
+    }
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include <Halide.h>
 
 #include "generators/group_code.h"
+#include "generators/lowering/events.h"
 #include "nets/network/network.h"
 #include "scheduler/explore/planner/default_kernels.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
@@ -13,8 +14,11 @@
 namespace laminate {
 
 /// Every nest of the group has a kernel. Throws InfeasibleError where an image's tensor or the
-/// scratch block has more than 2^31 - 1 elements.
-[[nodiscard]] GroupCode group_code(const Network& network, const GroupSchedule& group);
+/// scratch block has more than 2^31 - 1 elements. With events, GroupCode::arrays also names what
+/// they tell of: behind the external inputs and Y, for each nest its weights (external_weights,
+/// never told of if there are none) and its output as it is computed (output_buffer).
+[[nodiscard]] GroupCode group_code(const Network& network, const GroupSchedule& group,
+                                   Events events = Events::none);
 
 /// The group as it is computed unless its schedule says (with_default_kernels).
 [[nodiscard]] GroupCode default_code(const Network& network, const GroupSchedule& group,

@@ -18,8 +18,10 @@ namespace {
 
 class LineBuffers final : public GroupLowering {
 public:
-    LineBuffers(const Network& network, const GroupSchedule& group)
-        : GroupLowering(network, group), plan_(line_plan(group, problems_)), lanes_(plan_.lanes) {
+    LineBuffers(const Network& network, const GroupSchedule& group, Events events)
+        : GroupLowering(network, group, events),
+          plan_(line_plan(group, problems_)),
+          lanes_(plan_.lanes) {
         for (int t = 0; t < std::ssize(tensors_); ++t) {
             const std::string name =
                 (tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name) +
@@ -52,19 +54,7 @@ public:
     }
 
 protected:
-    // Weights are read in place and sums are in registers: neither needs a loop level of its own.
-    bool is_placed(Level level) const override {
-        for (int k = 0; k <= sink(); ++k) {
-            const Nest& n = nest(k);
-            for (const InputPlacement& x : n.x) {
-                if (x.placement.store == level || x.placement.compute == level) return true;
-            }
-            if (k != sink() && (n.y.store == level || n.y.compute == level)) return true;
-        }
-        // Strips are what threads divide, so their loop always exists.
-        return level.nest == sink() && level.loop == 0 &&
-               nest(sink()).loops.front().band == Band::strip;
-    }
+    bool is_placed(Level level) const override { return is_placed_outside_kernels(level); }
 
     Stmt allocate_input(int t, Stmt body) override { return with_first_column(t, body); }
     Stmt allocate_output(int k, Stmt body) override {
@@ -246,8 +236,8 @@ private:
 
 }  // namespace
 
-GroupCode line_buffer_code(const Network& network, const GroupSchedule& group) {
-    return LineBuffers(network, group).code();
+GroupCode line_buffer_code(const Network& network, const GroupSchedule& group, Events events) {
+    return LineBuffers(network, group, events).code();
 }
 
 }  // namespace laminate

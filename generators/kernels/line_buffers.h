@@ -4,12 +4,14 @@
 #pragma once
 
 #include "generators/group_code.h"
+#include "generators/lowering/events.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
 
 /// Every nest of the group has a kernel of KernelScope::nest.
-[[nodiscard]] GroupCode line_buffer_code(const Network& network, const GroupSchedule& group);
+[[nodiscard]] GroupCode line_buffer_code(const Network& network, const GroupSchedule& group,
+                                         Events events);
 
 }  // namespace laminate

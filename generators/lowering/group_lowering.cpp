@@ -30,12 +30,13 @@ Stmt sequence(const std::vector<Stmt>& parts) {
 
 }  // namespace
 
-GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group)
+GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group, Events events)
     : network_(network),
       group_(group),
       problems_(group_problems(network, group)),
       tensors_(group_tensors(problems_)),
-      regions_(group_, problems_, tensors_) {
+      regions_(group_, problems_, tensors_),
+      events_(events) {
     for (const LayerProblem& p : problems_) operand_tensor_.emplace_back(p.inputs.size());
     for (int t = 0; t < std::ssize(tensors_); ++t) {
         const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
@@ -66,6 +67,18 @@ int64_t GroupLowering::strip_count() const {
 }
 
 bool GroupLowering::is_placed(Level level) const { return group_.is_placed(level); }
+
+bool GroupLowering::is_placed_outside_kernels(Level level) const {
+    for (int k = 0; k <= sink(); ++k) {
+        const Nest& n = nest(k);
+        for (const InputPlacement& x : n.x) {
+            if (x.placement.store == level || x.placement.compute == level) return true;
+        }
+        if (k != sink() && (n.y.store == level || n.y.compute == level)) return true;
+    }
+    return level.nest == sink() && level.loop == 0 &&
+           nest(sink()).loops.front().band == Band::strip;
+}
 
 bool GroupLowering::is_single_trip(Level level) const {
     const Nest& n = nest(level.nest);
@@ -190,51 +203,61 @@ Stmt GroupLowering::body(Level level) {
             const auto n = static_cast<size_t>(t);
             if (tensors_[n].is_external() && tensors_[n].readers.front().nest == k &&
                 needed[n].defined())
-                bring(t, copy_input(t, boxes[n]));
+                bring(t, before(event(EventKind::fetch, n, boxes[n]), copy_input(t, boxes[n])));
         }
-        if (nest(k).w && nest(k).w->compute == level) {
-            const IdleLoops& idle = weights_idle_[static_cast<size_t>(k)];
-            const auto part = [&](Dim d, const char* name) {
-                const Interval all = regions_.missing_weights(k, d, level);
-                return Interval{regions_.named(nest(k).layer + name + ".begin", all.begin),
-                                regions_.named(nest(k).layer + name + ".end", all.end)};
-            };
-            const Interval z = part(Dim::z, ".W.z");
-            const Interval i = part(Dim::i, ".W.i");
-            const Expr runs = is_called(k, level) && is_first_need(idle, level) &&
-                              is_non_empty(z) && is_non_empty(i);
-            parts.push_back(
-                if_then(simplify(runs), note_first_need(idle, regions_, copy_weights(k, z, i))));
-        }
+        if (nest(k).w && nest(k).w->compute == level) parts.push_back(bring_weights(k, level));
         if (k != sink() && nest(k).y.compute == level)
             bring(output_tensor(k), call(k, boxes[static_cast<size_t>(output_tensor(k))]));
     }
 
-    Stmt rest = level.is_root() ? loops(sink(), 0) : loops(level.nest, level.loop + 1);
-    if (nest(sink()).y.store == level) {
-        Box box;
-        for (const Dim d : tensor_axes)
-            box[static_cast<size_t>(d)] =
-                regions_.covered(sink(), d, level.is_root() ? -1 : level.loop);
-        rest = sequence({begin_output(box), rest, end_output(box)});
-    }
-    parts.push_back(rest);
+    const Stmt rest = level.is_root() ? loops(sink(), 0) : loops(level.nest, level.loop + 1);
+    parts.push_back(nest(sink()).y.store == level ? with_output(level, rest) : rest);
 
     Stmt all = sequence(parts);
     for (int k = sink(); k >= 0; --k) {
         const auto n = static_cast<size_t>(k);
-        if (k == sink() && nest(k).y.store == level) all = allocate_output(k, all);
-        if (nest(k).w && nest(k).w->store == level)
-            all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
+        if (k == sink() && nest(k).y.store == level && !only_events_) all = allocate_output(k, all);
+        if (nest(k).w && nest(k).w->store == level) {
+            all = before(lifetime_of_weights(k), with_first_trip(weights_idle_[n], all));
+            if (!only_events_) all = allocate_weights(k, all);
+        }
     }
     for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t) {
         if (regions_.placement(t).store != level) continue;
         const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
         all = with_first_trip(tensor_idle_[static_cast<size_t>(t)], all);
+        if (tensor.is_external()) all = before(lifetime_of_input(t), all);
         all = tensor.is_external() ? allocate_input(t, all) : allocate_output(tensor.producer, all);
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
     return regions_.leave_body(all);
+}
+
+Stmt GroupLowering::bring_weights(int k, Level level) {
+    const IdleLoops& idle = weights_idle_[static_cast<size_t>(k)];
+    const auto part = [&](Dim d, const char* name) {
+        const Interval all = regions_.missing_weights(k, d, level);
+        return Interval{regions_.named(nest(k).layer + name + ".begin", all.begin),
+                        regions_.named(nest(k).layer + name + ".end", all.end)};
+    };
+    const Interval z = part(Dim::z, ".W.z");
+    const Interval i = part(Dim::i, ".W.i");
+    const Expr runs =
+        is_called(k, level) && is_first_need(idle, level) && is_non_empty(z) && is_non_empty(i);
+    const Stmt copy = only_events_ ? Stmt() : copy_weights(k, z, i);
+    return if_then(simplify(runs),
+                   note_first_need(idle, regions_, before(fetch_weights(k, z, i), copy)));
+}
+
+Stmt GroupLowering::with_output(Level level, const Stmt& loops) {
+    const auto part = [&](Dim d) {
+        return regions_.covered(sink(), d, level.is_root() ? -1 : level.loop);
+    };
+    const Box box{part(Dim::z), part(Dim::y), part(Dim::x)};
+    const Stmt read_back = read_back_output(box, part(Dim::i));
+    const Stmt write = event(EventKind::write, array_of_output(), box);
+    if (only_events_) return sequence({read_back, loops, write});
+    return sequence({read_back, begin_output(box), loops, end_output(box), write});
 }
 
 Stmt GroupLowering::call(int k, const Box& box) {
@@ -245,8 +268,19 @@ Stmt GroupLowering::call(int k, const Box& box) {
 Stmt GroupLowering::loops(int k, int first_loop) {
     const int count = static_cast<int>(nest(k).loops.size());
     bool placed = false;
-    for (int l = first_loop; l < count; ++l) placed = placed || is_placed(Level{k, l});
-    if (!placed) return innermost(k, first_loop);
+    for (int l = first_loop; l < count; ++l) {
+        const Level level{k, l};
+        placed = placed || (only_events_ ? GroupLowering::is_placed(level) : is_placed(level));
+    }
+    if (!placed && only_events_) return Evaluate::make(0);
+    if (!placed && events_ == Events::none) return innermost(k, first_loop);
+    if (!placed) {
+        const Stmt kernel = innermost(k, first_loop);
+        only_events_ = true;
+        const Stmt asked = loops(k, first_loop);
+        only_events_ = false;
+        return sequence({computed(k, first_loop), asked, kernel});
+    }
 
     const Loop loop = nest(k).loops[static_cast<size_t>(first_loop)];
     const Level level{k, first_loop};

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "generators/lowering/events.h"
 #include "generators/lowering/regions.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
@@ -53,7 +54,7 @@ public:
                                        const std::function<Stmt(Expr)>& make);
 
 protected:
-    GroupLowering(const Network& network, const GroupSchedule& group);
+    GroupLowering(const Network& network, const GroupSchedule& group, Events events = Events::none);
 
     /// Which buffers of a level exist, and how: wraps the body of their store level.
     virtual Stmt allocate_input(int tensor, Stmt body) = 0;
@@ -74,6 +75,9 @@ protected:
     virtual Stmt innermost(int nest, int first_loop) = 0;
     /// Whether a level must exist as a loop of its own because something is placed in its body.
     [[nodiscard]] virtual bool is_placed(Level level) const;
+    /// The same if kernels read weights in place and keep sums in registers: neither needs a loop
+    /// of its own. Strips are what threads divide, so their loop always exists.
+    [[nodiscard]] bool is_placed_outside_kernels(Level level) const;
 
     [[nodiscard]] const Nest& nest(int k) const { return group_.nests[static_cast<size_t>(k)]; }
     [[nodiscard]] const LayerProblem& problem(int k) const {
@@ -122,6 +126,8 @@ protected:
 private:
     Stmt body(Level level);
     Stmt loops(int k, int first_loop);
+    Stmt bring_weights(int k, Level level);
+    Stmt with_output(Level level, const Stmt& loops);
     Stmt call(int k, const Box& box);
     /// Whether a loop runs once in every execution, by its tile size alone.
     [[nodiscard]] bool is_single_trip(Level level) const;
@@ -132,6 +138,21 @@ private:
     Expr is_called(int k, Level level);
     /// The same looking at the loops over channels alone.
     Expr is_called_along_channels(int k, Level level);
+    // Events; statements that are not defined without them. Where a kernel computes what several
+    // loops ask for, these loops stand before it by themselves, with their events inside.
+    [[nodiscard]] Stmt event(EventKind kind, size_t array, const Box& box) const;
+    /// One after the other; either may be undefined.
+    [[nodiscard]] static Stmt before(const Stmt& first, const Stmt& then);
+    [[nodiscard]] Stmt lifetime_of_input(int tensor) const;
+    [[nodiscard]] Stmt lifetime_of_weights(int nest) const;
+    [[nodiscard]] Stmt fetch_weights(int nest, const Interval& z, const Interval& i) const;
+    [[nodiscard]] Stmt read_back_output(const Box& box, const Interval& i) const;
+    [[nodiscard]] Stmt computed(int nest, int first_loop) const;
+    [[nodiscard]] size_t array_of_output() const;
+    [[nodiscard]] size_t array_of_weights(int nest) const;
+    [[nodiscard]] size_t array_of_nest(int nest) const;
+    [[nodiscard]] int inputs() const;
+
     /// Whether any reader of a shared tensor has something to do, looking at the loops over
     /// channels alone.
     Expr is_shared_needed_along_channels(const GroupTensor& tensor, Level level);
@@ -161,6 +182,8 @@ private:
     std::vector<std::vector<int>> operand_tensor_;
     std::vector<IdleLoops> tensor_idle_;
     std::vector<IdleLoops> weights_idle_;  ///< by nest
+    Events events_;
+    bool only_events_ = false;  ///< loops before a kernel
 };
 
 }  // namespace laminate

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 
+#include "generators/kernels/group_kernels.h"
+#include "instrumentation/count_pass.h"
+#include "instrumentation/loop_sums.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
@@ -21,6 +25,53 @@ namespace {
 
 constexpr VectorUnit avx512{16, 24};
 
+/// What a memory of two levels sees: elements of each X, of W of each layer, of Y.
+using Accesses = std::map<std::string, int64_t>;
+
+Accesses two_level_accesses(const GroupCounts& counts) {
+    Accesses accesses;
+    for (const InputCounts& x : counts.inputs) accesses["X " + x.tensor] = x.reads.value();
+    for (const LayerCounts& layer : counts.layers)
+        accesses["W " + layer.layer] = layer.weight_reads.value();
+    accesses["Y written"] = counts.output_writes.value();
+    accesses["Y read"] = counts.output_reads.value();
+    return accesses;
+}
+
+/// The same from the events of the code that runs.
+Accesses announced_accesses(const Network& network, const GroupSchedule& group) {
+    const GroupCode code = group_code(network, group, Events::marked);
+    const CounterLayout layout{code.arrays.size()};
+    const std::vector<int64_t> counters =
+        summed_counters(with_counters(code, CountMode::count_only), layout.size(), code.strips)
+            .counters;
+    Accesses accesses;
+    for (size_t a = 0; a < code.arrays.size(); ++a) {
+        const CodeArray& array = code.arrays[a];
+        const auto index = static_cast<size_t>(array.index);
+        const int64_t fetched = counters[layout.event(a, EventKind::fetch)];
+        if (array.role == ArrayRole::external_input) accesses["X " + code.inputs[index]] += fetched;
+        if (array.role == ArrayRole::external_weights)
+            accesses["W " + group.nests[index].layer] += fetched;
+        if (array.role == ArrayRole::external_output) {
+            accesses["Y written"] = counters[layout.event(a, EventKind::write)];
+            accesses["Y read"] = counters[layout.event(a, EventKind::read_back)];
+        }
+    }
+    return accesses;
+}
+
+/// Empty if equal.
+std::string difference(const Accesses& model, const Accesses& code) {
+    std::string text;
+    for (const auto& [what, of_model] : model) {
+        if (const int64_t of_code = code.at(what); of_code != of_model)
+            text += what + ": model " + std::to_string(of_model) + ", events " +
+                    std::to_string(of_code) + "; ";
+    }
+    return text;
+}
+
 void expect_equal(const Network& network, const GroupSchedule& group, const std::string& what) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const DoneCounts model = done_counts(group, problems);
@@ -30,6 +81,8 @@ void expect_equal(const Network& network, const GroupSchedule& group, const std:
     const GroupCounts two_level = two_level_counts(network, group);
     for (size_t k = 0; k < problems.size(); ++k)
         EXPECT_EQ(model.nests[k].scheduled, two_level.layers[k].macs) << what << to_text(group);
+    EXPECT_EQ(difference(two_level_accesses(two_level), announced_accesses(network, group)), "")
+        << what << ": " << to_text(group);
     if (kernel_row(group.nests.front().kernel.kind).scope == KernelScope::nest) {
         EXPECT_EQ(model.copied, two_level.input_reads()) << what << ": " << to_text(group);
     }

@@ -1,0 +1,74 @@
+// The events of GroupLowering (generators/lowering/events.h).
+#include <algorithm>
+
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+
+namespace {
+
+Interval whole(int64_t extent) { return {0, static_cast<int32_t>(extent)}; }
+
+}  // namespace
+
+int GroupLowering::inputs() const {
+    return static_cast<int>(std::count_if(tensors_.begin(), tensors_.end(),
+                                          [](const GroupTensor& t) { return t.is_external(); }));
+}
+
+// The order that group_code() gives its arrays: inputs, Y, then for each nest its weights and what
+// it computes.
+size_t GroupLowering::array_of_output() const { return static_cast<size_t>(inputs()); }
+size_t GroupLowering::array_of_weights(int k) const {
+    return array_of_output() + 1 + 2 * static_cast<size_t>(k);
+}
+size_t GroupLowering::array_of_nest(int k) const { return array_of_weights(k) + 1; }
+
+Stmt GroupLowering::before(const Stmt& first, const Stmt& then) {
+    if (!first.defined()) return then;
+    return then.defined() ? Block::make(first, then) : first;
+}
+
+Stmt GroupLowering::event(EventKind kind, size_t array, const Box& box) const {
+    if (events_ == Events::none) return {};
+    ir::Event event{kind, array, {}};
+    for (size_t d = 0; d < 3; ++d) {
+        event.box[2 * d] = box[d].begin;
+        event.box[2 * d + 1] = box[d].end;
+    }
+    return ir::event(event);
+}
+
+Stmt GroupLowering::lifetime_of_input(int t) const {
+    const LayerProblem& reader = first_reader(t);
+    return event(EventKind::lifetime, static_cast<size_t>(t),
+                 {whole(channels(t)), whole(reader.y().in), whole(reader.x().in)});
+}
+
+Stmt GroupLowering::lifetime_of_weights(int k) const {
+    const LayerProblem& p = problem(k);
+    return event(EventKind::lifetime, array_of_weights(k),
+                 {whole(p[Dim::z]), whole(p[Dim::i]), whole(p.y().kernel * p.x().kernel)});
+}
+
+Stmt GroupLowering::fetch_weights(int k, const Interval& z, const Interval& i) const {
+    const LayerProblem& p = problem(k);
+    return event(EventKind::fetch, array_of_weights(k), {z, i, whole(p.y().kernel * p.x().kernel)});
+}
+
+Stmt GroupLowering::read_back_output(const Box& box, const Interval& i) const {
+    const Stmt read = event(EventKind::read_back, array_of_output(), box);
+    const Expr continues = simplify(i.begin > 0);
+    if (!read.defined() || is_const_zero(continues)) return {};
+    return is_const_one(continues) ? read : IfThenElse::make(continues, read);
+}
+
+Stmt GroupLowering::computed(int k, int first_loop) const {
+    return event(EventKind::compute, array_of_nest(k),
+                 {covered(k, Dim::z, first_loop - 1), covered(k, Dim::y, first_loop - 1),
+                  covered(k, Dim::x, first_loop - 1)});
+}
+
+}  // namespace laminate

@@ -1,0 +1,60 @@
+// What code tells while it runs, if it is made with events: when a buffer's lifetime begins, which
+// box comes into it, which box is computed, written or read back. A memory of two levels that does
+// what it is told (forgets a tensor where a lifetime begins, counts the elements of each box that
+// is fetched, written or read back) counts exactly the accesses of docs/counting.md section 4.
+//
+// An event is a statement that calls the C function
+//
+//   int laminate_event(int32_t kind, int32_t array, int32_t z_begin, int32_t z_end,
+//                      int32_t y_begin, int32_t y_end, int32_t x_begin, int32_t x_end);
+//
+// `array` is an index into GroupCode::arrays. A box of X or Y is channels, rows, columns; one of W
+// is output channels, input channels, and the whole kernel as [0, rows x columns of the window).
+// Every box that an event announces is what the schedule asks for, none rounded up. No box is
+// empty.
+//
+// A fetched box is the missing part of what is needed: what rule 2 brings in. Adding boxes up is
+// then enough, and a memory that remembers what it holds counts the same.
+//
+// Where a kernel computes in one go what several loops of the schedule ask for (weights placed at
+// yi, a map kernel), the events of these loops come before it, in the schedule's order. Events of a
+// map kernel come with its first part.
+#pragma once
+
+#include <Halide.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace laminate {
+
+enum class EventKind : int32_t {
+    lifetime = 0,   ///< of X or W: nothing of it is present; the box is the whole tensor
+    fetch = 1,      ///< a box of X or W comes in
+    compute = 2,    ///< a nest's kernel computes a box of its output
+    read_back = 3,  ///< partial sums of a box of Y come in
+    write = 4,      ///< a box of Y goes out
+};
+inline constexpr int event_kinds = 5;
+
+/// Whether code is made with events. Without, it is what it would be if there were none.
+enum class Events { none, marked };
+
+namespace ir {
+
+inline constexpr const char* event_function = "laminate_event";
+
+struct Event {
+    EventKind kind = EventKind::lifetime;
+    size_t array = 0;
+    std::array<Halide::Expr, 6> box;  ///< begin and end along z, y and x
+};
+
+[[nodiscard]] Halide::Internal::Stmt event(const Event& event);
+/// The event that a statement is, if it is one.
+[[nodiscard]] std::optional<Event> as_event(const Halide::Internal::Stmt& statement);
+
+}  // namespace ir
+
+}  // namespace laminate
