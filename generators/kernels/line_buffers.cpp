@@ -5,6 +5,7 @@
 #include "generators/ir/constants.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
+#include "generators/kernels/ring_slide.h"
 #include "generators/kernels/winograd.h"
 #include "generators/lowering/group_lowering.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -26,9 +27,15 @@ public:
             const std::string name =
                 (tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name) +
                 ".rows";
-            // The first column is bound where the buffer's lifetime begins (with_first_column).
-            rings_.push_back({name, plan_.rings[static_cast<size_t>(t)],
-                              Variable::make(Halide::Int(32), name + ".first")});
+            const RingLayout& at = plan_.rings[static_cast<size_t>(t)];
+            // Bound where the buffer's lifetime begins (with_first), or where it slides
+            // (around_body).
+            const auto first = [&](const char* of) {
+                return Variable::make(Halide::Int(32), name + of);
+            };
+            const bool has_all_channels = at.channels >= channels(t);
+            rings_.push_back({name, at, has_all_channels ? Expr(0) : first(".first_channel"),
+                              first(".first")});
         }
     }
 
@@ -56,9 +63,20 @@ public:
 protected:
     bool is_placed(Level level) const override { return is_placed_outside_kernels(level); }
 
-    Stmt allocate_input(int t, Stmt body) override { return with_first_column(t, body); }
+    Stmt allocate_input(int t, Stmt body) override {
+        return with_first(t, Dim::z, with_first(t, Dim::x, body));
+    }
     Stmt allocate_output(int k, Stmt body) override {
-        return k == sink() ? body : with_first_column(output_tensor(k), body);
+        return k == sink() ? body : allocate_input(output_tensor(k), body);
+    }
+    Stmt around_body(Level level, Stmt body) override {
+        for (int t = 0; t < std::ssize(tensors_); ++t) {
+            for (const Dim axis : {Dim::z, Dim::x}) {
+                const std::optional<Slide>& slide = slide_of(t, axis);
+                if (slide && slide->at == level) body = slid(t, axis, *slide, body);
+            }
+        }
+        return body;
     }
     Stmt allocate_weights(int, Stmt body) override { return body; }
     Stmt copy_weights(int, const Interval&, const Interval&) override { return {}; }
@@ -130,12 +148,61 @@ protected:
 private:
     // ---- rows and padding
 
-    Stmt with_first_column(int t, const Stmt& body) {
-        const Expr first =
-            simplify(needed(t, Dim::x, placement_of(group_, tensor(t)).store, false).begin);
-        return LetStmt::make(ring(t).first_column.as<Variable>()->name, first, body);
-    }
     [[nodiscard]] const RowRing& ring(int t) const { return rings_[static_cast<size_t>(t)]; }
+    [[nodiscard]] const Expr& first_of(int t, Dim axis) const {
+        return axis == Dim::z ? ring(t).first_channel : ring(t).first_column;
+    }
+    [[nodiscard]] const std::optional<Slide>& slide_of(int t, Dim axis) const {
+        return axis == Dim::z ? ring(t).at.channel_slide : ring(t).at.column_slide;
+    }
+    /// The integer in memory that holds the first coordinate of a ring that slides.
+    [[nodiscard]] std::string held(int t, Dim axis) const {
+        return first_of(t, axis).as<Variable>()->name + ".held";
+    }
+
+    /// A lifetime begins.
+    Stmt with_first(int t, Dim axis, const Stmt& body) {
+        const auto* first = first_of(t, axis).as<Variable>();
+        if (first == nullptr) return body;
+        if (!slide_of(t, axis)) {
+            const Level store = placement_of(group_, tensor(t)).store;
+            return LetStmt::make(first->name, simplify(needed(t, axis, store, false).begin), body);
+        }
+        // Behind everything, so that the first body to need anything begins anew.
+        constexpr int32_t nothing = 1 << 30;
+        return Allocate::make(held(t, axis), Halide::Int(32), Halide::MemoryType::Stack, {1},
+                              const_true(), Block::make(set_held(t, axis, nothing), body));
+    }
+    [[nodiscard]] Stmt set_held(int t, Dim axis, const Expr& first) const {
+        return Store::make(held(t, axis), first, 0, Halide::Parameter(), const_true(),
+                           ModulusRemainder());
+    }
+
+    /// The body of the loop that a ring slides with.
+    Stmt slid(int t, Dim axis, const Slide& slide, const Stmt& body) {
+        const RowRing& r = ring(t);
+        const Expr load = Load::make(Halide::Int(32), held(t, axis), 0, Halide::Buffer<>(),
+                                     Halide::Parameter(), const_true(), ModulusRemainder());
+        const Interval need = needed(t, axis, slide.at, false);
+        // What fills a shared tensor's gap comes in, too.
+        const Expr begin = tensor(t).is_shared()
+                               ? Halide::min(need.begin, missing(t, axis, slide.at).begin)
+                               : need.begin;
+        const Expr reads = is_read(t, slide.at) && begin < need.end;
+        const Stmt step = let(r.name + ".before", load, [&](const Expr& before) {
+            const Expr next = SlideStep{before, begin, need.end}.next(slide);
+            return let(r.name + ".next", next, [&](const Expr& first) {
+                const Expr distance = first - before;
+                const Stmt moved =
+                    axis == Dim::z ? moved_channels(r, distance, lanes_)
+                                   : moved_columns(r, distance, first, first_reader(t).x().in,
+                                                   lanes_);
+                return ir::sequence({guarded(distance > 0, moved), set_held(t, axis, first)});
+            });
+        });
+        const auto* name = first_of(t, axis).as<Variable>();
+        return ir::sequence({guarded(reads, step), LetStmt::make(name->name, load, body)});
+    }
 
     /// Zero columns left of the picture, in the new rows of a tensor.
     Stmt zero_columns(int t, const Box& box) {
@@ -145,7 +212,7 @@ private:
             return problem(r.nest).x().pad_begin > 0 || problem(r.nest).x().transposed;
         };
         if (std::none_of(readers.begin(), readers.end(), reads_left)) return {};
-        return for_each(to.name + ".left.y", box[1], [&](const Expr& y) {
+        const Stmt fill = for_each(to.name + ".left.y", box[1], [&](const Expr& y) {
             return for_each(to.name + ".left.c", box[0], [&](const Expr& channel) {
                 return for_each(
                     to.name + ".left.x", {Halide::min(to.first_column, 0), 0}, [&](const Expr& x) {
@@ -154,6 +221,8 @@ private:
                     });
             });
         });
+        // Rows begin with the box that has their first column.
+        return guarded(box[2].begin <= 0, fill);
     }
 
     /// Columns behind the picture that any reader's windows reach.
@@ -182,8 +251,17 @@ private:
         // right alone.
         const Stmt fill = for_each(to.name + ".right.y", box[1], [&](const Expr& y) {
             return for_each(to.name + ".right.c", box[0], [&](const Expr& channel) {
+                if (to.at.column_slide) {
+                    return zero_columns_behind(to, to.index(channel, y, to.first_column),
+                                               to.first_column, columns, lanes_);
+                }
+                // As many as any reader needs, or as there is room for: a lifetime inside a loop over
+                // columns may end before the last of them.
+                const Expr room =
+                    (size(to.pitch() - columns) + to.first_column) / size(lanes_);
                 return for_each(
-                    to.name + ".right.v", {0, size(ceil_div(beyond, lanes_))}, [&](const Expr& v) {
+                    to.name + ".right.v", {0, Halide::min(size(ceil_div(beyond, lanes_)), room)},
+                    [&](const Expr& v) {
                         const Expr at = to.index(channel, y, size(columns) + v * size(lanes_));
                         return ir::store(to.name,
                                          make_zero(Halide::Float(32, static_cast<int>(lanes_))),

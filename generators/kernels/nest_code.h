@@ -2,9 +2,10 @@
 // inputs and outputs lie. The kernels rows, channels, phases, vectors and winograd_rows are free
 // functions of this and of the box that they compute.
 //
-// Layout of an intermediate tensor or of X: [row slot][channel][column], a ring of rows. Columns
-// carry the zero padding that the consumer's window reads, so kernels have no border cases along a
-// row; rows outside the picture are skipped.
+// Layout of an intermediate tensor or of X: [row slot][channel][column], a ring of rows, with the
+// channels and columns of its buffer (scheduler/schedule/kernels/line_plan.h). Columns carry the
+// zero padding that the consumer's window reads, so kernels have no border cases along a row; rows
+// outside the picture are skipped.
 #pragma once
 
 #include <Halide.h>
@@ -29,15 +30,18 @@ namespace laminate {
 struct RowRing {
     std::string name;
     RingLayout at;
-    Expr first_column;  ///< coordinate of the column stored first
+    Expr first_channel;  ///< coordinates of the channel and the column stored first
+    Expr first_column;
 
     [[nodiscard]] int64_t pitch() const { return at.pitch; }
     [[nodiscard]] Expr slot(const Expr& row) const {
         return at.rows >= at.coordinates ? row : row % ir::size(at.rows);
     }
-    /// Index of channel 0's element in the first stored column of that row.
+    /// Where channel 0's element in the first stored column of that row would be.
     [[nodiscard]] Expr row_index(const Expr& row) const {
-        return slot(row) * ir::size(at.channels * at.pitch);
+        const Expr first = slot(row) * ir::size(at.channels * at.pitch);
+        if (Halide::Internal::is_const_zero(first_channel)) return first;
+        return first - first_channel * ir::size(at.pitch);
     }
     [[nodiscard]] Expr index(const Expr& channel, const Expr& row, const Expr& column) const {
         return row_index(row) + channel * ir::size(at.pitch) + (column - first_column);

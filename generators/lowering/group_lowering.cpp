@@ -230,7 +230,7 @@ Stmt GroupLowering::body(Level level) {
         all = tensor.is_external() ? allocate_input(t, all) : allocate_output(tensor.producer, all);
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
-    return regions_.leave_body(all);
+    return regions_.leave_body(around_body(level, all));
 }
 
 Stmt GroupLowering::bring_weights(int k, Level level) {

@@ -73,6 +73,8 @@ protected:
     /// Everything inside loop number first_loop - 1 of a nest: no buffer is placed there, so order
     /// does not matter to counts.
     virtual Stmt innermost(int nest, int first_loop) = 0;
+    /// Around everything in the body of a level, names of the body excepted.
+    virtual Stmt around_body(Level, Stmt body) { return body; }
     /// Whether a level must exist as a loop of its own because something is placed in its body.
     [[nodiscard]] virtual bool is_placed(Level level) const;
     /// The same if kernels read weights in place and keep sums in registers: neither needs a loop
@@ -113,6 +115,15 @@ protected:
     }
     [[nodiscard]] Interval needed(int tensor, Dim axis, Level level, bool clipped) {
         return regions_.needed(tensor, axis, level, clipped);
+    }
+    [[nodiscard]] Interval missing(int tensor, Dim axis, Level level) {
+        return regions_.missing(tensor, axis, level);
+    }
+    /// Whether the body of `level` has a reader of the tensor do something, as far as `needed`
+    /// does not say it.
+    [[nodiscard]] Expr is_read(int t, Level level) {
+        return tensor(t).is_shared() ? Halide::Internal::const_true()
+                                     : is_called(tensor(t).readers.front().nest, level);
     }
     [[nodiscard]] static std::string unique(const std::string& name) {
         return Halide::Internal::unique_name(name);

@@ -59,7 +59,9 @@ std::string rings_text(const GroupSchedule& group, const std::vector<LayerProble
         const RingLayout& ring = plan.rings[t];
         text += "  " + tensors[t].name + ": " + std::to_string(ring.rows) + " rows x " +
                 std::to_string(ring.channels) + " channels x " + std::to_string(ring.pitch) +
-                " columns at element " + with_thousands(ring.offset) + "\n";
+                " columns at element " + with_thousands(ring.offset) + "; columns: buffer " +
+                std::to_string(ring.columns) + ", padding " + std::to_string(ring.padding) +
+                ", vectors " + std::to_string(ring.pitch - ring.columns - ring.padding) + "\n";
     }
     if (plan.scratch_elements > plan.transforms_offset) {
         text += "  transforms: " +

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <list>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -130,6 +132,18 @@ struct LifetimeFacts {
 };
 using Lifetimes = std::set<LifetimeFacts>;
 
+/// What bodies of one loop need, looked at when they begin.
+struct BodyFacts {
+    int64_t held = 0;      ///< longest stretch from what a body needs to what any before it needed
+    bool returns = false;  ///< a body needs less far on than one before it began
+    bool starts_late = false;  ///< a body needs something before where the first one began
+    void merge(const BodyFacts& other) {
+        held = std::max(held, other.held);
+        returns = returns || other.returns;
+        starts_late = starts_late || other.starts_late;
+    }
+};
+
 /// Watches one buffer during a run.
 class Watched {
 public:
@@ -153,6 +167,20 @@ public:
         span_ = {};
         facts_ = {0, std::vector<LoopFacts>(loops_.size())};
         seen_.assign(loops_.size(), {});
+        reach_.assign(loops_.size(), {});
+        bodies_.resize(loops_.size());
+    }
+    /// A body of loop number n begins and will need this, padding included.
+    void begin_body(size_t n, Span span) {
+        if (span.is_empty()) return;
+        Reach& reach = reach_[n];
+        if (!reach.is_any) reach = {true, span.begin, span.begin, span.end};
+        BodyFacts& facts = bodies_[n];
+        facts.starts_late = facts.starts_late || span.begin < reach.first;
+        facts.returns = facts.returns || span.begin < reach.begin;
+        reach.begin = std::max(reach.begin, span.begin);
+        reach.end = std::max(reach.end, span.end);
+        facts.held = std::max(facts.held, reach.end - span.begin);
     }
     void end_lifetime() {
         is_open_ = false;
@@ -205,8 +233,17 @@ public:
 
     [[nodiscard]] const std::vector<Level>& loops() const { return loops_; }
     [[nodiscard]] const Lifetimes& lifetimes() const { return lifetimes_; }
+    /// By loop, over all lifetimes.
+    [[nodiscard]] const std::vector<BodyFacts>& bodies() const { return bodies_; }
 
 private:
+    /// Of a loop's bodies so far in the lifetime.
+    struct Reach {
+        bool is_any = false;
+        int64_t first = 0;  ///< where the first one began
+        int64_t begin = 0;  ///< where the furthest one began
+        int64_t end = 0;
+    };
     struct Seen {
         int64_t execution = 0;
         int64_t trip = 0;
@@ -221,6 +258,8 @@ private:
     Span span_;
     LifetimeFacts facts_;
     std::vector<Seen> seen_;
+    std::vector<Reach> reach_;
+    std::vector<BodyFacts> bodies_;
     Lifetimes lifetimes_;
 };
 
@@ -251,6 +290,9 @@ public:
             const Placement& placement = placement_of(g.group, g.tensors[t]);
             stop(placement.store).tensors_stored.push_back(static_cast<int>(t));
             stop(placement.compute).tensors_needed.push_back(static_cast<int>(t));
+            if (axis.kind == Axis::Kind::rows) continue;
+            for (size_t n = 0; n < tensors_[t].loops().size(); ++n)
+                stop(tensors_[t].loops()[n]).tensors_slid.emplace_back(static_cast<int>(t), n);
         }
         for (const auto& stops : stops_) {
             const auto used =
@@ -286,6 +328,7 @@ private:
     struct Stop {
         bool is_used = false;
         std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
+        std::vector<std::pair<int, size_t>> tensors_slid;  ///< whose loop number so and so this is
     };
     struct NestState {
         Span part;  ///< what the body under way covers of the loops that run
@@ -441,6 +484,8 @@ private:
             if (axis_.kind == Axis::Kind::columns) note_unclipped(t, level);
         }
         for (const int k : here.weights_stored) weights_[at(k)]->begin_lifetime();
+        for (const auto& [t, loop] : here.tensors_slid)
+            tensors_[at(t)].begin_body(loop, unclipped_need(t, level));
 
         const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
         std::vector<std::pair<int, Span>> calls;
@@ -496,10 +541,15 @@ private:
         state.part = whole;
     }
 
-    void note_unclipped(int t, Level level) {
+    [[nodiscard]] Span unclipped_need(int t, Level level) {
         Span all;
         for (const TensorReader& reader : g_.tensors[at(t)].readers)
             all = all.hull(need_of_reader(reader, t, level, false));
+        // What a shared tensor's gap is filled with comes in, too.
+        return g_.tensors[at(t)].is_shared() ? tensors_[at(t)].without_gap(all) : all;
+    }
+    void note_unclipped(int t, Level level) {
+        const Span all = unclipped_need(t, level);
         unclipped_columns_[at(t)] = std::max(unclipped_columns_[at(t)], all.end - all.begin);
     }
 
@@ -530,63 +580,128 @@ private:
     Rehearsal rehearsal_;
 };
 
-/// One axis of one buffer after a run.
+/// No level.
+constexpr size_t none = std::numeric_limits<size_t>::max();
+
+/// One axis of one buffer after all runs along it.
 struct AxisOfBuffer {
     int dimension = -1;  ///< of the buffer, -1: its loops do not index it
-    const Watched* watched = nullptr;
+    std::vector<Level> loops;
+    Lifetimes lifetimes;
+    std::vector<BodyFacts> bodies;  ///< by loop
+
+    AxisOfBuffer(int dim, const std::vector<const Watched*>& runs)
+        : dimension(dim), loops(runs.front()->loops()), bodies(loops.size()) {
+        for (const Watched* run : runs) {
+            lifetimes.insert(run->lifetimes().begin(), run->lifetimes().end());
+            for (size_t n = 0; n < run->bodies().size(); ++n) bodies[n].merge(run->bodies()[n]);
+        }
+    }
+    /// The number of a loop along this axis.
+    [[nodiscard]] std::optional<size_t> number_of(Level v) const {
+        const auto found = std::find(loops.begin(), loops.end(), v);
+        if (found == loops.end()) return std::nullopt;
+        return at(found - loops.begin());
+    }
 };
 
-/// The fold rule in one lifetime: `facts[a]` along axis a.
-BufferShape fold_lifetime(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes,
-                          const std::vector<const LifetimeFacts*>& facts) {
+/// The fold rule in one lifetime.
+struct FoldedLifetime {
     BufferShape shape;
+    /// By dimension: number of the level between store and compute at which it folds.
+    std::array<size_t, 3> folded_at{none, none, none};
+};
+
+/// `facts[a]` along axis a.
+FoldedLifetime fold_lifetime(const std::vector<Level>& between,
+                             const std::vector<AxisOfBuffer>& axes,
+                             const std::vector<const LifetimeFacts*>& facts) {
+    FoldedLifetime folded;
     for (size_t a = 0; a < axes.size(); ++a) {
-        if (axes[a].dimension >= 0) shape.extent[at(axes[a].dimension)] = facts[a]->whole;
+        if (axes[a].dimension >= 0) folded.shape.extent[at(axes[a].dimension)] = facts[a]->whole;
     }
     const LoopFacts* run = nullptr;  // innermost loop so far of adjacent ones of one dimension
     int run_dimension = -1;
+    size_t run_level = none;
     const auto goes_on = [&] {
         if (run == nullptr) return true;
-        shape.extent[at(run_dimension)] = run->held;
-        shape.folds[at(run_dimension)] = true;
+        folded.shape.extent[at(run_dimension)] = run->held;
+        folded.shape.folds[at(run_dimension)] = true;
+        folded.folded_at[at(run_dimension)] = run_level;
         return !run->overlaps;
     };
-    for (const Level& v : between) {
+    for (size_t level = 0; level < between.size(); ++level) {
         for (size_t a = 0; a < axes.size(); ++a) {
-            const std::vector<Level>& loops = axes[a].watched->loops();
-            const auto found = std::find(loops.begin(), loops.end(), v);
-            if (found == loops.end()) continue;
-            const LoopFacts& loop = facts[a]->loops[at(found - loops.begin())];
+            const std::optional<size_t> number = axes[a].number_of(between[level]);
+            if (!number) continue;
+            const LoopFacts& loop = facts[a]->loops[*number];
             if (!loop.repeats) continue;
-            if (run_dimension != axes[a].dimension && !goes_on()) return shape;
-            if (axes[a].dimension < 0) return shape;
+            if (run_dimension != axes[a].dimension && !goes_on()) return folded;
+            if (axes[a].dimension < 0) return folded;
             run = &loop;
             run_dimension = axes[a].dimension;
+            run_level = level;
         }
     }
     goes_on();
-    return shape;
+    return folded;
 }
 
-/// One size for all lifetimes: the largest extent of each dimension.
-BufferShape fold(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes) {
-    BufferShape largest;
+/// Calls `make` with every combination of lifetimes along the axes.
+void for_each_lifetime(const std::vector<AxisOfBuffer>& axes,
+                       const std::function<void(const std::vector<const LifetimeFacts*>&)>& make) {
     std::vector<const LifetimeFacts*> facts(axes.size());
     const std::function<void(size_t)> combine = [&](size_t a) {
-        if (a == axes.size()) {
-            const BufferShape shape = fold_lifetime(between, axes, facts);
-            for (size_t d = 0; d < 3; ++d) {
-                largest.extent[d] = std::max(largest.extent[d], shape.extent[d]);
-                largest.folds[d] = largest.folds[d] || shape.folds[d];
-            }
-            return;
-        }
-        for (const LifetimeFacts& one : axes[a].watched->lifetimes()) {
+        if (a == axes.size()) return make(facts);
+        for (const LifetimeFacts& one : axes[a].lifetimes) {
             facts[a] = &one;
             combine(a + 1);
         }
     };
     combine(0);
+}
+
+/// Whether the dimension of axis a may slide with the loop at `level`: no loop of the axis down to it
+/// repeats in a lifetime in which the rule stops before that loop.
+bool may_slide(size_t a, size_t level, const std::vector<Level>& between,
+               const std::vector<AxisOfBuffer>& axes) {
+    bool is_allowed = true;
+    for_each_lifetime(axes, [&](const std::vector<const LifetimeFacts*>& facts) {
+        const size_t folded_at =
+            fold_lifetime(between, axes, facts).folded_at[at(axes[a].dimension)];
+        for (size_t v = 0; v <= level; ++v) {
+            const std::optional<size_t> number = axes[a].number_of(between[v]);
+            if (number && facts[a]->loops[*number].repeats && (folded_at == none || folded_at < v))
+                is_allowed = false;
+        }
+    });
+    return is_allowed;
+}
+
+/// How the dimension of axis a slides: with the loop that leaves the least to hold.
+std::optional<Slide> slide_along(size_t a, const std::vector<Level>& between,
+                                 const std::vector<AxisOfBuffer>& axes) {
+    std::optional<Slide> best;
+    for (size_t level = 0; level < between.size(); ++level) {
+        const std::optional<size_t> number = axes[a].number_of(between[level]);
+        if (!number || !may_slide(a, level, between, axes)) continue;
+        const BodyFacts& bodies = axes[a].bodies[*number];
+        if (!bodies.starts_late && (!best || bodies.held < best->room))
+            best = Slide{between[level], bodies.held, bodies.returns};
+    }
+    return best;
+}
+
+/// One size for all lifetimes: the largest extent of each dimension.
+BufferShape fold(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes) {
+    BufferShape largest;
+    for_each_lifetime(axes, [&](const std::vector<const LifetimeFacts*>& facts) {
+        const BufferShape shape = fold_lifetime(between, axes, facts).shape;
+        for (size_t d = 0; d < 3; ++d) {
+            largest.extent[d] = std::max(largest.extent[d], shape.extent[d]);
+            largest.folds[d] = largest.folds[d] || shape.folds[d];
+        }
+    });
     return largest;
 }
 
@@ -613,57 +728,65 @@ BufferShape sink_output_shape(const Nest& nest, const LayerProblem& p) {
     return shape;
 }
 
-/// From one run along each axis.
-BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems,
-                       const std::vector<Axis>& axes, const std::vector<const AxisRun*>& runs) {
-    const GroupSchedule& group = g.group;
-    BufferShapes shapes;
-    for (size_t t = 0; t < g.tensors.size(); ++t) {
-        const GroupTensor& tensor = g.tensors[t];
-        std::vector<AxisOfBuffer> seen;
-        for (size_t a = 0; a < axes.size(); ++a) {
-            const bool is_channels = axes[a].kind == Axis::Kind::channels;
-            const int dimension = is_channels                        ? (axes[a].is_real[t] ? 0 : -1)
-                                  : axes[a].kind == Axis::Kind::rows ? 1
-                                                                     : 2;
-            const Watched& watched = runs[a]->tensor(t);
-            if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
-        }
-        const TensorReader& reader = tensor.readers.front();
-        BufferShape shape =
-            fold(levels_between(g.paths[at(reader.nest)], placement_of(group, tensor)), seen);
-        // Shared: all channels whenever anything is needed.
-        if (tensor.is_shared() && shape.extent[1] > 0)
-            shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
-        shape.unclipped_columns = runs[1]->unclipped_columns(t);
-        shapes.tensors.push_back(shape);
+/// From the runs along each axis.
+using Runs = std::vector<std::vector<const AxisRun*>>;
+
+/// The axes of one buffer. `dimension_of` an axis: of the buffer, -1 where none.
+template <class Watch, class Dimension>
+std::vector<AxisOfBuffer> axes_of_buffer(const std::vector<Axis>& axes, const Runs& runs,
+                                         const Watch& watched_by, const Dimension& dimension_of) {
+    std::vector<AxisOfBuffer> seen;
+    for (size_t a = 0; a < axes.size(); ++a) {
+        std::vector<const Watched*> watched;
+        for (const AxisRun* run : runs[a]) watched.push_back(&watched_by(*run));
+        const int dimension = dimension_of(axes[a]);
+        if (dimension >= 0 || !watched.front()->loops().empty())
+            seen.emplace_back(dimension, watched);
     }
-    for (int k = 0; k < std::ssize(problems); ++k) {
-        BufferShape shape;
-        if (group.nests[at(k)].w) {
-            std::vector<AxisOfBuffer> seen;
-            for (size_t a = 0; a < axes.size(); ++a) {
-                const bool indexes = axes[a].kind == Axis::Kind::channels && axes[a].loops[at(k)];
-                const int dimension = !indexes ? -1 : axes[a].loops[at(k)] == Dim::z ? 0 : 1;
-                const Watched& watched = runs[a]->weights(at(k));
-                if (dimension >= 0 || !watched.loops().empty())
-                    seen.push_back({dimension, &watched});
-            }
-            shape = fold(levels_between(g.paths[at(k)], *group.nests[at(k)].w), seen);
-            shape.extent[2] = problems[at(k)].y().kernel * problems[at(k)].x().kernel;
-        }
-        shapes.weights.push_back(shape);
-    }
-    shapes.output = sink_output_shape(group.nests.back(), problems.back());
-    return shapes;
+    return seen;
 }
 
-void enlarge(BufferShape& shape, const BufferShape& other) {
-    for (size_t d = 0; d < 3; ++d) {
-        shape.extent[d] = std::max(shape.extent[d], other.extent[d]);
-        shape.folds[d] = shape.folds[d] || other.folds[d];
+BufferShape tensor_shape(const Group& g, size_t t, const std::vector<Axis>& axes,
+                         const Runs& runs) {
+    const GroupTensor& tensor = g.tensors[t];
+    const TensorReader& reader = tensor.readers.front();
+    const auto seen = axes_of_buffer(
+        axes, runs, [&](const AxisRun& run) -> const Watched& { return run.tensor(t); },
+        [&](const Axis& axis) {
+            if (axis.kind == Axis::Kind::channels) return axis.is_real[t] ? 0 : -1;
+            return axis.kind == Axis::Kind::rows ? 1 : 2;
+        });
+    const std::vector<Level> between =
+        levels_between(g.paths[at(reader.nest)], placement_of(g.group, tensor));
+    BufferShape shape = fold(between, seen);
+    // Shared: all channels whenever anything is needed.
+    if (tensor.is_shared() && shape.extent[1] > 0)
+        shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
+    for (const AxisRun* run : runs[1])
+        shape.unclipped_columns = std::max(shape.unclipped_columns, run->unclipped_columns(t));
+    for (size_t a = 0; a < seen.size(); ++a) {
+        if (seen[a].dimension != 0 && seen[a].dimension != 2) continue;
+        const auto d = at(seen[a].dimension);
+        int64_t whole = 0;
+        for (const LifetimeFacts& lifetime : seen[a].lifetimes)
+            whole = std::max(whole, lifetime.whole);
+        if (whole > shape.extent[d]) shape.slide[d] = slide_along(a, between, seen);
     }
-    shape.unclipped_columns = std::max(shape.unclipped_columns, other.unclipped_columns);
+    return shape;
+}
+
+BufferShape weights_shape(const Group& g, size_t k, const std::vector<Axis>& axes,
+                          const Runs& runs) {
+    if (!g.group.nests[k].w) return {};
+    const auto seen = axes_of_buffer(
+        axes, runs, [&](const AxisRun& run) -> const Watched& { return run.weights(k); },
+        [&](const Axis& axis) {
+            const bool indexes = axis.kind == Axis::Kind::channels && axis.loops[k];
+            return !indexes ? -1 : axis.loops[k] == Dim::z ? 0 : 1;
+        });
+    BufferShape shape = fold(levels_between(g.paths[k], *g.group.nests[k].w), seen);
+    shape.extent[2] = g.problems[k].y().kernel * g.problems[k].x().kernel;
+    return shape;
 }
 
 }  // namespace
@@ -672,27 +795,26 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
                            StripRange strips) {
     const Group g(group, problems);
     const std::vector<Axis> axes = axes_of(g);
-    std::vector<AxisRun> whole;
-    std::vector<const AxisRun*> runs;
-    whole.reserve(axes.size());
-    for (const Axis& axis : axes) runs.push_back(&whole.emplace_back(g, axis));
-    BufferShapes shapes = shapes_of(g, problems, axes, runs);
+    std::list<AxisRun> made;
+    Runs runs;
+    for (const Axis& axis : axes) runs.push_back({&made.emplace_back(g, axis)});
     const Nest& sink = group.nests.back();
-    if (strips == StripRange::all || sink.loops.front().band != Band::strip) return shapes;
-
-    // Strips after the second one of a range do what they do in a range that begins at 0.
-    const Dim d = sink.loops.front().dim;
-    const size_t strip_axis = d == Dim::y ? 0 : 1;
-    const int64_t extent = problems.back()[d], step = sink.strip[at(d) - 1];
-    for (int64_t begin = step; begin < extent; begin += step) {
-        const AxisRun part(g, axes[strip_axis], Span{begin, std::min(begin + 2 * step, extent)});
-        runs[strip_axis] = &part;
-        const BufferShapes found = shapes_of(g, problems, axes, runs);
-        for (size_t t = 0; t < shapes.tensors.size(); ++t)
-            enlarge(shapes.tensors[t], found.tensors[t]);
-        for (size_t k = 0; k < shapes.weights.size(); ++k)
-            enlarge(shapes.weights[k], found.weights[k]);
+    if (strips == StripRange::any && sink.loops.front().band == Band::strip) {
+        // Strips after the second one of a range do what they do in a range that begins at 0.
+        const Dim d = sink.loops.front().dim;
+        const size_t strip_axis = d == Dim::y ? 0 : 1;
+        const int64_t extent = problems.back()[d], step = sink.strip[at(d) - 1];
+        for (int64_t begin = step; begin < extent; begin += step) {
+            runs[strip_axis].push_back(&made.emplace_back(
+                g, axes[strip_axis], Span{begin, std::min(begin + 2 * step, extent)}));
+        }
     }
+    BufferShapes shapes;
+    for (size_t t = 0; t < g.tensors.size(); ++t)
+        shapes.tensors.push_back(tensor_shape(g, t, axes, runs));
+    for (size_t k = 0; k < problems.size(); ++k)
+        shapes.weights.push_back(weights_shape(g, k, axes, runs));
+    shapes.output = sink_output_shape(sink, problems.back());
     return shapes;
 }
 

@@ -27,11 +27,25 @@
 
 namespace laminate {
 
+/// For code that cannot rotate a dimension: the buffer holds neighbours, from a first coordinate on
+/// that moves up with the trips of a loop. What a later trip needs again then lies further on and
+/// is moved to the front.
+struct Slide {
+    Level at;              ///< the loop, in whose body the first coordinate stays
+    int64_t room = 0;      ///< coordinates that a body holds; of columns, padding among them
+    bool returns = false;  ///< a trip may begin before an earlier one: everything that there is room
+                           ///< for stays
+    friend bool operator==(const Slide&, const Slide&) = default;
+};
+
 /// How large each dimension of a buffer has to be.
 struct BufferShape {
     std::array<int64_t, 3> extent{
         0, 0, 0};                 ///< tensors: channels, rows, columns; weights: z, i, kernel area
     std::array<bool, 3> folds{};  ///< rotates: coordinate modulo extent
+    /// Tensors: what a dimension that folds needs without rotating. None: it holds all of a
+    /// lifetime.
+    std::array<std::optional<Slide>, 3> slide{};
     int64_t unclipped_columns = 0;  ///< tensors: columns of a lifetime with the padding around them
     [[nodiscard]] int64_t elements() const { return extent[0] * extent[1] * extent[2]; }
 };

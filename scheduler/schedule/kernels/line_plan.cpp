@@ -31,12 +31,18 @@ RingLayout ring_of(const GroupSchedule& group, const std::vector<LayerProblem>& 
         const AxisWindow& w = problem(reader.nest).x();
         behind = std::max(behind, overrun(kernel(reader.nest)) * (w.transposed ? 1 : w.stride));
     }
-    const TensorReader& first = tensor.readers.front();
     RingLayout ring;
     ring.rows = std::max<int64_t>(1, shape.extent[1]);
-    ring.channels = problem(first.nest).inputs[static_cast<size_t>(first.operand)].channels;
-    ring.coordinates = problem(first.nest).y().in;
-    ring.pitch = round_up(std::max<int64_t>(1, shape.unclipped_columns) + behind + lanes, lanes);
+    ring.channels = std::max<int64_t>(1, shape.slide[0] ? shape.slide[0]->room : shape.extent[0]);
+    ring.coordinates = problem(tensor.readers.front().nest).y().in;
+    ring.channel_slide = shape.slide[0];
+    ring.column_slide = shape.slide[2];
+    const int64_t columns = ring.column_slide ? ring.column_slide->room : shape.unclipped_columns;
+    ring.columns = shape.extent[2];
+    ring.padding = columns - ring.columns;
+    ring.pitch = round_up(std::max<int64_t>(1, columns) + behind + lanes, lanes);
+    // What rounding adds makes slides rarer.
+    if (ring.column_slide) ring.column_slide->room = ring.pitch - behind - lanes;
     // Rows a multiple of 4 KiB apart fall into the same cache set.
     constexpr int64_t cache_set_elements = 1024;
     if (ring.pitch % cache_set_elements < lanes) ring.pitch += lanes;

@@ -1,14 +1,16 @@
 // Where a group over line buffers keeps its rows and transforms: the scratch block of one thread.
 //
-// A tensor lies as [row slot][channel][column], a ring of rows. A row has the columns of a lifetime
-// of its buffer, the padding around them, and room for the vectors that run over its end. Patches
-// and products of Winograd's filtering follow behind the rings; nests use them in turn.
+// A tensor lies as [row slot][channel][column], a ring of rows. It has the rows and channels of its
+// buffer (buffer_shapes.h); a row has the buffer's columns, the padding around them, and room for
+// the vectors that run over its end. Where channels or columns fold, the ring slides along them.
+// Patches and products of Winograd's filtering follow behind the rings; nests use them in turn.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -19,9 +21,15 @@ struct RingLayout {
     int64_t rows = 1;
     int64_t channels = 1;
     int64_t pitch = 16;       ///< from one channel's row to the next channel's
+    int64_t columns = 0;      ///< of these, the ones of the buffer (docs/counting.md section 5)
+    int64_t padding = 0;      ///< and those of padding around them; the rest is for vectors
     int64_t coordinates = 1;  ///< rows of the whole tensor
     int64_t offset = 0;       ///< in the scratch block
+    std::optional<Slide> channel_slide;
+    std::optional<Slide> column_slide;
     [[nodiscard]] int64_t elements() const { return rows * channels * pitch; }
+    /// What the ring has beyond its buffer.
+    [[nodiscard]] int64_t overhead() const { return rows * channels * (pitch - columns); }
 };
 
 struct LinePlan {

@@ -13,6 +13,7 @@
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
@@ -41,24 +42,153 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
         << "strips leave a seam, seed " << seed << ": " << to_text(group);
 }
 
-/// -2 .. 2 in turn: sums stay exact.
-std::vector<float> small_integers(const Constant& constant) {
-    std::vector<float> values(constant.values.size());
-    for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n * 7 % 5) - 2.0F;
-    return values;
-}
-
-TEST(Kernels, RandomOnesUnderRandomSchedules) {
-    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(40); ++seed) {
-        const Network network = random_chain(seed);
+template <class MakeNetwork>
+void expect_right_at_random(const MakeNetwork& make, uint64_t first, uint64_t seeds) {
+    for (uint64_t seed = first; seed < first + seeds; ++seed) {
+        const Network network = make(seed);
         const Schedule schedule = random_schedule(network, seed);
         Rng rng(seed);
         for (const GroupSchedule& group : schedule.groups()) {
             expect_right(network, random_kernels(group_problems(network, group), group, rng), {},
                          seed);
         }
-        if (HasFailure()) return;
+        if (testing::Test::HasFailure()) return;
     }
+}
+
+TEST(Kernels, RandomOnesUnderRandomSchedules) {
+    expect_right_at_random(random_chain, 1, test::samples<uint64_t>(40));
+}
+
+TEST(Kernels, RandomOnesOfGraphs) {
+    expect_right_at_random(random_network, 1, test::samples<uint64_t>(10));
+}
+
+TEST(KernelsLong, RandomOnesUnderRandomSchedules) {
+    expect_right_at_random(random_chain, 1000, test::samples<uint64_t>(1500));
+    expect_right_at_random(random_network, 1000, test::samples<uint64_t>(500));
+}
+
+/// Weights -2 .. 2 in turn: sums stay exact.
+Network with_weights(Network network) {
+    for (Layer& layer : network.layers) {
+        if (layer.weights == nullptr) continue;
+        std::vector<float> values(layer.weights->values.size());
+        for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n * 7 % 5) - 2.0F;
+        layer.weights = std::make_shared<const Constant>(
+            Constant{layer.weights->dims, std::move(values)});
+    }
+    return network;
+}
+
+/// The rows, channels and columns of a ring's buffer, and whether it slides along channels or
+/// columns.
+using Ring = std::array<int64_t, 5>;
+
+void expect_rings(const Network& network, const std::string& text,
+                  const std::vector<Ring>& expected) {
+    const Network weighted = with_weights(network);
+    const GroupSchedule group = parse_group(weighted, text);
+    std::vector<Ring> rings;
+    for (const RingLayout& ring : line_plan(group, group_problems(weighted, group)).rings) {
+        rings.push_back({ring.rows, ring.channels, ring.columns, ring.channel_slide ? 1 : 0,
+                         ring.column_slide ? 1 : 0});
+    }
+    EXPECT_EQ(rings, expected) << text;
+    expect_right(weighted, group, {}, 1);
+}
+
+/// Two 3x3 layers with padding, 5 -> 6 -> 4 channels on 11 x 50; tiles of 4 x 12 of the second one.
+Network two_layers() {
+    return chain(5, 11, 50, {{6, square_window(3, 1, 1)}, {4, square_window(3, 1, 1)}});
+}
+std::string two_layers_text(const std::string& order, const std::string& x,
+                            const std::string& output) {
+    return "{conv1: zo yo xo io | zi yi xi ii n m; tile z6 y11 x50 i5; X " + x +
+           "; W root/root; Y " + output + "; kernel rows z3 y2 x1 v8 & conv2: " + order +
+           " | zi yi xi ii n m; tile z4 y4 x12 i6; W root/root; Y root/root; "
+           "kernel rows z2 y2 x2 v8}";
+}
+
+TEST(Rings, OfTilesWithoutRetention) {
+    // (4 - 1) + 3 = 6 rows of 12 + 2 columns, and 8 rows of 16.
+    expect_rings(two_layers(), two_layers_text("yo xo zo io", "conv2.xo/conv2.xo", "conv2.xo/conv2.xo"),
+                 {{8, 5, 16, 0, 0}, {6, 6, 14, 0, 0}});
+}
+
+TEST(Rings, OfTilesThatKeepColumns) {
+    // A trip of xo holds the columns that it needs. The first one of conv1 begins at the edge:
+    // [0, 13), the next one brings [13, 25) in and needs X from column 12 on: 14 columns.
+    expect_rings(two_layers(), two_layers_text("yo xo zo io", "conv2.yo/conv2.xo", "conv2.yo/conv2.xo"),
+                 {{8, 5, 14, 0, 1}, {6, 6, 14, 0, 1}});
+    // By columns first: all rows are kept, of a tile's columns.
+    expect_rings(two_layers(), two_layers_text("xo yo zo io", "root/conv2.yo", "root/conv2.yo"),
+                 {{11, 5, 14, 0, 1}, {11, 6, 14, 0, 1}});
+}
+
+TEST(Rings, OfTilesThatKeepRowsAndColumns) {
+    expect_rings(two_layers(), two_layers_text("yo xo zo io", "root/conv2.xo", "root/conv2.xo"),
+                 {{6, 5, 50, 0, 0}, {6, 6, 50, 0, 0}});
+    // The second one alone: X is brought in again for what each tile has conv1 compute, 4 rows of 12
+    // columns, and what one window reaches beyond.
+    expect_rings(two_layers(), two_layers_text("yo xo zo io", "conv2.xo/conv2.xo", "root/conv2.xo"),
+                 {{6, 5, 14, 0, 0}, {6, 6, 50, 0, 0}});
+}
+
+/// 3x3 with padding, 4 -> 6 channels, then a filter for each channel.
+Network dense_then_depthwise() {
+    return chain(4, 9, 20, {{6, square_window(3, 1, 1)}, {6, square_window(3, 1, 1), 6}});
+}
+
+TEST(Rings, OfTilesOfChannels) {
+    const auto text = [](const std::string& output) {
+        return "{conv1: zo yo xo io | zi yi xi ii n m; tile z6 y9 x20 i4; X root/root; W root/root; "
+               "Y " + output + "; kernel rows z2 y1 x1 v8 & conv2: zo yo xo io | zi yi xi ii n m; "
+               "tile z4 y3 x20 i1; W root/root; Y root/root; kernel rows z1 y1 x2 v8}";
+    };
+    // Four channels, then two, in a lifetime of their own.
+    expect_rings(dense_then_depthwise(), text("conv2.zo/conv2.yo"),
+                 {{9, 4, 20, 0, 0}, {5, 4, 20, 0, 0}});
+    // The same in one lifetime: channels fold.
+    expect_rings(dense_then_depthwise(), text("root/conv2.yo"),
+                 {{9, 4, 20, 0, 0}, {5, 4, 20, 1, 0}});
+}
+
+TEST(Rings, OfChannelsThatTilesShare) {
+    // Output channels 0 to 2 read the input channels of both groups, channel 3 those of the second.
+    const Network network = chain(6, 7, 9, {{4, square_window(3, 1, 1), 2}});
+    expect_rings(network,
+                 "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y7 x9 i3; X root/zo; W root/root; "
+                 "Y root/root; kernel rows z1 y1 x1 v4}",
+                 {{7, 3, 9, 1, 0}});
+}
+
+TEST(Rings, OfInputChannelsOneByOne) {
+    expect_rings(chain(6, 7, 9, {{4, square_window(3, 1, 1)}}),
+                 "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y7 x9 i2; X root/io; W root/root; "
+                 "Y root/root; kernel rows z4 y1 x1 v4}",
+                 {{7, 2, 9, 1, 0}});
+}
+
+TEST(Rings, OfBranches) {
+    // A block of a residual network: X is read by conv1 and by the Add, kept along columns.
+    Network network = empty_network(3, 8, 40);
+    const TensorId conv1 = append(network, "conv1", 0, {3, square_window(3, 1, 1)});
+    append(network, "add2", {.kind = LayerKind::add, .inputs = {conv1, 0}});
+    expect_rings(network,
+                 "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y8 x40 i3; X add2.yo/add2.xo; "
+                 "W root/root; Y add2.yo/add2.xo; kernel rows z3 y1 x1 v8 & add2: yo xo zo io | "
+                 "zi yi xi ii n m; tile z3 y3 x10 i1; Y root/root; kernel vectors v8}",
+                 {{5, 3, 12, 0, 1}, {3, 3, 10, 0, 1}});
+}
+
+TEST(Rings, OfSinglePixels) {
+    expect_rings(two_layers(),
+                 "{conv1: zo yo xo io | yi xi zi ii n m; tile z6 y11 x50 i5; X conv1.yi/conv1.xi; "
+                 "W root/root; Y conv2.yi/conv2.xi; kernel rows z3 y2 x1 v8 & conv2: yo xo zo io | "
+                 "yi xi zi ii n m; tile z4 y4 x12 i6; W root/root; Y root/root; "
+                 "kernel rows z2 y2 x2 v8}",
+                 {{3, 5, 3, 0, 1}, {3, 6, 3, 0, 1}});
 }
 
 TEST(Optimised, RandomChainsUnderRandomSchedules) {
@@ -121,10 +251,7 @@ TEST(Optimised, HalfAVectorAtTheEndOfARow) {
             {{7, square_window(3, 1, 1)}, {7, square_window(3, 1, 1), 7}, {9, square_window(1)}});
         for (const LineBufferSizes& sizes :
              {LineBufferSizes{4, 0, 0}, LineBufferSizes{3, 10, 0}, LineBufferSizes{2, 16, 24}}) {
-            Network seeded = network;
-            for (Layer& layer : seeded.layers)
-                layer.weights = std::make_shared<const Constant>(
-                    Constant{layer.weights->dims, small_integers(*layer.weights)});
+            const Network seeded = with_weights(network);
             expect_right(seeded, line_buffer_group(seeded, {0, 1, 2}, sizes), unit, 1);
         }
     }
