@@ -18,17 +18,30 @@ namespace {
 /// Sums stay in registers over all input channels and columns unless the dataflow cuts them, so a
 /// kernel may ask for boxes that have all of a dimension.
 void check_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    const auto asks = [](const Nest& nest) {
-        const PerDim<bool>& whole = kernel_row(nest.kernel.kind).whole;
-        return std::find(whole.begin(), whole.end(), true) != whole.end() ||
-               nest.kernel[KernelSize::half] != 0;
+    const auto has_blocks_of_a_group = [&](size_t k) {
+        return problems[k].groups > 1 && group.nests[k].kernel[KernelSize::channels] > 1;
     };
-    if (std::none_of(group.nests.begin(), group.nests.end(), asks)) return;
+    const auto asked = [&](size_t k) {
+        PerDim<bool> wanted = kernel_row(group.nests[k].kernel.kind).whole;
+        if (group.nests[k].kernel[KernelSize::half] != 0) wanted[Dim::x] = true;
+        if (has_blocks_of_a_group(k)) wanted[Dim::z] = true;
+        return wanted;
+    };
+    bool asks = false;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const PerDim<bool> wanted = asked(k);
+        asks = asks || std::find(wanted.begin(), wanted.end(), true) != wanted.end();
+    }
+    if (!asks) return;
     const std::vector<PerDim<bool>> whole = whole_dimensions(group, problems);
     for (size_t k = 0; k < problems.size(); ++k) {
         const Nest& nest = group.nests[k];
-        PerDim<bool> wanted = kernel_row(nest.kernel.kind).whole;
-        if (nest.kernel[KernelSize::half] != 0) wanted[Dim::x] = true;
+        const PerDim<bool> wanted = asked(k);
+        if (has_blocks_of_a_group(k) && !whole[k][Dim::z]) {
+            refuse(nest, "its boxes have parts of the " + std::to_string(problems[k][Dim::z]) +
+                             " output channels, so a block of channels would lie in two groups of "
+                             "them; expected z1");
+        }
         for (const Dim d : all_dims) {
             if (!wanted[d] || whole[k][d]) continue;
             refuse(nest, std::string("its boxes have parts of the ") +

@@ -65,7 +65,8 @@ public:
           unit_(unit),
           whole_(whole_dimensions(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
-          tensors_(group_tensors(problems)) {}
+          tensors_(group_tensors(problems)),
+          asked_(asked_boxes(group_, problems).nests) {}
 
     [[nodiscard]] GroupSchedule with_kernels(bool winograd) const {
         GroupSchedule group = group_;
@@ -90,9 +91,24 @@ private:
                (k + 1 == problems_.size() || strips_begin_anew(group_));
     }
 
-    /// Rows and columns that one call computes at most. A call of a producer with retention
-    /// computes about as many rows as its consumer's rows need anew.
+    /// The most coordinates of a dimension that a box of the nest has.
+    [[nodiscard]] int64_t most_asked(size_t k, Dim d) const {
+        int64_t most = 1;
+        for (const AxisRanges& axis : asked_[k]) {
+            if (axis.dim != d) continue;
+            for (const auto& [range, times] : axis.times) most = std::max(most, range.size());
+        }
+        return most;
+    }
+
+    /// Rows and columns that the kernel computes at once, at most.
     [[nodiscard]] std::pair<int64_t, int64_t> rows_and_columns(size_t k) const {
+        const auto [rows, columns] = rows_and_columns_of_call(k);
+        return {std::min(rows, most_asked(k, Dim::y)), std::min(columns, most_asked(k, Dim::x))};
+    }
+    /// The same of a call. A call of a producer with retention computes about as many rows as its
+    /// consumer's rows need anew.
+    [[nodiscard]] std::pair<int64_t, int64_t> rows_and_columns_of_call(size_t k) const {
         const int64_t strip_rows = sink().strip[0] == 0 ? sink()[Dim::y] : sink().strip[0];
         const int64_t rows = std::min(sink()[Dim::y], strip_rows);
         if (k + 1 == problems_.size()) {
@@ -113,7 +129,9 @@ private:
         const auto [rows, columns] = rows_and_columns(k);
         const TileLimits limits{.may_be_channels = whole_[k][Dim::z],
                                 .may_be_half = whole_[k][Dim::x],
-                                .one_channel = p.groups > 1 && !whole_[k][Dim::z]};
+                                .most_channels = p.groups > 1 && !whole_[k][Dim::z]
+                                                     ? 1
+                                                     : most_asked(k, Dim::z)};
         return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
     }
 
@@ -123,6 +141,7 @@ private:
     std::vector<PerDim<bool>> whole_;
     std::vector<BufferShape> shapes_;
     std::vector<GroupTensor> tensors_;
+    std::vector<BoxRanges> asked_;  ///< by nest
 };
 
 /// A schedule that names minimal filtering contradicts the wish for sums by the definition.

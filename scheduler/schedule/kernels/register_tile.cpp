@@ -62,7 +62,7 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
     const int64_t positions = p.x().transposed ? ceil_div(columns, p.x().stride) : columns;
     RegisterTile best;
     double best_score = -1;
-    const int64_t most_channels = limits.one_channel ? 1 : unit.accumulators;
+    const int64_t most_channels = std::min(limits.most_channels, unit.accumulators);
     for (int64_t z = 1; z <= std::min<int64_t>(group_outputs, most_channels); ++z) {
         if (p.groups > 1 && group_outputs % z != 0) continue;
         for (int64_t y = 1; y <= (phases > 1 ? 1 : std::min<int64_t>(rows, 8)); ++y) {

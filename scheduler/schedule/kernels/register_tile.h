@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
@@ -38,7 +39,7 @@ struct RegisterTile {
 struct TileLimits {
     bool may_be_channels = true;  ///< VectorAxis::z, which takes all output channels
     bool may_be_half = true;      ///< has_half, which takes whole rows
-    bool one_channel = false;     ///< z = 1
+    int64_t most_channels = std::numeric_limits<int64_t>::max();  ///< of z, with VectorAxis::x
 };
 
 /// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile

@@ -1,0 +1,33 @@
+#include "scheduler/schedule/kernel_legality.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/chain.h"
+
+namespace laminate {
+namespace {
+
+TEST(KernelLegality, ABlockOfChannelsLiesInOneGroupOfThem) {
+    // Two output channels in each of two groups, in tiles of three: the second tile would begin a
+    // block of two at channel 3, or the first one end with channels 2 and 3 apart.
+    const Network network = chain(4, 8, 8, {{4, square_window(3, 1, 1), 2}});
+    const auto text = [](const std::string& tile, const std::string& kernel) {
+        return "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile +
+               " y8 x8 i2; X zo/zo; W root/root; Y root/root; kernel " + kernel + "}";
+    };
+    EXPECT_NO_THROW((void)parse_group(network, text("z4", "rows z2 y1 x1 v4")));
+    EXPECT_NO_THROW((void)parse_group(network, text("z3", "rows z1 y1 x1 v4")));
+    try {
+        (void)parse_group(network, text("z3", "rows z2 y1 x1 v4"));
+        FAIL() << "expected InputError";
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(),
+                     "conv1: kernel rows z2 y1 x1 v4: its boxes have parts of the 4 output "
+                     "channels, so a block of channels would lie in two groups of them; expected "
+                     "z1");
+    }
+}
+
+}  // namespace
+}  // namespace laminate
