@@ -40,11 +40,11 @@ Result guarded(Result failed, const Action& action) noexcept {
     return failed;
 }
 
-const laminate::Tensor* at(const std::vector<laminate::Tensor>& tensors, int32_t index,
-                           const char* what) {
-    if (index >= 0 && index < std::ssize(tensors)) return &tensors[static_cast<size_t>(index)];
+template <class Element>
+const Element* at(const std::vector<Element>& elements, int32_t index, const char* what) {
+    if (index >= 0 && index < std::ssize(elements)) return &elements[static_cast<size_t>(index)];
     std::snprintf(last_error, sizeof last_error, "%s %d: expected 0 to %d", what, index,
-                  static_cast<int>(tensors.size()) - 1);
+                  static_cast<int>(elements.size()) - 1);
     return nullptr;
 }
 
@@ -136,6 +136,27 @@ int32_t laminate_run(laminate_session* session, const float* const* inputs, floa
         session->session.run(inputs, outputs);
         return 0;
     });
+}
+
+int32_t laminate_set_trace(laminate_session* session, laminate_trace_function trace, void* user) {
+    return guarded<int32_t>(-1, [&] {
+        if (!session) throw laminate::InputError("session: found null");
+        session->session.set_trace(trace, user);
+        return 0;
+    });
+}
+
+int32_t laminate_buffer_count(const laminate_session* session) {
+    return session ? static_cast<int32_t>(session->session.buffers().size()) : -1;
+}
+
+const laminate_buffer* laminate_buffer_at(const laminate_session* session, int32_t index) {
+    if (session) {
+        const laminate_buffer* const* found = at(session->session.buffers(), index, "buffer");
+        return found ? *found : nullptr;
+    }
+    note("session: found null");
+    return nullptr;
 }
 
 const char* laminate_last_error(void) { return last_error; }

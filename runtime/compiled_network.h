@@ -25,6 +25,20 @@ typedef int (*laminate_group_function)(const float* const* inputs, float* const*
                                        const float* constants, void* scratch, int32_t strip_begin,
                                        int32_t strip_end);
 
+/* Where a group with hooks reports what it does: the kind of event (laminate_trace_kind of
+ * runtime/trace.h), the index of the buffer among the step's "buffers" in the manifest, and begin
+ * and end of a box along its three axes, then along the input channels of a sum. */
+typedef struct laminate_hook {
+    void (*function)(void* context, int32_t kind, int32_t buffer, const int32_t box[8]);
+    void* context;
+} laminate_hook;
+
+/* The same with hooks. `hook` may be null. */
+typedef int (*laminate_hooked_group_function)(const float* const* inputs, float* const* outputs,
+                                              const float* constants, void* scratch,
+                                              int32_t strip_begin, int32_t strip_end,
+                                              const laminate_hook* hook);
+
 typedef struct laminate_compiled_network {
     uint32_t abi_version;                  /* LAMINATE_ABI_VERSION */
     const char* manifest;                  /* JSON, NUL-terminated; see runtime/manifest.h */
@@ -32,6 +46,8 @@ typedef struct laminate_compiled_network {
     uint64_t constant_count;               /* elements */
     const laminate_group_function* groups; /* indexed by the manifest's "group" */
     uint32_t group_count;
+    /* Likewise. Exists only where the manifest says "instrumented". */
+    const laminate_hooked_group_function* hooked_groups;
 } laminate_compiled_network;
 
 #ifdef __cplusplus

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "runtime/compiled_network.h"
+#include "runtime/trace.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +55,17 @@ int64_t laminate_arena_bytes(const laminate_session* session);
 /* Runs the network: inputs[k] and outputs[k] hold all elements of input k and output k. Returns 0,
  * or -1 on failure, also while another thread runs the same session. */
 int32_t laminate_run(laminate_session* session, const float* const* inputs, float* const* outputs);
+
+/* Tells `trace` what runs of this session do (runtime/trace.h); null: nothing any more. Runs then
+ * take one thread, because the events are those of strips in their order, which is what
+ * docs/counting.md counts. Outputs are the same bits with and without. Returns 0, or -1 while a run
+ * goes on and for a network without hooks: compile it with --instrumented. */
+int32_t laminate_set_trace(laminate_session* session, laminate_trace_function trace, void* user);
+
+/* The buffers that the schedule of a network with hooks promises, group by group; none without
+ * hooks. -1 and null as for inputs. */
+int32_t laminate_buffer_count(const laminate_session* session);
+const laminate_buffer* laminate_buffer_at(const laminate_session* session, int32_t index);
 
 /* The reason of this thread's latest failure; "" when no call has failed. Valid until the thread's
  * next failure. */

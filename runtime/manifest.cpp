@@ -36,6 +36,8 @@ constexpr std::array activation_kinds{ActivationKind::none,       ActivationKind
                                       ActivationKind::leaky_relu, ActivationKind::prelu,
                                       ActivationKind::clip,       ActivationKind::sigmoid,
                                       ActivationKind::tanh,       ActivationKind::unary};
+constexpr std::array buffer_roles{LAMINATE_INPUT, LAMINATE_WEIGHTS, LAMINATE_INTERMEDIATE,
+                                  LAMINATE_OUTPUT};
 constexpr std::array element_types{ElementType::float32, ElementType::uint8, ElementType::int8};
 
 // ---- reading
@@ -180,6 +182,20 @@ GeneralOperator read_general_operator(const Node& node) {
     return op;
 }
 
+Window read_window(const Node& node) {
+    Window window;
+    const auto read = [&](const char* key, std::array<int64_t, 2>& value, int64_t low) {
+        if (node.has(key)) value = node[key].pair(low);
+    };
+    read("kernel", window.kernel, 1);
+    read("stride", window.stride, 1);
+    read("dilation", window.dilation, 1);
+    read("pad_begin", window.pad_begin, 0);
+    read("pad_end", window.pad_end, 0);
+    read("output_padding", window.output_padding, 0);
+    return window;
+}
+
 LayerStep read_layer_step(const Node& node) {
     LayerStep step;
     Layer& layer = step.layer;
@@ -189,18 +205,7 @@ LayerStep read_layer_step(const Node& node) {
     layer.inputs = node["inputs"].ids();
     layer.output = node["output"].integer32(0);
     if (from.has("onnx_name")) layer.onnx_name = from["onnx_name"].text();
-    if (from.has("window")) {
-        const Node window = from["window"];
-        const auto read = [&](const char* key, std::array<int64_t, 2>& value, int64_t low) {
-            if (window.has(key)) value = window[key].pair(low);
-        };
-        read("kernel", layer.window.kernel, 1);
-        read("stride", layer.window.stride, 1);
-        read("dilation", layer.window.dilation, 1);
-        read("pad_begin", layer.window.pad_begin, 0);
-        read("pad_end", layer.window.pad_end, 0);
-        read("output_padding", layer.window.output_padding, 0);
-    }
+    if (from.has("window")) layer.window = read_window(from["window"]);
     if (from.has("groups")) layer.groups = from["groups"].integer(1);
     if (from.has("axis")) layer.axis = from["axis"].integer(0);
     if (from.has("block")) layer.block = from["block"].integer(1);
@@ -225,6 +230,34 @@ LayerStep read_layer_step(const Node& node) {
     return step;
 }
 
+PromisedBuffer read_buffer(const Node& node) {
+    const auto triple = [&](const char* key, int64_t low) {
+        const std::vector<int64_t> values = node[key].integers(low);
+        if (values.size() != 3)
+            node[key].fail("has " + std::to_string(values.size()) + " elements, expected 3");
+        return std::array<int64_t, 3>{values[0], values[1], values[2]};
+    };
+    return {kind_at(node["role"], buffer_roles),
+            node["layer"].text(),
+            node["tensor"].text(),
+            triple("dims", 1),
+            triple("extent", 0),
+            node["reads"].integer(0),
+            node["writes"].integer(0)};
+}
+
+GroupPromise read_promise(const Node& node) {
+    GroupPromise promise;
+    promise.live_total_elements = node["live_total_elements"].integer(0);
+    for (const Node& buffer : node["buffers"].elements())
+        promise.buffers.push_back(read_buffer(buffer));
+    for (const Node& nest : node["nests"].elements()) {
+        promise.nests.push_back({nest["layer"].text(), nest["macs"].integer(0),
+                                 read_window(nest["window"]), nest["transposed"].boolean()});
+    }
+    return promise;
+}
+
 GroupStep read_group_step(const Node& node) {
     GroupStep step;
     step.group = node["group"].integer32(0);
@@ -237,6 +270,7 @@ GroupStep read_group_step(const Node& node) {
     step.constants_count_elements = node["constants_count_elements"].integer(0);
     step.scratch_bytes = node["scratch_bytes"].integer(0);
     step.strips = node["strips"].integer32(1);
+    if (node.has("trace")) step.trace = read_promise(node["trace"]);
     return step;
 }
 
@@ -271,21 +305,29 @@ Json json_of(const GeneralOperator& op) {
     return out;
 }
 
+/// A member, unless it has its usual value.
+void put(Json& json, const char* key, const auto& value, const auto& usual) {
+    if (value != usual) json[key] = value;
+}
+
+Json json_of(const Window& window) {
+    const Window plain;
+    Json out = Json::object();
+    put(out, "kernel", window.kernel, plain.kernel);
+    put(out, "stride", window.stride, plain.stride);
+    put(out, "dilation", window.dilation, plain.dilation);
+    put(out, "pad_begin", window.pad_begin, plain.pad_begin);
+    put(out, "pad_end", window.pad_end, plain.pad_end);
+    put(out, "output_padding", window.output_padding, plain.output_padding);
+    return out;
+}
+
 Json json_of(const LayerStep& step) {
     const Layer& layer = step.layer;
     const Layer plain;
     Json out{{"name", layer.name}, {"kind", to_string(layer.kind)}};
-    const auto put = [](Json& json, const char* key, const auto& value, const auto& usual) {
-        if (value != usual) json[key] = value;
-    };
     put(out, "onnx_name", layer.onnx_name, plain.onnx_name);
-    Json window = Json::object();
-    put(window, "kernel", layer.window.kernel, plain.window.kernel);
-    put(window, "stride", layer.window.stride, plain.window.stride);
-    put(window, "dilation", layer.window.dilation, plain.window.dilation);
-    put(window, "pad_begin", layer.window.pad_begin, plain.window.pad_begin);
-    put(window, "pad_end", layer.window.pad_end, plain.window.pad_end);
-    put(window, "output_padding", layer.window.output_padding, plain.window.output_padding);
+    const Json window = json_of(layer.window);
     if (!window.empty()) out["window"] = window;
     put(out, "groups", layer.groups, plain.groups);
     put(out, "axis", layer.axis, plain.axis);
@@ -313,18 +355,42 @@ Json json_of(const LayerStep& step) {
     return {{"kind", "layer"}, {"layer", out}, {"inputs", layer.inputs}, {"output", layer.output}};
 }
 
+Json json_of(const GroupPromise& promise) {
+    Json buffers = Json::array(), nests = Json::array();
+    for (const PromisedBuffer& buffer : promise.buffers) {
+        buffers.push_back({{"role", to_string(buffer.role)},
+                           {"layer", buffer.layer},
+                           {"tensor", buffer.tensor},
+                           {"dims", buffer.dims},
+                           {"extent", buffer.extent},
+                           {"reads", buffer.reads},
+                           {"writes", buffer.writes}});
+    }
+    for (const PromisedNest& nest : promise.nests) {
+        nests.push_back({{"layer", nest.layer},
+                         {"macs", nest.macs},
+                         {"window", json_of(nest.window)},
+                         {"transposed", nest.transposed}});
+    }
+    return {{"live_total_elements", promise.live_total_elements},
+            {"buffers", buffers},
+            {"nests", nests}};
+}
+
 Json json_of(const GroupStep& step) {
-    return {{"kind", "group"},
-            {"group", step.group},
-            {"name", step.name},
-            {"layers", step.layers},
-            {"schedule", step.schedule},
-            {"inputs", step.inputs},
-            {"outputs", step.outputs},
-            {"constants_offset_elements", step.constants_offset_elements},
-            {"constants_count_elements", step.constants_count_elements},
-            {"scratch_bytes", step.scratch_bytes},
-            {"strips", step.strips}};
+    Json out{{"kind", "group"},
+             {"group", step.group},
+             {"name", step.name},
+             {"layers", step.layers},
+             {"schedule", step.schedule},
+             {"inputs", step.inputs},
+             {"outputs", step.outputs},
+             {"constants_offset_elements", step.constants_offset_elements},
+             {"constants_count_elements", step.constants_count_elements},
+             {"scratch_bytes", step.scratch_bytes},
+             {"strips", step.strips}};
+    if (step.trace) out["trace"] = json_of(*step.trace);
+    return out;
 }
 
 // ---- constants
@@ -352,6 +418,20 @@ ConstantPtr extract(const ConstantRange& range, const std::string& where, const 
 }
 
 }  // namespace
+
+const char* to_string(laminate_buffer_role role) {
+    switch (role) {
+        case LAMINATE_INPUT:
+            return "X";
+        case LAMINATE_WEIGHTS:
+            return "W";
+        case LAMINATE_INTERMEDIATE:
+            return "intermediate";
+        case LAMINATE_OUTPUT:
+            return "Y";
+    }
+    return "";
+}
 
 FileIdentity identity_of(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);
@@ -456,7 +536,31 @@ private:
         if (const auto* group = std::get_if<GroupStep>(&step)) check_group(*group, user);
     }
 
+    void check_promise(const GroupPromise& promise, const std::string& user) const {
+        const auto has_layer = [&](const std::string& layer) {
+            return std::any_of(promise.nests.begin(), promise.nests.end(),
+                               [&](const PromisedNest& nest) { return nest.layer == layer; });
+        };
+        for (const PromisedBuffer& buffer : promise.buffers) {
+            const std::string what = user + ": buffer of " + buffer.tensor;
+            if (!has_layer(buffer.layer)) fail(what + " is of " + buffer.layer + ", which is no nest");
+            try {
+                (void)element_count({buffer.dims.begin(), buffer.dims.end()});
+            } catch (const InputError& error) {
+                fail(what + ": " + error.what());
+            }
+            for (size_t d = 0; d < buffer.dims.size(); ++d) {
+                if (buffer.extent[d] <= buffer.dims[d]) continue;
+                fail(what + " has an extent of " + std::to_string(buffer.extent[d]) +
+                     ", expected at most " + std::to_string(buffer.dims[d]));
+            }
+        }
+    }
+
     void check_group(const GroupStep& group, const std::string& user) const {
+        if (group.trace.has_value() && !manifest_.instrumented)
+            fail(user + " has a trace, expected \"instrumented\"");
+        if (group.trace) check_promise(*group.trace, user);
         if (group.group < 0 || group.strips < 1 || group.constants_offset_elements < 0 ||
             group.constants_count_elements < 0) {
             fail(user + " has a negative number, or no strips");
@@ -536,6 +640,7 @@ std::string to_json(const Manifest& manifest) {
              {"outputs", manifest.outputs},
              {"steps", steps}};
     if (!manifest.replaced_groups.empty()) out["replaced_groups"] = manifest.replaced_groups;
+    if (manifest.instrumented) out["instrumented"] = true;
     if (manifest.library_file)
         out["library_file"] = {{"bytes", manifest.library_file->bytes},
                                {"xxh64", manifest.library_file->xxh64}};
@@ -584,6 +689,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
         }
     }
     if (root.has("replaced_groups")) manifest.replaced_groups = root["replaced_groups"].texts();
+    if (root.has("instrumented")) manifest.instrumented = root["instrumented"].boolean();
     if (root.has("library_file")) {
         const Node file = root["library_file"];
         manifest.library_file = FileIdentity{file["bytes"].integer(0), file["xxh64"].text()};

@@ -8,18 +8,22 @@
 //    "steps": [
 //      {"kind": "group", "group", "name", "layers": [names], "schedule",
 //       "inputs": [ids], "outputs": [ids],
-//       "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
+//       "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips",
+//       "trace": {"live_total_elements",
+//                 "buffers": [{"role", "layer", "tensor", "dims", "extent", "reads", "writes"}],
+//                 "nests": [{"layer", "macs", "window", "transposed"}]}},
 //      {"kind": "layer",
 //       "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
 //       "inputs": [ids], "output": id}],
-//    "replaced_groups": [names]}
+//    "replaced_groups": [names], "instrumented": true}
 //
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
-// Attributes of a layer that have their default value are left out, and so is an empty
-// "replaced_groups". manifest.json has one member that the embedded text lacks, "library_file":
+// Attributes of a layer that have their default value are left out, and so are an empty
+// "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json has one member that the embedded text lacks, "library_file":
 // {"bytes", "xxh64"}, by which damage to the library is found before it is loaded.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,6 +32,7 @@
 #include <vector>
 
 #include "nets/network/network.h"
+#include "runtime/trace.h"
 
 namespace laminate {
 
@@ -36,6 +41,41 @@ struct ConstantRange {
     int64_t offset_elements = 0;
     std::vector<int64_t> dims;
     friend bool operator==(const ConstantRange&, const ConstantRange&) = default;
+};
+
+/// "X", "W", "intermediate" or "Y".
+[[nodiscard]] const char* to_string(laminate_buffer_role role);
+
+/// A buffer that a group's schedule promises (runtime/trace.h), and the accesses that the model
+/// counts for it in one image. Elements.
+struct PromisedBuffer {
+    laminate_buffer_role role = LAMINATE_INPUT;
+    std::string layer;
+    std::string tensor;
+    std::array<int64_t, 3> dims{};
+    std::array<int64_t, 3> extent{};
+    int64_t reads = 0;   ///< of X and W, and of partial sums of Y
+    int64_t writes = 0;  ///< of Y
+    [[nodiscard]] int64_t elements() const { return extent[0] * extent[1] * extent[2]; }
+    friend bool operator==(const PromisedBuffer&, const PromisedBuffer&) = default;
+};
+
+/// The work that the model counts for one nest, and the window by which a box's is counted.
+struct PromisedNest {
+    std::string layer;
+    int64_t macs = 0;  ///< of one image; 0 for a layer without weights
+    Window window;
+    bool transposed = false;
+    friend bool operator==(const PromisedNest&, const PromisedNest&) = default;
+};
+
+/// What the schedule of a group promises, and the code with hooks reports.
+struct GroupPromise {
+    /// By the number that the code passes to its hook.
+    std::vector<PromisedBuffer> buffers;
+    std::vector<PromisedNest> nests;  ///< in schedule order
+    int64_t live_total_elements = 0;  ///< docs/counting.md section 5
+    friend bool operator==(const GroupPromise&, const GroupPromise&) = default;
 };
 
 /// One compiled group (runtime/compiled_network.h).
@@ -50,6 +90,9 @@ struct GroupStep {
     int64_t constants_count_elements = 0;
     int64_t scratch_bytes = 0;
     int32_t strips = 1;
+    /// In a directory with hooks, of the groups of its schedule. Layers that the schedule leaves
+    /// out may be groups too, and are not counted (docs/counting.md).
+    std::optional<GroupPromise> trace;
     friend bool operator==(const GroupStep&, const GroupStep&) = default;
 };
 
@@ -88,6 +131,8 @@ struct Manifest {
     /// Names, sorted, of groups whose code failed its check. Their layers run one by one instead,
     /// compiled or by the reference operators.
     std::vector<std::string> replaced_groups;
+    /// Whether the library has hooks (laminate_compiled_network::hooked_groups).
+    bool instrumented = false;
     /// Of lib<library>.so; not in the text that the library itself holds.
     std::optional<FileIdentity> library_file;
 

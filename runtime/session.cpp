@@ -20,6 +20,7 @@
 #include "nets/operators/reference_operators.h"
 #include "runtime/arena_plan.h"
 #include "runtime/cpu.h"
+#include "runtime/group_trace.h"
 #include "runtime/part_queue.h"
 #include "runtime/tensor_placement.h"
 
@@ -73,6 +74,8 @@ void check_cpu(const Manifest& manifest, const std::string& where) {
 struct ReadyStep {
     // A group. `places` and `..._image_elements` give the pointers of one image.
     laminate_group_function function = nullptr;
+    laminate_hooked_group_function hooked = nullptr;
+    std::unique_ptr<const GroupTrace> trace;  ///< of a group with hooks that its schedule names
     const GroupStep* group = nullptr;
     const float* constants = nullptr;
     int64_t images = 1;
@@ -99,6 +102,8 @@ struct Session::Implementation {
     SharedLoop loop;                ///< of the layer that is running
     bool is_divided = false;        ///< whether there is enough work for several threads
     std::atomic<bool> is_running{false};
+    TraceListener listener;
+    std::vector<const laminate_buffer*> buffers;
     std::unique_ptr<std::byte, FreeArray> arena;
     /// One row of group pointers per thread, padded to whole cache lines so that threads do not
     /// share one.
@@ -142,6 +147,13 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
             fail("constants end at element " + std::to_string(group->constants_offset_elements) +
                  " + " + std::to_string(group->constants_count_elements) + " of " +
                  std::to_string(constant_count));
+        }
+        if (group->trace) {
+            ready.hooked = network.hooked_groups ? network.hooked_groups[group->group] : nullptr;
+            if (!ready.hooked) fail("group " + std::to_string(group->group) + " has no hooks");
+            const auto index = static_cast<int32_t>(&step - manifest.steps.data());
+            ready.trace = std::make_unique<const GroupTrace>(*group, index);
+            for (const laminate_buffer& buffer : ready.trace->buffers()) buffers.push_back(&buffer);
         }
         ready.group = group;
         ready.constants = network.constants + group->constants_offset_elements;
@@ -279,7 +291,10 @@ int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, in
     for (size_t k = 0; k < group.outputs.size(); ++k)
         out[k] = locate(group.outputs[k], inputs, outputs) + image * step.output_image_elements[k];
     void* scratch = arena.get() + use.tensors_bytes + thread * use.scratch_per_thread_bytes;
-    return step.function(in, out, step.constants, scratch, begin, end);
+    if (!listener.function || !step.trace)
+        return step.function(in, out, step.constants, scratch, begin, end);
+    const GroupTrace::Call call(*step.trace, listener, image);
+    return step.hooked(in, out, step.constants, scratch, begin, end, call.hook());
 }
 
 void Session::Implementation::run_layer(ReadyStep& step, const float* const* inputs,
@@ -395,7 +410,7 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
     }
     const Running running(is_running);
     const int threads = omp_in_parallel() ? 1 : team_size(use.threads);
-    if (threads > 1 && is_divided) {
+    if (threads > 1 && is_divided && !listener.function) {
         run_in_team(threads, inputs, outputs);
     } else {
         run_alone(inputs, outputs);
@@ -405,6 +420,19 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
         const int64_t bytes = element_count(manifest.tensor(id).dims) * bytes_per_element;
         std::memcpy(outputs[k], locate(id, inputs, outputs), static_cast<size_t>(bytes));
     }
+}
+
+void Session::set_trace(laminate_trace_function trace, void* user) {
+    if (!manifest().instrumented) {
+        throw InputError(manifest().network +
+                         ": was compiled without hooks, expected laminate compile --instrumented");
+    }
+    const Running running(implementation_->is_running);
+    implementation_->listener = {trace, user};
+}
+
+const std::vector<const laminate_buffer*>& Session::buffers() const {
+    return implementation_->buffers;
 }
 
 Session::Session(std::unique_ptr<Implementation> implementation)

@@ -27,6 +27,7 @@
 
 #include "runtime/compiled_network.h"
 #include "runtime/manifest.h"
+#include "runtime/trace.h"
 
 namespace laminate {
 
@@ -90,6 +91,15 @@ public:
     [[nodiscard]] std::vector<Tensor> outputs() const;
     [[nodiscard]] ArenaUse arena() const;
     [[nodiscard]] int64_t arena_bytes() const { return arena().total_bytes; }
+
+    /// Tells `trace` what runs do (runtime/trace.h), with `user`; null: nothing any more. Traced
+    /// runs take one thread, which executes the strips of each group in order: what
+    /// docs/counting.md counts. Throws InputError for a network without hooks, RunError while a run
+    /// goes on.
+    void set_trace(laminate_trace_function trace, void* user);
+    /// The buffers that the schedule promises, of the groups of a network with hooks in their
+    /// order; none without hooks. They live as long as the session.
+    [[nodiscard]] const std::vector<const laminate_buffer*>& buffers() const;
 
     /// inputs[k] and outputs[k] hold all elements of inputs()[k] and outputs()[k], batch included;
     /// no two may overlap unless both are inputs. Throws InputError for a wrong number of arrays or

@@ -360,7 +360,8 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
     for (const auto& function : it.built.functions) it.functions.push_back(function->function());
     it.descriptor = {LAMINATE_ABI_VERSION, it.manifest_text.c_str(),
                      it.constants->data(), it.constants->size(),
-                     it.functions.data(),  static_cast<uint32_t>(it.functions.size())};
+                     it.functions.data(),  static_cast<uint32_t>(it.functions.size()),
+                     nullptr};
 }
 
 JitNetwork::JitNetwork(JitNetwork&&) noexcept = default;

@@ -30,5 +30,5 @@ const laminate_group_function groups[] = {times};
 extern "C" {
 extern const laminate_compiled_network LAMINATE_TEST_SYMBOL;
 const laminate_compiled_network LAMINATE_TEST_SYMBOL = {
-    LAMINATE_TEST_VERSION, double_manifest, constants, 1, groups, 1};
+    LAMINATE_TEST_VERSION, double_manifest, constants, 1, groups, 1, nullptr};
 }

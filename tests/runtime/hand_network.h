@@ -16,6 +16,7 @@ struct HandNetwork {
     Manifest manifest;
     std::vector<float> constants;
     std::vector<laminate_group_function> groups;
+    std::vector<laminate_hooked_group_function> hooked_groups;
 
     HandNetwork() {
         manifest.network = "by hand";
@@ -53,7 +54,8 @@ struct HandNetwork {
     const laminate_compiled_network* compiled() {
         json_ = to_json(manifest);
         compiled_ = {LAMINATE_ABI_VERSION, json_.c_str(), constants.data(),
-                     constants.size(),     groups.data(), static_cast<uint32_t>(groups.size())};
+                     constants.size(),     groups.data(), static_cast<uint32_t>(groups.size()),
+                     hooked_groups.data()};
         return &compiled_;
     }
 
