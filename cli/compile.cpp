@@ -42,9 +42,10 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
     const auto is_group = [](const Step& step) { return std::holds_alternative<GroupStep>(step); };
     const auto groups = std::count_if(manifest.steps.begin(), manifest.steps.end(), is_group);
     output.print(steps_table(manifest));
-    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}",
+    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}{}",
                              options.directory, manifest.library, manifest.library,
-                             manifest.library, manifest.target));
+                             manifest.library, manifest.target,
+                             manifest.instrumented ? ", with hooks" : ""));
     output.json({{"schema", "laminate.compile"},
                  {"version", 1},
                  {"network", manifest.network},
@@ -55,6 +56,7 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
                  {"groups", groups},
                  {"steps", manifest.steps.size()},
                  {"replaced_groups", manifest.replaced_groups},
+                 {"instrumented", manifest.instrumented},
                  {"schedule", to_text(schedule)}});
     return Exit::ok;
 }
@@ -80,6 +82,9 @@ void add_compile(Program& program) {
         ->type_name("NAME");
     verb->add_option("--target", options->compile.target, "host, or a Halide target")
         ->capture_default_str();
+    verb->add_flag("--instrumented", options->compile.instrumented,
+                   "With hooks: the library tells which boxes it fetches, computes and writes, for "
+                   "run DIR --counts and programs of your own (docs/instrumented.md)");
     verb->add_option("--cc", options->compile.compiler, "C compiler for the target")
         ->capture_default_str();
     verb->add_option("--ar", options->compile.archiver, "Archiver for the target")

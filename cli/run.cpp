@@ -1,9 +1,11 @@
 // laminate run NET: files in, files out.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,7 @@
 #include "cli/execution.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"
+#include "cli/traced_counts.h"
 #include "cli/verbs.h"
 #include "instrumentation/measure.h"
 #include "runtime/media/colour.h"
@@ -84,16 +87,12 @@ Quality quality(const RunOptions& options, const TensorFile& input, const Tensor
 }
 
 /// Prints predicted and measured counts of the schedule and adds them to the answer. Returns
-/// whether they are equal.
-bool report_counts(const Network& network, const Schedule& schedule, const Output& output,
-                   nlohmann::ordered_json& answer) {
-    Witness model{"model", {}}, measured{"measured", {}};
-    std::string differences;
-    for (const GroupSchedule& group : schedule.groups()) {
-        model.groups.push_back(two_level_counts(network, group));
-        measured.groups.push_back(measure(network, group));
+/// whether they are equal. `differences`: what kept the measurement from being made, or empty.
+bool report_counts(const Witness& model, const Witness& measured, std::string differences,
+                   const Output& output, nlohmann::ordered_json& answer) {
+    for (size_t g = 0; g < model.groups.size(); ++g) {
         const std::string text =
-            laminate::difference(model.groups.back(), "model", measured.groups.back(), "measured");
+            laminate::difference(model.groups[g], "model", measured.groups[g], "measured");
         if (!text.empty()) differences += (differences.empty() ? "" : "; ") + text;
     }
     output.print(side_by_side({model, measured}));
@@ -102,6 +101,25 @@ bool report_counts(const Network& network, const Schedule& schedule, const Outpu
                         {"measured", counts_json(measured.groups)},
                         {"equal", differences.empty()}};
     return differences.empty();
+}
+
+/// Counts of the schedule by generated code that counts while it runs.
+bool report_counts(const Network& network, const Schedule& schedule, const Output& output,
+                   nlohmann::ordered_json& answer) {
+    Witness model{"model", {}}, measured{"measured", {}};
+    for (const GroupSchedule& group : schedule.groups()) {
+        model.groups.push_back(two_level_counts(network, group));
+        measured.groups.push_back(measure(network, group));
+    }
+    return report_counts(model, measured, "", output, answer);
+}
+
+/// Counts of a directory with hooks, by the memory that watched the session's run.
+bool report_counts(const Session& session, const TwoLevelMemory& memory, const Output& output,
+                   nlohmann::ordered_json& answer) {
+    return report_counts({"model", promised_counts(session.manifest())},
+                         {"measured", seen_counts(session, memory)}, memory.failure(), output,
+                         answer);
 }
 
 /// The network, with its open sizes set to those of the first input file.
@@ -131,11 +149,27 @@ Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>&
 }
 
 void check_directory_options(const RunOptions& options) {
-    if (options.schedule.is_given() || options.counts) {
+    if (options.schedule.is_given()) {
         throw UsageError(
-            "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer "
-            "and --counts want the network");
+            "a compiled directory carries its own schedule; --schedule, --memory and "
+            "--layer-by-layer want the network");
     }
+}
+
+/// Lets `memory` watch the runs of a compiled directory.
+void watch(Session& session, const std::string& directory, TwoLevelMemory& memory) {
+    const Manifest& manifest = session.manifest();
+    if (!manifest.instrumented) {
+        throw InputError(directory +
+                         ": has no hooks, so --counts cannot see what it does; expected a "
+                         "directory of laminate compile --instrumented, or the network itself");
+    }
+    if (!manifest.replaced_groups.empty()) {
+        throw InputError(fmt::format(
+            "{}: its code is not that of its schedule, as groups were replaced: {}", directory,
+            fmt::join(manifest.replaced_groups, ", ")));
+    }
+    session.set_trace(TwoLevelMemory::observe, &memory);
 }
 
 void check_expected_files(const RunOptions& options) {
@@ -314,6 +348,9 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
     }
     const InputArrays in = input_arrays(inputs, input_names, input_files, common.seed, output);
 
+    const bool is_compiled = execution->network() == nullptr;
+    TwoLevelMemory memory(std::numeric_limits<int64_t>::max());
+    if (options.counts && is_compiled) watch(session, options.network.spec, memory);
     const ArenaUse use = session.arena();
     output.print(arena_text(use));
     const RunResult result = run_once(session, in.elements);
@@ -331,9 +368,13 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
     }
     save_outputs(output_files, outputs, result.elements, in.picture, output);
     bool is_right = report_comparisons(psnr, differences, options, output, answer);
-    if (options.counts)
-        is_right = report_counts(*execution->network(), *execution->schedule(), output, answer) &&
-                   is_right;
+    if (options.counts) {
+        const bool is_equal =
+            is_compiled
+                ? report_counts(session, memory, output, answer)
+                : report_counts(*execution->network(), *execution->schedule(), output, answer);
+        is_right = is_right && is_equal;
+    }
     output.json(answer);
     return is_right ? Exit::ok : Exit::comparison_failed;
 }
@@ -389,7 +430,8 @@ void add_run(Program& program) {
         ->capture_default_str();
     verb->add_flag(
         "--counts", options->counts,
-        "Print accesses, MACs and buffers of the schedule, model and generated code side by side");
+        "Print accesses, MACs and buffers of the schedule, model and generated code side by side; "
+        "a compiled directory must have hooks (compile --instrumented)");
     verb->add_flag(
         "--stream", options->stream,
         "Run a picture in windows, from file to file (PNM, .pfm, .npy), in constant "

@@ -20,6 +20,7 @@
 #include "base/parallel.h"
 #include "generators/compile/compiled_files.h"
 #include "generators/compile/executable.h"
+#include "generators/compile/hooks.h"
 #include "generators/ir/activations.h"
 #include "generators/kernels/group_kernels.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -74,13 +75,14 @@ struct CheckedGroup {
     GroupSchedule schedule;
     GroupCode code;
     std::shared_ptr<const JitGroup> jit;  ///< of all groups with the same code
+    bool is_scheduled = false;            ///< of the schedule, not of a layer outside it
 };
 
 /// Code of every distinct group, constants of the whole network, and the manifest that says how
 /// they run.
 struct BuiltNetwork {
     std::vector<std::shared_ptr<const JitGroup>> functions;
-    std::vector<Halide::Internal::Stmt> bodies;  ///< of the functions
+    std::vector<Halide::Internal::Stmt> bodies;  ///< of the functions, with hooks if wanted
     std::vector<float> constants;
     Manifest manifest;
 };
@@ -146,13 +148,15 @@ public:
         m.tensors = network.tensors;
         m.inputs = network.inputs;
         m.outputs = network.outputs;
+        m.instrumented = options.instrumented;
     }
 
     BuiltNetwork build(const Schedule& schedule) && {
         const std::vector<GroupSchedule> groups = groups_with_code(schedule);
         std::vector<std::vector<Piece>> pieces(groups.size());
+        const size_t scheduled = schedule.groups().size();
         in_parallel(groups.size(), thread_count(options_),
-                    [&](size_t g) { compile(groups[g], pieces[g]); });
+                    [&](size_t g) { compile(groups[g], g < scheduled, pieces[g]); });
 
         // A group runs where its last layer stands: its inputs exist by then, and nobody needs its
         // output earlier.
@@ -222,13 +226,14 @@ private:
 
     /// What runs instead of the group: itself, unless it fails its check. Called by several
     /// threads.
-    void compile(const GroupSchedule& schedule, std::vector<Piece>& pieces) {
+    void compile(const GroupSchedule& schedule, bool is_scheduled, std::vector<Piece>& pieces) {
         GroupCode code = group_code(network_, schedule);
         std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
         const std::string wrong =
             options_.checker(network_, schedule, code, jit->function(), options_.check);
         if (wrong.empty()) {
-            pieces.emplace_back(CheckedGroup{schedule, std::move(code), std::move(jit)});
+            pieces.emplace_back(
+                CheckedGroup{schedule, std::move(code), std::move(jit), is_scheduled});
             return;
         }
         note_replaced(name_of(schedule));
@@ -246,7 +251,7 @@ private:
         for (const Nest& nest : schedule.nests) {
             const LayerId id = network_.find_layer(nest.layer);
             if (must_be_scheduled(network_, id)) {
-                compile(single(id), pieces);
+                compile(single(id), false, pieces);
             } else {
                 pieces.emplace_back(id);
             }
@@ -299,7 +304,10 @@ private:
         step.group = static_cast<int32_t>(known - functions.begin());
         if (known == functions.end()) {
             functions.push_back(group.jit);
-            built_.bodies.push_back(group.code.body);
+            built_.bodies.push_back(options_.instrumented
+                                        ? hooked_body(network_, group.schedule,
+                                                      hook_symbol(built_.manifest.library))
+                                        : group.code.body);
         }
         step.name = name_of(group.schedule);
         for (const Nest& nest : group.schedule.nests) step.layers.push_back(nest.layer);
@@ -317,6 +325,8 @@ private:
         constants.insert(constants.end(), group.code.constants.begin(), group.code.constants.end());
         step.scratch_bytes = group.code.scratch_bytes;
         step.strips = static_cast<int32_t>(group.code.strips);
+        if (options_.instrumented && group.is_scheduled)
+            step.trace = promise_of(network_, group.schedule);
         built_.manifest.steps.emplace_back(std::move(step));
     }
 
@@ -353,7 +363,9 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
                        const CompileOptions& options)
     : implementation_(std::make_unique<Implementation>()) {
     Implementation& it = *implementation_;
-    it.built = Builder(network, options, Halide::get_host_target()).build(schedule);
+    CompileOptions without_hooks = options;
+    without_hooks.instrumented = false;
+    it.built = Builder(network, without_hooks, Halide::get_host_target()).build(schedule);
     it.manifest_text = to_json(it.built.manifest);
     it.constants = std::make_unique<AlignedFloats>(it.built.constants);
     it.built.constants = {};
@@ -397,7 +409,7 @@ Manifest compile_network(const Network& network, const Schedule& schedule,
     in_parallel(objects, thread_count(options), [&](size_t n) {
         std::vector<NamedBody> bodies;
         for (size_t g = n; g < built.bodies.size(); g += objects)
-            bodies.push_back({group_symbol(name, g), built.bodies[g]});
+            bodies.push_back({group_symbol(name, g), built.bodies[g], options.instrumented});
         write_object(bodies, name + "_" + std::to_string(n), target,
                      (files.aside() / object(n)).string());
     });

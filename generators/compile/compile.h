@@ -33,6 +33,8 @@ struct CompileOptions {
     std::string name{};
     std::string target = "host";  ///< or a Halide target; JitNetwork is always for the host
     int threads = 0;              ///< of the compiler, 0: one per core
+    /// compile_network: a library with hooks (runtime/trace.h). Its groups compute the same bits.
+    bool instrumented = false;
     CheckOptions check{};
     KernelOptions kernels{};
     /// What decides whether a group may be used: empty text for yes. Called by several threads.

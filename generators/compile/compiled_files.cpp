@@ -40,6 +40,8 @@ std::string group_symbol(const std::string& name, size_t group) {
     return name + "_group" + std::to_string(group);
 }
 
+std::string hook_symbol(const std::string& name) { return name + "_hook"; }
+
 namespace {
 
 /// Names come from a file somebody else wrote: nothing in them may end a comment or a line.
@@ -81,7 +83,8 @@ std::string header_text(const Manifest& manifest) {
     return "/* Network " + in_comment(manifest.network) + " (" + manifest.network_hash +
            "), compiled by Laminate for " + in_comment(manifest.target) + ".\n * Link lib" + name +
            ".a or lib" + name + ".so, and the runtime: laminate_open_linked(&" + name +
-           "_network, 0). */\n#ifndef " + guard + "\n#define " + guard + "\n\n" +
+           "_network, 0)." + (manifest.instrumented ? "\n * It has hooks: laminate_set_trace()." : "") +
+           " */\n#ifndef " + guard + "\n#define " + guard + "\n\n" +
            compiled_network_text + "\n" +
            tensor_defines(upper, "INPUT", manifest, manifest.inputs) +
            tensor_defines(upper, "OUTPUT", manifest, manifest.outputs) +
@@ -154,23 +157,65 @@ std::string data_assembly(const std::string& name, bool has_constants) {
            "\"\n    .byte 0\n    .section .note.GNU-stack,\"\",%progbits\n";
 }
 
-std::string descriptor_source(const std::string& name, size_t constant_count, size_t group_count) {
-    std::string functions, table;
-    for (size_t g = 0; g < group_count; ++g) {
+/// What laminate_compiled_network names of a library: functions, declared or defined, and arrays of
+/// them.
+struct FunctionTables {
+    std::string text;
+    std::string hooked = "0";  ///< the array of those with hooks
+};
+
+FunctionTables plain_functions(const std::string& name, size_t count) {
+    FunctionTables tables;
+    std::string names;
+    for (size_t g = 0; g < count; ++g) {
         const std::string symbol = group_symbol(name, g);
-        functions +=
+        tables.text +=
             "int " + symbol +
             "(const float* const*, float* const*, const float*, void*, int32_t, int32_t);\n";
-        table += symbol + ", ";
+        names += symbol + ", ";
     }
+    tables.text += "static const laminate_group_function groups[] = {" + names + "0};\n";
+    return tables;
+}
+
+/// With hooks, a group runs without a listener as it does with one.
+FunctionTables hooked_functions(const std::string& name, size_t count) {
+    FunctionTables tables;
+    tables.text = "HIDDEN int " + hook_symbol(name) +
+                  "(const laminate_hook* hook, int32_t kind, int32_t buffer, int32_t z0, "
+                  "int32_t z1, int32_t y0, int32_t y1, int32_t x0, int32_t x1, int32_t i0, "
+                  "int32_t i1) {\n    const int32_t box[8] = {z0, z1, y0, y1, x0, x1, i0, i1};\n"
+                  "    if (hook) hook->function(hook->context, kind, buffer, box);\n"
+                  "    return 0;\n}\n";
+    std::string plain, hooked;
+    for (size_t g = 0; g < count; ++g) {
+        const std::string symbol = group_symbol(name, g), without = "without" + std::to_string(g);
+        const std::string arguments =
+            "(const float* const* x, float* const* y, const float* c, void* s, int32_t b, "
+            "int32_t e";
+        tables.text += "int " + symbol + arguments + ", const laminate_hook* hook);\nstatic int " +
+                       without + arguments + ") { return " + symbol + "(x, y, c, s, b, e, 0); }\n";
+        plain += without + ", ";
+        hooked += symbol + ", ";
+    }
+    tables.text += "static const laminate_group_function groups[] = {" + plain + "0};\n" +
+                   "static const laminate_hooked_group_function hooked[] = {" + hooked + "0};\n";
+    tables.hooked = "hooked";
+    return tables;
+}
+
+std::string descriptor_source(const Manifest& manifest, size_t constant_count, size_t group_count) {
+    const std::string& name = manifest.library;
+    const FunctionTables functions = manifest.instrumented ? hooked_functions(name, group_count)
+                                                           : plain_functions(name, group_count);
     return std::string(compiled_network_text) +
            "#define HIDDEN __attribute__((visibility(\"hidden\")))\nHIDDEN extern const float " +
-           name + "_constants[];\nHIDDEN extern const char " + name + "_manifest[];\n" + functions +
-           "static const laminate_group_function groups[] = {" + table +
-           "0};\nconst laminate_compiled_network " + name + "_network = {LAMINATE_ABI_VERSION, " +
-           name + "_manifest, " + name + "_constants, " + std::to_string(constant_count) +
-           "u, groups, " + std::to_string(group_count) +
-           "u};\n/* What a loader looks for; weak, so that several networks can be linked into one "
+           name + "_constants[];\nHIDDEN extern const char " + name + "_manifest[];\n" +
+           functions.text + "const laminate_compiled_network " + name +
+           "_network = {LAMINATE_ABI_VERSION, " + name + "_manifest, " + name + "_constants, " +
+           std::to_string(constant_count) + "u, groups, " + std::to_string(group_count) + "u, " +
+           functions.hooked +
+           "};\n/* What a loader looks for; weak, so that several networks can be linked into one "
            "program. */\n"
            "extern const laminate_compiled_network laminate_network __attribute__((weak, alias(\"" +
            name + "_network\")));\n";
@@ -196,7 +241,7 @@ void link_libraries(const fs::path& directory, const Manifest& manifest,
         {reinterpret_cast<const char*>(constants.data()), constants.size() * sizeof(float)});
     write_file_atomically(directory / "data.s", data_assembly(name, !constants.empty()));
     write_file_atomically(directory / "network.c",
-                          descriptor_source(name, constants.size(), function_count));
+                          descriptor_source(manifest, constants.size(), function_count));
     run_tool(directory, {tools.compiler, "-c", "-fPIC", "data.s", "-o", "data.o"});
     run_tool(directory, {tools.compiler, "-c", "-fPIC", "-O1", "network.c", "-o", "network.o"});
     std::vector<std::string> objects{"network.o", "data.o"};

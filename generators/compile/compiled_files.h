@@ -20,6 +20,9 @@ namespace laminate {
 /// "NAME_group3"
 [[nodiscard]] std::string group_symbol(const std::string& name, size_t group);
 
+/// "NAME_hook": what code with hooks calls.
+[[nodiscard]] std::string hook_symbol(const std::string& name);
+
 /// NAME.h: the C struct of runtime/compiled_network.h, the symbol NAME_network, and the sizes of
 /// inputs and outputs.
 [[nodiscard]] std::string header_text(const Manifest& manifest);
@@ -36,7 +39,7 @@ void check_tools(const std::filesystem::path& directory, const std::string& obje
                  const std::string& target, const LinkTools& tools);
 
 /// Makes libNAME.a and libNAME.so in `directory` from object files there that define the functions
-/// group_symbol(NAME, 0 .. function_count - 1), its manifest.json and the constants, and removes
+/// group_symbol(NAME, 0 .. function_count - 1), with hooks if the manifest says so, its manifest.json and the constants, and removes
 /// the objects. Throws InputError with the first line that a tool said when it fails.
 void link_libraries(const std::filesystem::path& directory, const Manifest& manifest,
                     const std::vector<float>& constants, size_t function_count,

@@ -11,7 +11,10 @@ using namespace Halide::Internal;
 
 namespace {
 
-LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool counted) {
+/// What a function has besides the arguments of a laminate_group_function.
+enum class Extra { none, counters, hook };
+
+LoweredFunc lowered_function(const std::string& name, const Stmt& body, Extra extra) {
     std::vector<LoweredArgument> arguments;
     const auto add = [&](const char* argument_name, Halide::Type type) {
         arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0,
@@ -23,7 +26,8 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
     add(argument::scratch, Halide::type_of<float*>());
     add(argument::strip_begin, Halide::Int(32));
     add(argument::strip_end, Halide::Int(32));
-    if (counted) add(counters_argument, Halide::type_of<int64_t*>());
+    if (extra == Extra::counters) add(counters_argument, Halide::type_of<int64_t*>());
+    if (extra == Extra::hook) add(hook_argument, Halide::Handle());
     return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
 }
 
@@ -45,9 +49,9 @@ bool has_strict_sums(const Stmt& body) {
     return finder.found;
 }
 
-void append(Halide::Module& module, const std::string& name, const Stmt& body, bool counted) {
+void append(Halide::Module& module, const std::string& name, const Stmt& body, Extra extra) {
     if (has_strict_sums(body)) module.set_any_strict_float(true);
-    module.append(lowered_function(name, body, counted));
+    module.append(lowered_function(name, body, extra));
 }
 
 }  // namespace
@@ -79,7 +83,7 @@ Halide::Target code_target(const std::string& text) {
 JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name) : counted_(counted) {
     const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
     Halide::Module module(name, target);
-    append(module, name, body, counted);
+    append(module, name, body, counted ? Extra::counters : Extra::none);
     module_ = JITModule(module, module.functions().back());
 }
 
@@ -94,7 +98,7 @@ CountedGroupFunction JitGroup::counted_function() const {
 void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
                   const Halide::Target& target, const std::string& path) {
     Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
-    for (const NamedBody& body : bodies) append(module, body.symbol, body.body, false);
+    for (const NamedBody& body : bodies) append(module, body.symbol, body.body, body.hooked ? Extra::hook : Extra::none);
     // LLVM ends the process when a file cannot be written, so it writes into memory; the file is
     // ours to write, and to report.
     const MemoryFile object;

@@ -14,6 +14,8 @@ namespace laminate {
 
 /// Name of the extra argument of counted code (instrumentation/count_pass.h).
 inline constexpr const char* counters_argument = "counters";
+/// Name of the extra argument of code with hooks (generators/compile/hooks.h).
+inline constexpr const char* hook_argument = "hook";
 
 /// A laminate_group_function with one more argument, the counters that the code updates.
 using CountedGroupFunction = int (*)(const float* const* inputs, float* const* outputs,
@@ -40,9 +42,11 @@ private:
 struct NamedBody {
     std::string symbol;
     Halide::Internal::Stmt body;
+    bool hooked = false;  ///< whether it has the hook argument
 };
 
-/// Writes one object file with a laminate_group_function per body; needs no Halide runtime.
+/// Writes one object file with a laminate_group_function, or laminate_hooked_group_function, per
+/// body; needs no Halide runtime.
 void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
                   const Halide::Target& target, const std::string& path);
 

@@ -31,26 +31,36 @@ Stmt GroupLowering::before(const Stmt& first, const Stmt& then) {
     return then.defined() ? Block::make(first, then) : first;
 }
 
-Stmt GroupLowering::event(EventKind kind, size_t array, const Box& box) const {
+Stmt GroupLowering::event(EventKind kind, size_t array, const Box& box,
+                          const Interval& i) const {
     if (events_ == Events::none) return {};
-    ir::Event event{kind, array, {}};
-    for (size_t d = 0; d < 3; ++d) {
-        event.box[2 * d] = box[d].begin;
-        event.box[2 * d + 1] = box[d].end;
-    }
-    return ir::event(event);
+    return ir::event({kind, array,
+                      {box[0].begin, box[0].end, box[1].begin, box[1].end, box[2].begin, box[2].end,
+                       i.begin, i.end}});
 }
 
-Stmt GroupLowering::lifetime_of_input(int t) const {
+Stmt GroupLowering::lifetime(size_t array, const Box& whole, const Stmt& body) const {
+    if (events_ == Events::none) return body;
+    return Block::make({event(EventKind::lifetime, array, whole), body,
+                        event(EventKind::end, array, whole)});
+}
+
+Stmt GroupLowering::lifetime_of_input(int t, const Stmt& body) const {
     const LayerProblem& reader = first_reader(t);
-    return event(EventKind::lifetime, static_cast<size_t>(t),
-                 {whole(channels(t)), whole(reader.y().in), whole(reader.x().in)});
+    return lifetime(static_cast<size_t>(t),
+                    {whole(channels(t)), whole(reader.y().in), whole(reader.x().in)}, body);
 }
 
-Stmt GroupLowering::lifetime_of_weights(int k) const {
+Stmt GroupLowering::lifetime_of_weights(int k, const Stmt& body) const {
     const LayerProblem& p = problem(k);
-    return event(EventKind::lifetime, array_of_weights(k),
-                 {whole(p[Dim::z]), whole(p[Dim::i]), whole(p.y().kernel * p.x().kernel)});
+    return lifetime(array_of_weights(k),
+                    {whole(p[Dim::z]), whole(p[Dim::i]), whole(p.y().kernel * p.x().kernel)}, body);
+}
+
+Stmt GroupLowering::lifetime_of_output(int k, const Stmt& body) const {
+    const LayerProblem& p = problem(k);
+    return lifetime(k == sink() ? array_of_output() : array_of_nest(k),
+                    {whole(p[Dim::z]), whole(p[Dim::y]), whole(p[Dim::x])}, body);
 }
 
 Stmt GroupLowering::fetch_weights(int k, const Interval& z, const Interval& i) const {
@@ -68,7 +78,8 @@ Stmt GroupLowering::read_back_output(const Box& box, const Interval& i) const {
 Stmt GroupLowering::computed(int k, int first_loop) const {
     return event(EventKind::compute, array_of_nest(k),
                  {covered(k, Dim::z, first_loop - 1), covered(k, Dim::y, first_loop - 1),
-                  covered(k, Dim::x, first_loop - 1)});
+                  covered(k, Dim::x, first_loop - 1)},
+                 covered(k, Dim::i, first_loop - 1));
 }
 
 }  // namespace laminate

@@ -216,9 +216,12 @@ Stmt GroupLowering::body(Level level) {
     Stmt all = sequence(parts);
     for (int k = sink(); k >= 0; --k) {
         const auto n = static_cast<size_t>(k);
-        if (k == sink() && nest(k).y.store == level && !only_events_) all = allocate_output(k, all);
+        if (k == sink() && nest(k).y.store == level) {
+            all = lifetime_of_output(k, all);
+            if (!only_events_) all = allocate_output(k, all);
+        }
         if (nest(k).w && nest(k).w->store == level) {
-            all = before(lifetime_of_weights(k), with_first_trip(weights_idle_[n], all));
+            all = lifetime_of_weights(k, with_first_trip(weights_idle_[n], all));
             if (!only_events_) all = allocate_weights(k, all);
         }
     }
@@ -226,8 +229,9 @@ Stmt GroupLowering::body(Level level) {
         if (regions_.placement(t).store != level) continue;
         const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
         all = with_first_trip(tensor_idle_[static_cast<size_t>(t)], all);
-        if (tensor.is_external()) all = before(lifetime_of_input(t), all);
-        all = tensor.is_external() ? allocate_input(t, all) : allocate_output(tensor.producer, all);
+        all = tensor.is_external()
+                  ? allocate_input(t, lifetime_of_input(t, all))
+                  : allocate_output(tensor.producer, lifetime_of_output(tensor.producer, all));
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
     return regions_.leave_body(around_body(level, all));

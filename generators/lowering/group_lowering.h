@@ -151,11 +151,15 @@ private:
     Expr is_called_along_channels(int k, Level level);
     // Events; statements that are not defined without them. Where a kernel computes what several
     // loops ask for, these loops stand before it by themselves, with their events inside.
-    [[nodiscard]] Stmt event(EventKind kind, size_t array, const Box& box) const;
+    [[nodiscard]] Stmt event(EventKind kind, size_t array, const Box& box,
+                             const Interval& i = {0, 1}) const;
     /// One after the other; either may be undefined.
     [[nodiscard]] static Stmt before(const Stmt& first, const Stmt& then);
-    [[nodiscard]] Stmt lifetime_of_input(int tensor) const;
-    [[nodiscard]] Stmt lifetime_of_weights(int nest) const;
+    /// The body of a buffer's store level between the beginning and the end of a lifetime.
+    [[nodiscard]] Stmt lifetime(size_t array, const Box& whole, const Stmt& body) const;
+    [[nodiscard]] Stmt lifetime_of_input(int tensor, const Stmt& body) const;
+    [[nodiscard]] Stmt lifetime_of_weights(int nest, const Stmt& body) const;
+    [[nodiscard]] Stmt lifetime_of_output(int nest, const Stmt& body) const;
     [[nodiscard]] Stmt fetch_weights(int nest, const Interval& z, const Interval& i) const;
     [[nodiscard]] Stmt read_back_output(const Box& box, const Interval& i) const;
     [[nodiscard]] Stmt computed(int nest, int first_loop) const;
