@@ -165,9 +165,9 @@ void watch(Session& session, const std::string& directory, TwoLevelMemory& memor
                          "directory of laminate compile --instrumented, or the network itself");
     }
     if (!manifest.replaced_groups.empty()) {
-        throw InputError(fmt::format(
-            "{}: its code is not that of its schedule, as groups were replaced: {}", directory,
-            fmt::join(manifest.replaced_groups, ", ")));
+        throw InputError(
+            fmt::format("{}: its code is not that of its schedule, as groups were replaced: {}",
+                        directory, fmt::join(manifest.replaced_groups, ", ")));
     }
     session.set_trace(TwoLevelMemory::observe, &memory);
 }
@@ -369,10 +369,9 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
     save_outputs(output_files, outputs, result.elements, in.picture, output);
     bool is_right = report_comparisons(psnr, differences, options, output, answer);
     if (options.counts) {
-        const bool is_equal =
-            is_compiled
-                ? report_counts(session, memory, output, answer)
-                : report_counts(*execution->network(), *execution->schedule(), output, answer);
+        const bool is_equal = is_compiled ? report_counts(session, memory, output, answer)
+                                          : report_counts(*execution->network(),
+                                                          *execution->schedule(), output, answer);
         is_right = is_right && is_equal;
     }
     output.json(answer);

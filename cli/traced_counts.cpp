@@ -15,7 +15,8 @@ GroupCounts counts_of(const GroupPromise& promise, const std::vector<Traffic>& t
                       int64_t live_elements) {
     GroupCounts counts;
     counts.live_total = Elements(live_elements);
-    for (const PromisedNest& nest : promise.nests) counts.layers.push_back({nest.layer, {}, {}, {}, {}});
+    for (const PromisedNest& nest : promise.nests)
+        counts.layers.push_back({nest.layer, {}, {}, {}, {}});
     for (size_t b = 0; b < promise.buffers.size(); ++b) {
         const PromisedBuffer& buffer = promise.buffers[b];
         const Traffic& seen = traffic[b];

@@ -46,7 +46,8 @@ int32_t run(laminate_session* session) {
     std::vector<const float*> in;
     std::vector<float*> out;
     for (int32_t k = 0; k < laminate_input_count(session); ++k)
-        inputs.emplace_back(elements(laminate_input_dims(session, k), laminate_input_rank(session, k)));
+        inputs.emplace_back(
+            elements(laminate_input_dims(session, k), laminate_input_rank(session, k)));
     for (int32_t k = 0; k < laminate_output_count(session); ++k)
         outputs.emplace_back(
             elements(laminate_output_dims(session, k), laminate_output_rank(session, k)));

@@ -32,8 +32,13 @@ int64_t box_macs(const PromisedNest& nest, const int32_t box[8]) {
 
 GroupTrace::GroupTrace(const GroupStep& step, int32_t step_index) {
     for (const PromisedBuffer& promised : step.trace->buffers) {
-        laminate_buffer buffer{promised.role,           step.name.c_str(), step_index,
-                               promised.layer.c_str(), promised.tensor.c_str(), {}, {}};
+        laminate_buffer buffer{promised.role,
+                               step.name.c_str(),
+                               step_index,
+                               promised.layer.c_str(),
+                               promised.tensor.c_str(),
+                               {},
+                               {}};
         std::copy(promised.dims.begin(), promised.dims.end(), buffer.dims);
         std::copy(promised.extent.begin(), promised.extent.end(), buffer.extent);
         buffers_.push_back(buffer);

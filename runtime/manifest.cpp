@@ -543,7 +543,8 @@ private:
         };
         for (const PromisedBuffer& buffer : promise.buffers) {
             const std::string what = user + ": buffer of " + buffer.tensor;
-            if (!has_layer(buffer.layer)) fail(what + " is of " + buffer.layer + ", which is no nest");
+            if (!has_layer(buffer.layer))
+                fail(what + " is of " + buffer.layer + ", which is no nest");
             try {
                 (void)element_count({buffer.dims.begin(), buffer.dims.end()});
             } catch (const InputError& error) {

@@ -19,7 +19,8 @@
 //
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
 // Attributes of a layer that have their default value are left out, and so are an empty
-// "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json has one member that the embedded text lacks, "library_file":
+// "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json
+// has one member that the embedded text lacks, "library_file":
 // {"bytes", "xxh64"}, by which damage to the library is found before it is loaded.
 #pragma once
 

@@ -37,12 +37,12 @@ typedef struct laminate_buffer {
 } laminate_buffer;
 
 typedef enum laminate_trace_kind {
-    LAMINATE_BEGINS = 0,    /* the buffer takes its place and is empty; the box is [0, extent) */
-    LAMINATE_ENDS = 1,      /* it gives its place back; the box as above */
-    LAMINATE_FETCHES = 2,   /* X, W: the box comes in from external memory */
-    LAMINATE_COMPUTES = 3,  /* the layer computes the box of its output into the buffer */
+    LAMINATE_BEGINS = 0,     /* the buffer takes its place and is empty; the box is [0, extent) */
+    LAMINATE_ENDS = 1,       /* it gives its place back; the box as above */
+    LAMINATE_FETCHES = 2,    /* X, W: the box comes in from external memory */
+    LAMINATE_COMPUTES = 3,   /* the layer computes the box of its output into the buffer */
     LAMINATE_READS_BACK = 4, /* Y: partial sums of the box come in from external memory */
-    LAMINATE_WRITES = 5     /* Y: the box goes out to external memory */
+    LAMINATE_WRITES = 5      /* Y: the box goes out to external memory */
 } laminate_trace_kind;
 
 typedef struct laminate_trace_event {

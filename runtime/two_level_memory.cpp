@@ -49,7 +49,8 @@ void TwoLevelMemory::see(const laminate_trace_event& event) {
     if (event.kind == LAMINATE_BEGINS) return begin(*event.buffer, state);
     if (event.kind == LAMINATE_ENDS) return end(*event.buffer, state);
     // The last layer's kernel may compute many boxes of Y at a time: each has its own lifetime.
-    const bool is_of_kernel = event.kind == LAMINATE_COMPUTES && event.buffer->role == LAMINATE_OUTPUT;
+    const bool is_of_kernel =
+        event.kind == LAMINATE_COMPUTES && event.buffer->role == LAMINATE_OUTPUT;
     if (!is_of_kernel && !holds(event, state)) return;
     switch (event.kind) {
         case LAMINATE_FETCHES:
@@ -121,8 +122,9 @@ int64_t TwoLevelMemory::bring_in(const laminate_trace_event& event, Buffer& stat
             const int64_t row = (z % buffer.extent[0]) * buffer.extent[1] + y % buffer.extent[1];
             const int64_t element = (z * buffer.dims[1] + y) * buffer.dims[2];
             for (int64_t x = event.begin[2]; x < event.end[2]; ++x) {
-                int64_t& place = state.places[static_cast<size_t>(row * buffer.extent[2] +
-                                                                  x % buffer.extent[2])];
+                int64_t& place =
+                    state
+                        .places[static_cast<size_t>(row * buffer.extent[2] + x % buffer.extent[2])];
                 missing += place != element + x;
                 place = element + x;
             }

@@ -13,8 +13,8 @@
 // its place; that is an access. So is each element of Y that is written or read back.
 //
 // Counts are of one image, the first of each batch, and of the groups that the schedule names, as
-// in docs/counting.md; they add up over runs. Code pads its lines and reads some tensors in place, so its own memory is
-// another quantity (laminate_arena_bytes).
+// in docs/counting.md; they add up over runs. Code pads its lines and reads some tensors in place,
+// so its own memory is another quantity (laminate_arena_bytes).
 //
 // The emulation takes eight bytes of this machine's memory for each element of a buffer of X or W.
 #pragma once

@@ -304,10 +304,10 @@ private:
         step.group = static_cast<int32_t>(known - functions.begin());
         if (known == functions.end()) {
             functions.push_back(group.jit);
-            built_.bodies.push_back(options_.instrumented
-                                        ? hooked_body(network_, group.schedule,
-                                                      hook_symbol(built_.manifest.library))
-                                        : group.code.body);
+            built_.bodies.push_back(
+                options_.instrumented
+                    ? hooked_body(network_, group.schedule, hook_symbol(built_.manifest.library))
+                    : group.code.body);
         }
         step.name = name_of(group.schedule);
         for (const Nest& nest : group.schedule.nests) step.layers.push_back(nest.layer);
@@ -370,9 +370,12 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
     it.constants = std::make_unique<AlignedFloats>(it.built.constants);
     it.built.constants = {};
     for (const auto& function : it.built.functions) it.functions.push_back(function->function());
-    it.descriptor = {LAMINATE_ABI_VERSION, it.manifest_text.c_str(),
-                     it.constants->data(), it.constants->size(),
-                     it.functions.data(),  static_cast<uint32_t>(it.functions.size()),
+    it.descriptor = {LAMINATE_ABI_VERSION,
+                     it.manifest_text.c_str(),
+                     it.constants->data(),
+                     it.constants->size(),
+                     it.functions.data(),
+                     static_cast<uint32_t>(it.functions.size()),
                      nullptr};
 }
 

@@ -83,9 +83,9 @@ std::string header_text(const Manifest& manifest) {
     return "/* Network " + in_comment(manifest.network) + " (" + manifest.network_hash +
            "), compiled by Laminate for " + in_comment(manifest.target) + ".\n * Link lib" + name +
            ".a or lib" + name + ".so, and the runtime: laminate_open_linked(&" + name +
-           "_network, 0)." + (manifest.instrumented ? "\n * It has hooks: laminate_set_trace()." : "") +
-           " */\n#ifndef " + guard + "\n#define " + guard + "\n\n" +
-           compiled_network_text + "\n" +
+           "_network, 0)." +
+           (manifest.instrumented ? "\n * It has hooks: laminate_set_trace()." : "") +
+           " */\n#ifndef " + guard + "\n#define " + guard + "\n\n" + compiled_network_text + "\n" +
            tensor_defines(upper, "INPUT", manifest, manifest.inputs) +
            tensor_defines(upper, "OUTPUT", manifest, manifest.outputs) +
            "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const laminate_compiled_network " +

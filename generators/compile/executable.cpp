@@ -98,7 +98,8 @@ CountedGroupFunction JitGroup::counted_function() const {
 void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
                   const Halide::Target& target, const std::string& path) {
     Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
-    for (const NamedBody& body : bodies) append(module, body.symbol, body.body, body.hooked ? Extra::hook : Extra::none);
+    for (const NamedBody& body : bodies)
+        append(module, body.symbol, body.body, body.hooked ? Extra::hook : Extra::none);
     // LLVM ends the process when a file cannot be written, so it writes into memory; the file is
     // ours to write, and to report.
     const MemoryFile object;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "generators/compile/executable.h"
-#include "generators/lowering/events.h"
 #include "generators/kernels/group_kernels.h"
+#include "generators/lowering/events.h"
 #include "runtime/trace.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/schedule/buffer_shapes.h"
@@ -123,22 +123,29 @@ GroupPromise promise_of(const Network& network, const GroupSchedule& group) {
         }
         const TensorReader& reader = tensor.readers.front();
         const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
-        promise.buffers.push_back({LAMINATE_INPUT, p.name, tensor.name,
-                                   {p.inputs[static_cast<size_t>(reader.operand)].channels,
-                                    p.y().in, p.x().in},
-                                   shapes.tensors[t].extent, counts.inputs[t].reads.value(), 0});
+        promise.buffers.push_back(
+            {LAMINATE_INPUT,
+             p.name,
+             tensor.name,
+             {p.inputs[static_cast<size_t>(reader.operand)].channels, p.y().in, p.x().in},
+             shapes.tensors[t].extent,
+             counts.inputs[t].reads.value(),
+             0});
     }
     const LayerProblem& sink = problems.back();
     promise.buffers.push_back({LAMINATE_OUTPUT, sink.name, output_name(network, sink),
-                               output_dims(sink), shapes.output.extent,
-                               counts.output_reads.value(), counts.output_writes.value()});
+                               output_dims(sink), shapes.output.extent, counts.output_reads.value(),
+                               counts.output_writes.value()});
     for (size_t k = 0; k < problems.size(); ++k) {
         const LayerProblem& p = problems[k];
         if (p.has_weights()) {
-            promise.buffers.push_back({LAMINATE_WEIGHTS, p.name, p.name,
+            promise.buffers.push_back({LAMINATE_WEIGHTS,
+                                       p.name,
+                                       p.name,
                                        {p[Dim::z], p[Dim::i], p.y().kernel * p.x().kernel},
                                        shapes.weights[k].extent,
-                                       counts.layers[k].weight_reads.value(), 0});
+                                       counts.layers[k].weight_reads.value(),
+                                       0});
         }
         if (k + 1 < problems.size()) {
             promise.buffers.push_back({LAMINATE_INTERMEDIATE, p.name, output_name(network, p),

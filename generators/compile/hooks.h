@@ -1,5 +1,5 @@
-// Code with hooks: events (generators/lowering/events.h) that call a function of the library, and what
-// the manifest says of the buffers that they name (runtime/manifest.h, runtime/trace.h).
+// Code with hooks: events (generators/lowering/events.h) that call a function of the library, and
+// what the manifest says of the buffers that they name (runtime/manifest.h, runtime/trace.h).
 #pragma once
 
 #include <Halide.h>
@@ -20,7 +20,8 @@ namespace laminate {
 
 /// The body of group_code() with events, each of which calls the C function
 ///
-///   int symbol(const laminate_hook* hook, int32_t kind, int32_t buffer, int32_t box[0], ..., box[7])
+///   int symbol(const laminate_hook* hook, int32_t kind, int32_t buffer, int32_t box[0], ...,
+///   box[7])
 ///
 /// with the argument `hook` of the group's function. `buffer` is an index into promise_of().
 [[nodiscard]] Halide::Internal::Stmt hooked_body(const Network& network, const GroupSchedule& group,

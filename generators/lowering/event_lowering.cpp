@@ -31,18 +31,18 @@ Stmt GroupLowering::before(const Stmt& first, const Stmt& then) {
     return then.defined() ? Block::make(first, then) : first;
 }
 
-Stmt GroupLowering::event(EventKind kind, size_t array, const Box& box,
-                          const Interval& i) const {
+Stmt GroupLowering::event(EventKind kind, size_t array, const Box& box, const Interval& i) const {
     if (events_ == Events::none) return {};
-    return ir::event({kind, array,
+    return ir::event({kind,
+                      array,
                       {box[0].begin, box[0].end, box[1].begin, box[1].end, box[2].begin, box[2].end,
                        i.begin, i.end}});
 }
 
 Stmt GroupLowering::lifetime(size_t array, const Box& whole, const Stmt& body) const {
     if (events_ == Events::none) return body;
-    return Block::make({event(EventKind::lifetime, array, whole), body,
-                        event(EventKind::end, array, whole)});
+    return Block::make(
+        {event(EventKind::lifetime, array, whole), body, event(EventKind::end, array, whole)});
 }
 
 Stmt GroupLowering::lifetime_of_input(int t, const Stmt& body) const {

@@ -1,7 +1,8 @@
 // What code tells while it runs, if it is made with events: when a buffer's lifetime begins and
-// ends, which box comes into it, which box is computed, written or read back. A memory of two levels that does
-// what it is told (forgets a tensor where a lifetime begins, counts the elements of each box that
-// is fetched, written or read back) counts exactly the accesses of docs/counting.md section 4.
+// ends, which box comes into it, which box is computed, written or read back. A memory of two
+// levels that does what it is told (forgets a tensor where a lifetime begins, counts the elements
+// of each box that is fetched, written or read back) counts exactly the accesses of
+// docs/counting.md section 4.
 //
 // An event is a statement that calls the C function
 //
