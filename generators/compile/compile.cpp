@@ -356,6 +356,8 @@ struct JitNetwork::Implementation {
     std::string manifest_text;
     std::unique_ptr<AlignedFloats> constants;
     std::vector<laminate_group_function> functions;
+    std::vector<HookedJitGroup> hooked;
+    std::vector<laminate_hooked_group_function> hooked_functions;
     laminate_compiled_network descriptor{};
 };
 
@@ -363,20 +365,24 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
                        const CompileOptions& options)
     : implementation_(std::make_unique<Implementation>()) {
     Implementation& it = *implementation_;
-    CompileOptions without_hooks = options;
-    without_hooks.instrumented = false;
-    it.built = Builder(network, without_hooks, Halide::get_host_target()).build(schedule);
+    it.built = Builder(network, options, Halide::get_host_target()).build(schedule);
     it.manifest_text = to_json(it.built.manifest);
     it.constants = std::make_unique<AlignedFloats>(it.built.constants);
     it.built.constants = {};
     for (const auto& function : it.built.functions) it.functions.push_back(function->function());
+    if (options.instrumented) {
+        for (const Halide::Internal::Stmt& body : it.built.bodies) {
+            it.hooked.emplace_back(body, hook_symbol(it.built.manifest.library));
+            it.hooked_functions.push_back(it.hooked.back().function());
+        }
+    }
     it.descriptor = {LAMINATE_ABI_VERSION,
                      it.manifest_text.c_str(),
                      it.constants->data(),
                      it.constants->size(),
                      it.functions.data(),
                      static_cast<uint32_t>(it.functions.size()),
-                     nullptr};
+                     it.hooked_functions.data()};
 }
 
 JitNetwork::JitNetwork(JitNetwork&&) noexcept = default;

@@ -33,7 +33,7 @@ struct CompileOptions {
     std::string name{};
     std::string target = "host";  ///< or a Halide target; JitNetwork is always for the host
     int threads = 0;              ///< of the compiler, 0: one per core
-    /// compile_network: a library with hooks (runtime/trace.h). Its groups compute the same bits.
+    /// With hooks (runtime/trace.h). Groups compute the same bits as without.
     bool instrumented = false;
     CheckOptions check{};
     KernelOptions kernels{};

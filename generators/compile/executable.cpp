@@ -54,6 +54,29 @@ void append(Halide::Module& module, const std::string& name, const Stmt& body, E
     module.append(lowered_function(name, body, extra));
 }
 
+JITModule jit_module(const std::string& name, const Stmt& body, Extra extra,
+                     const std::vector<JITModule>& dependencies = {}) {
+    const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
+    Halide::Module module(name, target);
+    append(module, name, body, extra);
+    return {module, module.functions().back(), dependencies};
+}
+
+/// What code with hooks calls in this process; a library has a function of its own.
+int32_t call_hook(const laminate_hook* hook, int32_t kind, int32_t buffer, int32_t z_begin,
+                  int32_t z_end, int32_t y_begin, int32_t y_end, int32_t x_begin, int32_t x_end,
+                  int32_t i_begin, int32_t i_end) {
+    const int32_t box[]{z_begin, z_end, y_begin, y_end, x_begin, x_end, i_begin, i_end};
+    if (hook != nullptr) hook->function(hook->context, kind, buffer, box);
+    return 0;
+}
+
+std::vector<JITModule> exporting(const std::string& symbol) {
+    JITModule module;
+    module.add_symbol_for_export(symbol, JITModule::Symbol(reinterpret_cast<void*>(call_hook)));
+    return {module};
+}
+
 }  // namespace
 
 Halide::Target code_target(const std::string& text) {
@@ -80,12 +103,8 @@ Halide::Target code_target(const std::string& text) {
     return target;
 }
 
-JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name) : counted_(counted) {
-    const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
-    Halide::Module module(name, target);
-    append(module, name, body, counted ? Extra::counters : Extra::none);
-    module_ = JITModule(module, module.functions().back());
-}
+JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name)
+    : module_(jit_module(name, body, counted ? Extra::counters : Extra::none)), counted_(counted) {}
 
 laminate_group_function JitGroup::function() const {
     return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(module_.main_function());
@@ -93,6 +112,13 @@ laminate_group_function JitGroup::function() const {
 
 CountedGroupFunction JitGroup::counted_function() const {
     return counted_ ? reinterpret_cast<CountedGroupFunction>(module_.main_function()) : nullptr;
+}
+
+HookedJitGroup::HookedJitGroup(const Stmt& body, const std::string& symbol)
+    : module_(jit_module("laminate_group", body, Extra::hook, exporting(symbol))) {}
+
+laminate_hooked_group_function HookedJitGroup::function() const {
+    return reinterpret_cast<laminate_hooked_group_function>(module_.main_function());
 }
 
 void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,

@@ -39,6 +39,17 @@ private:
     bool counted_ = false;
 };
 
+/// A group with hooks (generators/compile/hooks.h), compiled into this process.
+class HookedJitGroup {
+public:
+    /// `symbol`: what the body calls.
+    HookedJitGroup(const Halide::Internal::Stmt& body, const std::string& symbol);
+    [[nodiscard]] laminate_hooked_group_function function() const;
+
+private:
+    Halide::Internal::JITModule module_;
+};
+
 struct NamedBody {
     std::string symbol;
     Halide::Internal::Stmt body;
