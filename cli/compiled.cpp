@@ -33,13 +33,15 @@ nlohmann::ordered_json json_of(const std::vector<Tensor>& tensors) {
 
 nlohmann::ordered_json json_of(const Step& step) {
     if (const auto* group = std::get_if<GroupStep>(&step)) {
-        return {{"kind", "group"},
-                {"name", group->name},
-                {"layers", group->layers},
-                {"schedule", group->schedule},
-                {"strips", group->strips},
-                {"scratch_bytes", group->scratch_bytes},
-                {"constants_elements", group->constants_count_elements}};
+        nlohmann::ordered_json json{{"kind", "group"},
+                                    {"name", group->name},
+                                    {"layers", group->layers},
+                                    {"schedule", group->schedule},
+                                    {"strips", group->strips},
+                                    {"scratch_bytes", group->scratch_bytes},
+                                    {"constants_elements", group->constants_count_elements}};
+        if (group->trace) json["live_total_elements"] = group->trace->live_total_elements;
+        return json;
     }
     return {{"kind", "layer"},
             {"name", name_of(step)},
@@ -89,10 +91,12 @@ Exit compiled_info(const std::string& directory, const Output& output) {
     }
     const std::vector<Tensor> inputs = manifest.tensors_of(manifest.inputs),
                               outputs = manifest.tensors_of(manifest.outputs);
-    int64_t scratch = 0;
+    int64_t scratch = 0, live = 0;
     for (const Step& step : manifest.steps) {
-        if (const auto* group = std::get_if<GroupStep>(&step))
-            scratch = std::max(scratch, group->scratch_bytes);
+        const auto* group = std::get_if<GroupStep>(&step);
+        if (group == nullptr) continue;
+        scratch = std::max(scratch, group->scratch_bytes);
+        if (group->trace) live = std::max(live, group->trace->live_total_elements);
     }
 
     std::vector<std::string> lines{fmt::format("{} ({}), compiled for {} by Halide {}",
@@ -106,6 +110,11 @@ Exit compiled_info(const std::string& directory, const Output& output) {
                                  fmt::join(manifest.replaced_groups, ", ")));
     }
     output.print(fmt::format("each thread takes {} of scratch", bytes_text(scratch)));
+    if (manifest.instrumented) {
+        output.print(
+            fmt::format("has hooks; the buffers of its schedule take {} bytes at most at once",
+                        grouped(live * bytes_per_element)));
+    }
     output.print(fmt::format("{}: {}", file, state));
     output.print(missing.empty() ? std::string("this machine has the instructions that it uses")
                                  : fmt::format("this machine lacks {}: it cannot run here",
@@ -127,7 +136,8 @@ Exit compiled_info(const std::string& directory, const Output& output) {
                  {"outputs", json_of(outputs)},
                  {"scratch_bytes_per_thread", scratch},
                  {"steps", steps},
-                 {"replaced_groups", manifest.replaced_groups}});
+                 {"replaced_groups", manifest.replaced_groups},
+                 {"instrumented", manifest.instrumented}});
     return Exit::ok;
 }
 

@@ -340,6 +340,9 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
     const std::unique_ptr<Execution> execution =
         execution_for(options, common, input_files, output);
     Session& session = execution->session();
+    const bool is_compiled = execution->network() == nullptr;
+    TwoLevelMemory memory(std::numeric_limits<int64_t>::max());
+    if (options.counts && is_compiled) watch(session, options.network.spec, memory);
     const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
     const auto output_files = assigned("--output", named_files(options.outputs), outputs);
     const auto expected_files = assigned("--expected", named_files(options.expected), outputs);
@@ -348,9 +351,6 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
     }
     const InputArrays in = input_arrays(inputs, input_names, input_files, common.seed, output);
 
-    const bool is_compiled = execution->network() == nullptr;
-    TwoLevelMemory memory(std::numeric_limits<int64_t>::max());
-    if (options.counts && is_compiled) watch(session, options.network.spec, memory);
     const ArenaUse use = session.arena();
     output.print(arena_text(use));
     const RunResult result = run_once(session, in.elements);

@@ -9,13 +9,12 @@ namespace {
 
 /// Taps of the output coordinates [begin, end) along one axis.
 int64_t taps(const PromisedNest& nest, size_t axis, int64_t begin, int64_t end) {
-    const int64_t kernel = nest.window.kernel[axis], stride = nest.window.stride[axis];
+    const int64_t kernel = nest.kernel[axis], stride = nest.stride[axis];
     if (!nest.transposed || stride == 1) return (end - begin) * kernel;
     int64_t count = 0;
     for (int64_t at = begin; at < end; ++at) {
         for (int64_t n = 0; n < kernel; ++n) {
-            const int64_t shifted =
-                at + nest.window.pad_begin[axis] - n * nest.window.dilation[axis];
+            const int64_t shifted = at + nest.pad_begin[axis] - n * nest.dilation[axis];
             count += shifted % stride == 0;
         }
     }

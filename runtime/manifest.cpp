@@ -182,20 +182,6 @@ GeneralOperator read_general_operator(const Node& node) {
     return op;
 }
 
-Window read_window(const Node& node) {
-    Window window;
-    const auto read = [&](const char* key, std::array<int64_t, 2>& value, int64_t low) {
-        if (node.has(key)) value = node[key].pair(low);
-    };
-    read("kernel", window.kernel, 1);
-    read("stride", window.stride, 1);
-    read("dilation", window.dilation, 1);
-    read("pad_begin", window.pad_begin, 0);
-    read("pad_end", window.pad_end, 0);
-    read("output_padding", window.output_padding, 0);
-    return window;
-}
-
 LayerStep read_layer_step(const Node& node) {
     LayerStep step;
     Layer& layer = step.layer;
@@ -205,7 +191,18 @@ LayerStep read_layer_step(const Node& node) {
     layer.inputs = node["inputs"].ids();
     layer.output = node["output"].integer32(0);
     if (from.has("onnx_name")) layer.onnx_name = from["onnx_name"].text();
-    if (from.has("window")) layer.window = read_window(from["window"]);
+    if (from.has("window")) {
+        const Node window = from["window"];
+        const auto read = [&](const char* key, std::array<int64_t, 2>& value, int64_t low) {
+            if (window.has(key)) value = window[key].pair(low);
+        };
+        read("kernel", layer.window.kernel, 1);
+        read("stride", layer.window.stride, 1);
+        read("dilation", layer.window.dilation, 1);
+        read("pad_begin", layer.window.pad_begin, 0);
+        read("pad_end", layer.window.pad_end, 0);
+        read("output_padding", layer.window.output_padding, 0);
+    }
     if (from.has("groups")) layer.groups = from["groups"].integer(1);
     if (from.has("axis")) layer.axis = from["axis"].integer(0);
     if (from.has("block")) layer.block = from["block"].integer(1);
@@ -253,7 +250,9 @@ GroupPromise read_promise(const Node& node) {
         promise.buffers.push_back(read_buffer(buffer));
     for (const Node& nest : node["nests"].elements()) {
         promise.nests.push_back({nest["layer"].text(), nest["macs"].integer(0),
-                                 read_window(nest["window"]), nest["transposed"].boolean()});
+                                 nest["kernel"].pair(1), nest["stride"].pair(1),
+                                 nest["dilation"].pair(1), nest["pad_begin"].pair(0),
+                                 nest["transposed"].boolean()});
     }
     return promise;
 }
@@ -305,29 +304,21 @@ Json json_of(const GeneralOperator& op) {
     return out;
 }
 
-/// A member, unless it has its usual value.
-void put(Json& json, const char* key, const auto& value, const auto& usual) {
-    if (value != usual) json[key] = value;
-}
-
-Json json_of(const Window& window) {
-    const Window plain;
-    Json out = Json::object();
-    put(out, "kernel", window.kernel, plain.kernel);
-    put(out, "stride", window.stride, plain.stride);
-    put(out, "dilation", window.dilation, plain.dilation);
-    put(out, "pad_begin", window.pad_begin, plain.pad_begin);
-    put(out, "pad_end", window.pad_end, plain.pad_end);
-    put(out, "output_padding", window.output_padding, plain.output_padding);
-    return out;
-}
-
 Json json_of(const LayerStep& step) {
     const Layer& layer = step.layer;
     const Layer plain;
     Json out{{"name", layer.name}, {"kind", to_string(layer.kind)}};
+    const auto put = [](Json& json, const char* key, const auto& value, const auto& usual) {
+        if (value != usual) json[key] = value;
+    };
     put(out, "onnx_name", layer.onnx_name, plain.onnx_name);
-    const Json window = json_of(layer.window);
+    Json window = Json::object();
+    put(window, "kernel", layer.window.kernel, plain.window.kernel);
+    put(window, "stride", layer.window.stride, plain.window.stride);
+    put(window, "dilation", layer.window.dilation, plain.window.dilation);
+    put(window, "pad_begin", layer.window.pad_begin, plain.window.pad_begin);
+    put(window, "pad_end", layer.window.pad_end, plain.window.pad_end);
+    put(window, "output_padding", layer.window.output_padding, plain.window.output_padding);
     if (!window.empty()) out["window"] = window;
     put(out, "groups", layer.groups, plain.groups);
     put(out, "axis", layer.axis, plain.axis);
@@ -369,7 +360,10 @@ Json json_of(const GroupPromise& promise) {
     for (const PromisedNest& nest : promise.nests) {
         nests.push_back({{"layer", nest.layer},
                          {"macs", nest.macs},
-                         {"window", json_of(nest.window)},
+                         {"kernel", nest.kernel},
+                         {"stride", nest.stride},
+                         {"dilation", nest.dilation},
+                         {"pad_begin", nest.pad_begin},
                          {"transposed", nest.transposed}});
     }
     return {{"live_total_elements", promise.live_total_elements},

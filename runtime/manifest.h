@@ -11,7 +11,8 @@
 //       "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips",
 //       "trace": {"live_total_elements",
 //                 "buffers": [{"role", "layer", "tensor", "dims", "extent", "reads", "writes"}],
-//                 "nests": [{"layer", "macs", "window", "transposed"}]}},
+//                 "nests": [{"layer", "macs", "kernel", "stride", "dilation", "pad_begin",
+//                            "transposed"}]}},
 //      {"kind": "layer",
 //       "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
 //       "inputs": [ids], "output": id}],
@@ -65,7 +66,11 @@ struct PromisedBuffer {
 struct PromisedNest {
     std::string layer;
     int64_t macs = 0;  ///< of one image; 0 for a layer without weights
-    Window window;
+    // Of rows and columns, as in Window.
+    std::array<int64_t, 2> kernel{1, 1};
+    std::array<int64_t, 2> stride{1, 1};
+    std::array<int64_t, 2> dilation{1, 1};
+    std::array<int64_t, 2> pad_begin{0, 0};
     bool transposed = false;
     friend bool operator==(const PromisedNest&, const PromisedNest&) = default;
 };

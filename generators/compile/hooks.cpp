@@ -26,13 +26,13 @@ std::string output_name(const Network& network, const LayerProblem& p) {
 }
 
 PromisedNest nest_of(const LayerProblem& p, Macs macs) {
-    PromisedNest nest{p.name, macs.value(), {}, p.y().transposed};
+    PromisedNest nest{.layer = p.name, .macs = macs.value(), .transposed = p.y().transposed};
     for (size_t axis = 0; axis < 2; ++axis) {
         const AxisWindow& w = p.window[axis];
-        nest.window.kernel[axis] = w.kernel;
-        nest.window.stride[axis] = w.stride;
-        nest.window.dilation[axis] = w.dilation;
-        nest.window.pad_begin[axis] = w.pad_begin;
+        nest.kernel[axis] = w.kernel;
+        nest.stride[axis] = w.stride;
+        nest.dilation[axis] = w.dilation;
+        nest.pad_begin[axis] = w.pad_begin;
     }
     return nest;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "nets/onnx/onnx.h"
 #include "nets/operators/reference_operators.h"
 #include "nets/zoo/zoo.h"
@@ -206,6 +207,63 @@ TEST(Run, CountsOfModelAndGeneratedCodeStandSideBySide) {
     EXPECT_EQ(counts.at("measured").at("reads").at("W"), 108 + 144);
     EXPECT_EQ(counts.at("measured").at("writes").at("Y"), 16 * 16 * 4);
     EXPECT_GE(counts.at("measured").at("macs").get<int64_t>(), 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36);
+}
+
+TEST(Run, ADirectoryWithHooksIsCountedLikeItsNetwork) {
+    const ScratchDirectory scratch;
+    const std::string hooked = scratch / "hooked", plain = scratch / "plain";
+    const std::string network = "'zoo:l3net' ";
+    ASSERT_EQ(run_program("compile " + network + "-q --instrumented -o " + hooked).exit_code, 0);
+    const auto counts_of = [](const std::string& what) {
+        const ProgramResult result = run_program("run " + what + " --counts --json -");
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        return nlohmann::json::parse(result.out).at("counts");
+    };
+    EXPECT_EQ(counts_of(hooked), counts_of(network));
+    const auto info = nlohmann::json::parse(run_program("info " + hooked + " --json -").out);
+    EXPECT_TRUE(info.at("instrumented").get<bool>());
+    EXPECT_EQ(info.at("steps")[0].at("live_total_elements"),
+              counts_of(hooked).at("model").at("buffer_elements").at("total"));
+
+    ASSERT_EQ(run_program("compile " + network + "-q -o " + plain).exit_code, 0);
+    const ProgramResult refused = run_program("run " + plain + " --counts");
+    EXPECT_EQ(refused.exit_code, 3) << refused.err;
+    EXPECT_EQ(refused.err, "laminate: error: " + plain +
+                               ": has no hooks, so --counts cannot see what it does; expected a "
+                               "directory of laminate compile --instrumented, or the network "
+                               "itself\n");
+    EXPECT_FALSE(nlohmann::json::parse(run_program("info " + plain + " --json -").out)
+                     .at("instrumented")
+                     .get<bool>());
+}
+
+/// A manifest that promises less than the code does: the run says so, and exits with 1.
+TEST(Run, CodeThatDoesNotKeepItsPromiseIsFound) {
+    const ScratchDirectory scratch;
+    const std::string place = scratch / "net";
+    ASSERT_EQ(run_program("compile zoo:l2net -q --instrumented --name net -o " + place).exit_code,
+              0);
+    const auto with = [&](const std::string& found, const std::string& other) {
+        const std::string library = read_file(place + "/libnet.so");
+        std::string changed = library;
+        size_t at = changed.find(found);
+        EXPECT_NE(at, std::string::npos);
+        changed.replace(at, found.size(), other);
+        EXPECT_EQ(changed.size(), library.size());
+        write_file_atomically(place + "/libnet.so", changed);
+        std::string manifest = read_file(place + "/manifest.json");
+        at = manifest.find(found);
+        EXPECT_NE(at, std::string::npos);
+        manifest.replace(at, found.size(), other);
+        manifest.erase(manifest.rfind(",\n \"library_file\""));  // the last member
+        write_file_atomically(place + "/manifest.json", manifest + "\n}\n");
+        const ProgramResult result = run_program("run " + place + " --counts -q");
+        EXPECT_EQ(result.exit_code, 1) << result.err;
+        return result.out;
+    };
+    const std::string out = with("\"writes\": 1024", "\"writes\": 1025");
+    EXPECT_NE(out.find("difference: Y writes: model 1025, measured 1024"), std::string::npos)
+        << out;
 }
 
 TEST(Run, TheArenaIsPrintedAndWithinTheBudget) {
