@@ -1,6 +1,5 @@
 // laminate run NET: files in, files out.
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -158,16 +157,10 @@ void check_directory_options(const RunOptions& options) {
 
 /// Lets `memory` watch the runs of a compiled directory.
 void watch(Session& session, const std::string& directory, TwoLevelMemory& memory) {
-    const Manifest& manifest = session.manifest();
-    if (!manifest.instrumented) {
+    if (!session.manifest().instrumented) {
         throw InputError(directory +
                          ": has no hooks, so --counts cannot see what it does; expected a "
                          "directory of laminate compile --instrumented, or the network itself");
-    }
-    if (!manifest.replaced_groups.empty()) {
-        throw InputError(
-            fmt::format("{}: its code is not that of its schedule, as groups were replaced: {}",
-                        directory, fmt::join(manifest.replaced_groups, ", ")));
     }
     session.set_trace(TwoLevelMemory::observe, &memory);
 }

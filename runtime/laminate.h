@@ -59,7 +59,7 @@ int32_t laminate_run(laminate_session* session, const float* const* inputs, floa
 /* Tells `trace` what runs of this session do (runtime/trace.h); null: nothing any more. Runs then
  * take one thread, because the events are those of strips in their order, which is what
  * docs/counting.md counts. Outputs are the same bits with and without. Returns 0, or -1 while a run
- * goes on and for a network without hooks: compile it with --instrumented. */
+ * goes on, and for a network without hooks: compile it with --instrumented. */
 int32_t laminate_set_trace(laminate_session* session, laminate_trace_function trace, void* user);
 
 /* The buffers that the schedule of a network with hooks promises, group by group; none without

@@ -427,6 +427,11 @@ void Session::set_trace(laminate_trace_function trace, void* user) {
         throw InputError(manifest().network +
                          ": was compiled without hooks, expected laminate compile --instrumented");
     }
+    if (!manifest().replaced_groups.empty()) {
+        throw InputError(manifest().network +
+                         ": its code is not that of its schedule, because group " +
+                         manifest().replaced_groups.front() + " was replaced");
+    }
     const Running running(implementation_->is_running);
     implementation_->listener = {trace, user};
 }

@@ -94,8 +94,8 @@ public:
 
     /// Tells `trace` what runs do (runtime/trace.h), with `user`; null: nothing any more. Traced
     /// runs take one thread, which executes the strips of each group in order: what
-    /// docs/counting.md counts. Throws InputError for a network without hooks, RunError while a run
-    /// goes on.
+    /// docs/counting.md counts. Throws InputError for a network without hooks or with a replaced
+    /// group, RunError while a run goes on.
     void set_trace(laminate_trace_function trace, void* user);
     /// The buffers that the schedule promises, of the groups of a network with hooks in their
     /// order; none without hooks. They live as long as the session.

@@ -179,6 +179,21 @@ TEST(Trace, WithoutHooksThereIsNothingToTell) {
     EXPECT_EQ(laminate_buffer_at(nullptr, 0), nullptr);
 }
 
+TEST(Trace, CodeOfAnotherScheduleIsNotCounted) {
+    HandNetwork network = watched();
+    network.manifest.replaced_groups = {"conv1"};
+    Session session = Session::open(network.compiled());
+    TwoLevelMemory memory(1000);
+    try {
+        session.set_trace(TwoLevelMemory::observe, &memory);
+        FAIL();
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(),
+                     "by hand: its code is not that of its schedule, because group conv1 was "
+                     "replaced");
+    }
+}
+
 TEST(Trace, BuffersAreListedByTheCApi) {
     HandNetwork network = watched();
     laminate_session* session = laminate_open_linked(network.compiled(), 1);
