@@ -1,5 +1,7 @@
 #include "generators/ir/arrays.h"
 
+#include <algorithm>
+
 namespace laminate::ir {
 
 using namespace Halide::Internal;
@@ -14,7 +16,47 @@ const Parameter& foreign() {
     return parameter;
 }
 
+class WithoutNegativeIndices : public IRMutator {
+    using IRMutator::visit;
+
+    /// Lanes of constant indices below zero, which come first.
+    static int negative_lanes(const Expr& index) {
+        const auto* ramp = index.as<Ramp>();
+        if (ramp == nullptr || !is_const_one(ramp->stride)) return 0;
+        const auto base = as_const_int(ramp->base);
+        return !base || *base >= 0 ? 0 : static_cast<int>(std::min<int64_t>(-*base, ramp->lanes));
+    }
+    static Expr behind(const Expr& vector, int lanes) {
+        const int rest = vector.type().lanes() - lanes;
+        if (is_const_one(vector)) return const_true(rest);
+        return rest == 1 ? Shuffle::make_extract_element(vector, lanes)
+                         : Shuffle::make_slice(vector, lanes, 1, rest);
+    }
+
+    Expr visit(const Load* load) override {
+        const int lanes = negative_lanes(load->index);
+        const int rest = load->type.lanes() - lanes;
+        if (lanes == 0) return IRMutator::visit(load);
+        const Expr zeros = make_zero(load->type.with_lanes(lanes));
+        if (rest == 0) return zeros;
+        return Shuffle::make_concat(
+            {zeros, Load::make(load->type.with_lanes(rest), load->name, lanes_from(0, rest),
+                               load->image, load->param, behind(load->predicate, lanes),
+                               ModulusRemainder())});
+    }
+    Stmt visit(const Store* store) override {
+        const int lanes = negative_lanes(store->index);
+        const int rest = store->index.type().lanes() - lanes;
+        if (lanes == 0) return IRMutator::visit(store);
+        if (rest == 0) return Evaluate::make(0);
+        return Store::make(store->name, behind(mutate(store->value), lanes), lanes_from(0, rest),
+                           store->param, behind(store->predicate, lanes), ModulusRemainder());
+    }
+};
+
 }  // namespace
+
+Stmt without_negative_indices(const Stmt& body) { return WithoutNegativeIndices().mutate(body); }
 
 Expr load(const std::string& array, const Expr& index, Alignment alignment, const Expr& predicate) {
     const int lanes = index.type().lanes();

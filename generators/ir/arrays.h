@@ -24,6 +24,10 @@ enum class Alignment { element, vector };
                         Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
 [[nodiscard]] Stmt store(const std::string& array, const Expr& value, const Expr& index,
                          Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
+/// The statement without lanes of constant indices below zero, at which Halide's code generator
+/// stops: a vector that begins before the first column of an array's first row. Loads have zeros
+/// there, and stores leave these lanes out, as their predicate does.
+[[nodiscard]] Stmt without_negative_indices(const Stmt& body);
 /// Asks for the line of an element before it is needed; the element need not exist.
 [[nodiscard]] Stmt prefetch(const std::string& array, const Expr& index);
 /// Evaluates only the chosen side, unlike select.

@@ -52,7 +52,7 @@ public:
             code.inputs.push_back(tensor(t).name);
         }
         body = ir::with_pointer("Y", argument::outputs, 0, body);
-        code.body = simplify(body);
+        code.body = ir::without_negative_indices(simplify(body));
         code.constants = std::move(constants_).take();
         code.scratch_bytes = plan_.scratch_elements * bytes_per_element;
         code.strips = strip_count();

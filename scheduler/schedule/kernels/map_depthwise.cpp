@@ -17,8 +17,8 @@ namespace {
 bool map_depthwise_accepts(const LayerProblem& p) {
     constexpr int64_t most_taps = 25, most_stride = 2;
     return p.has_weights() && !is_transposed(p) && p.groups > 1 && p.groups == p[Dim::z] &&
-           p.x().stride <= most_stride && p.y().stride <= most_stride &&
-           p.y().kernel * p.x().kernel <= most_taps && p[Dim::x] > 1;
+           p[Dim::i] == 1 && p.x().stride <= most_stride &&
+           p.y().stride <= most_stride && p.y().kernel * p.x().kernel <= most_taps && p[Dim::x] > 1;
 }
 
 /// The input should fit the caches too. After a larger map, the layer is better fused.
