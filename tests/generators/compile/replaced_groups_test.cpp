@@ -29,7 +29,7 @@ void expect_none_replaced(const Network& network, const std::string& what) {
 }
 
 TEST(ReplacedGroups, NoneOfRandomNetworks) {
-    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(8); ++seed)
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(4); ++seed)
         expect_none_replaced(random_network(seed), "seed " + std::to_string(seed));
 }
 
