@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "nets/network/network.h"
+#include "nets/network/taps.h"
 
 namespace laminate {
 
@@ -208,15 +209,6 @@ int64_t sliding_extent(const GeneralOperator& op, size_t axis, int64_t in) {
     return (out - 1) * op.stride[axis] >= in + op.pad_begin[axis] ? out - 1 : out;
 }
 
-/// A pooling window without any input element has no maximum and no average.
-void check_reads_input(const GeneralOperator& op, size_t axis, int64_t in, int64_t out) {
-    const int64_t span = (op.kernel[axis] - 1) * op.dilation[axis] + 1;
-    if (op.pad_begin[axis] >= span || (out - 1) * op.stride[axis] >= in + op.pad_begin[axis] ||
-        (op.dilation[axis] > in && (op.pad_begin[axis] > 0 || op.pad_end[axis] > 0))) {
-        fail("a window along spatial axis " + std::to_string(axis) + " lies wholly in the padding");
-    }
-}
-
 Dims pooled_dims(const GeneralOperator& op, const Dims& in) {
     check_window(op, in);
     if (op.kind == GeneralKind::power_pool && !(op.alpha > 0))
@@ -224,7 +216,11 @@ Dims pooled_dims(const GeneralOperator& op, const Dims& in) {
     Dims out{in[0], in[1]};
     for (size_t axis = 0; axis + 2 < in.size(); ++axis) {
         out.push_back(sliding_extent(op, axis, in[axis + 2]));
-        check_reads_input(op, axis, in[axis + 2], out.back());
+        if (!every_window_reads(
+                {op.kernel[axis], op.stride[axis], op.dilation[axis], op.pad_begin[axis]},
+                in[axis + 2], out.back()))
+            fail("a window along spatial axis " + std::to_string(axis) +
+                 " lies wholly in the padding");
     }
     return out;
 }

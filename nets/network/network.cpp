@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "nets/network/taps.h"
 
 namespace laminate {
 
@@ -73,17 +74,6 @@ int64_t sliding_extent(const Layer& layer, size_t axis, int64_t in) {
                         ", the padded input only " + std::to_string(padded));
     }
     return (padded - span(w, axis)) / w.stride[axis] + 1;
-}
-
-/// A pooling window without any input element has no maximum and no average.
-void check_pooling_reads_input(const Layer& layer, size_t axis, int64_t in, int64_t out) {
-    const Window& w = layer.window;
-    if (w.pad_begin[axis] >= span(w, axis) ||
-        (out - 1) * w.stride[axis] >= in + w.pad_begin[axis] ||
-        (w.dilation[axis] > in && (w.pad_begin[axis] > 0 || w.pad_end[axis] > 0))) {
-        fail(layer,
-             std::string("a window along ") + axis_name(axis) + " lies wholly in the padding");
-    }
 }
 
 int64_t transposed_extent(const Layer& layer, size_t axis, int64_t in) {
@@ -168,7 +158,12 @@ std::vector<int64_t> pooling_dims(const Layer& layer, const std::vector<int64_t>
     std::vector<int64_t> out{in[0], in[1], 0, 0};
     for (size_t axis = 0; axis < 2; ++axis) {
         out[axis + 2] = sliding_extent(layer, axis, in[axis + 2]);
-        check_pooling_reads_input(layer, axis, in[axis + 2], out[axis + 2]);
+        const Window& w = layer.window;
+        if (!every_window_reads(
+                {w.kernel[axis], w.stride[axis], w.dilation[axis], w.pad_begin[axis]}, in[axis + 2],
+                out[axis + 2]))
+            fail(layer,
+                 std::string("a window along ") + axis_name(axis) + " lies wholly in the padding");
     }
     return out;
 }

@@ -112,6 +112,7 @@ struct Lettered {
 /// Permutes the axes to the order of `letters`.
 Lettered in_order(Importer& importer, const Node& node, const Lettered& x,
                   const std::string& letters) {
+    if (letters.empty()) return x;  // a scalar is held as one element
     Dims perm;
     for (const char letter : letters) perm.push_back(static_cast<int64_t>(x.letters.find(letter)));
     return {importer.transposed(node, x.id, perm), letters};
@@ -178,57 +179,108 @@ Lettered contracted(Importer& importer, const Node& node, const Lettered& a, con
             batch + rows + columns};
 }
 
-/// "bij,bjk->bik" with one or two operands whose letters differ; without "->" the result has the
-/// letters that occur once, in alphabetical order.
+/// The letters of an operand's axes. "..." becomes digits, aligned at the end: 0 for the last axis
+/// that it stands for.
+std::string axis_letters(const Node& node, const std::string& given, std::string term,
+                         size_t rank) {
+    const size_t dots = term.find("...");
+    if (dots != std::string::npos) term.erase(dots, 3);
+    for (const char letter : term) {
+        const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+        if (!is_letter || std::count(term.begin(), term.end(), letter) != 1)
+            node.fail("equation is " + given + ", expected different letters for the axes");
+    }
+    if (dots == std::string::npos) return term;
+    std::string digits;
+    for (size_t axis = term.size(); axis < rank; ++axis)
+        digits.insert(digits.begin(), static_cast<char>('0' + digits.size()));
+    return term.insert(dots, digits);
+}
+
+/// The letters of the result. Without "->" they are the axes of "...", then the letters that occur
+/// once, in alphabetical order.
+std::string result_letters(const Node& node, const std::string& given, const std::string& equation,
+                           const std::string& all) {
+    std::string dotted, result;
+    for (char digit = '0'; all.find(digit) != std::string::npos; ++digit)
+        dotted.insert(dotted.begin(), digit);
+    const size_t arrow = equation.find("->");
+    if (arrow == std::string::npos) {
+        for (const char letter : all) {
+            const bool is_digit = dotted.find(letter) != std::string::npos;
+            if (!is_digit && std::count(all.begin(), all.end(), letter) == 1) result += letter;
+        }
+        std::sort(result.begin(), result.end());
+        return dotted + result;
+    }
+    result = equation.substr(arrow + 2);
+    for (const char letter : result) {
+        if (letter != '.' &&
+            (all.find(letter) == std::string::npos || dotted.find(letter) != std::string::npos ||
+             std::count(result.begin(), result.end(), letter) != 1))
+            node.fail("equation is " + given + ", whose result has a letter of no operand");
+    }
+    if (const size_t dots = result.find("..."); dots != std::string::npos)
+        result.replace(dots, 3, dotted);
+    if (result.find('.') != std::string::npos) node.fail("equation is " + given);
+    return result;
+}
+
+/// The operand without those axes of extent 1 that are longer in another operand: they broadcast.
+Lettered without_broadcast(Importer& importer, const Node& node, const std::string& given,
+                           const Lettered& x, const std::vector<Lettered>& operands) {
+    std::string letters;
+    Dims extents;
+    for (const char letter : x.letters) {
+        const int64_t extent = extent_of(importer, x, {letter});
+        int64_t longest = extent;
+        for (const Lettered& other : operands) {
+            if (other.letters.find(letter) != std::string::npos)
+                longest = std::max(longest, extent_of(importer, other, {letter}));
+        }
+        if (extent != longest && extent != 1)
+            node.fail("equation is " + given + ", where " + std::string(1, letter) +
+                      " has two extents");
+        if (extent != longest) continue;
+        letters += letter;
+        extents.push_back(extent);
+    }
+    if (letters == x.letters) return x;
+    return {importer.reshaped(node, x.id, extents.empty() ? Dims{1} : extents), letters};
+}
+
+/// "bij,bjk->bik": operands whose own letters differ, multiplied from left to right.
 void einsum(Importer& importer, Node& node) {
-    node.expect_inputs(1, 2);
+    node.expect_inputs(1, 8);
     std::string equation = node.text("equation", "");
     const std::string given = in_quotes(equation);
     std::erase(equation, ' ');
-    const size_t arrow = equation.find("->");
-    std::string terms = equation.substr(0, arrow), result;
+    std::string terms = equation.substr(0, equation.find("->")), all;
     std::vector<Lettered> operands;
     for (int i = 0; i < node.inputs(); ++i) {
         const size_t comma = terms.find(',');
-        operands.push_back({importer.tensor(node, i), terms.substr(0, comma)});
+        const TensorId id = importer.tensor(node, i);
+        const Dims& dims = importer.file_dims(id);
+        operands.push_back({id, axis_letters(node, given, terms.substr(0, comma), dims.size())});
         terms = comma == std::string::npos ? "" : terms.substr(comma + 1);
-        const std::string& letters = operands.back().letters;
-        for (const char letter : letters) {
-            const bool is_letter =
-                (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
-            if (!is_letter || std::count(letters.begin(), letters.end(), letter) != 1)
-                node.fail("equation is " + given + ", expected different letters for the axes");
-        }
-        if (letters.size() != importer.file_dims(operands.back().id).size())
-            node.fail("equation is " + given + " for an input of " +
-                      dims_text(importer.file_dims(operands.back().id)));
+        if (operands.back().letters.size() != dims.size())
+            node.fail("equation is " + given + " for an input of " + dims_text(dims));
+        all += operands.back().letters;
     }
-    std::string all;
-    for (const Lettered& operand : operands) all += operand.letters;
-    if (arrow != std::string::npos) {
-        result = equation.substr(arrow + 2);
-    } else {
-        for (const char letter : all) {
-            if (std::count(all.begin(), all.end(), letter) == 1) result += letter;
-        }
-        std::sort(result.begin(), result.end());
-    }
-    for (const char letter : result) {
-        if (all.find(letter) == std::string::npos ||
-            std::count(result.begin(), result.end(), letter) != 1)
-            node.fail("equation is " + given + ", whose result has a letter of no operand");
-    }
-    if (!terms.empty() || operands.empty()) node.fail("equation is " + given);
-    Lettered whole = summed(importer, node, operands[0],
-                            result + (operands.size() > 1 ? operands[1].letters : ""));
-    if (operands.size() > 1) {
-        const Lettered other = summed(importer, node, operands[1], result + whole.letters);
-        for (const char letter : letters_in(whole.letters, other.letters, true)) {
-            if (extent_of(importer, whole, {letter}) != extent_of(importer, other, {letter}))
-                node.fail("equation is " + given + ", where " + std::string(1, letter) +
-                          " has two extents");
-        }
-        whole = contracted(importer, node, whole, other, result);
+    if (!terms.empty()) node.fail("equation is " + given);
+    const std::string result = result_letters(node, given, equation, all);
+    for (Lettered& operand : operands)
+        operand = without_broadcast(importer, node, given, operand, operands);
+    // Letters that the result and the operands from `next` on have.
+    const auto kept = [&](size_t next) {
+        std::string letters = result;
+        for (size_t k = next; k < operands.size(); ++k) letters += operands[k].letters;
+        return letters;
+    };
+    Lettered whole = summed(importer, node, operands[0], kept(1));
+    for (size_t k = 1; k < operands.size(); ++k) {
+        const Lettered other = summed(importer, node, operands[k], kept(k + 1) + whole.letters);
+        whole = contracted(importer, node, whole, other, kept(k + 1));
     }
     if (result.empty()) {
         importer.mark_scalar(whole.id);

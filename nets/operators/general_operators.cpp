@@ -720,7 +720,7 @@ Taps taps_of(const GeneralOperator& op, size_t axis, int64_t out, int64_t in) {
 }
 
 /// The result of one window, whose elements inside the input are `window`.
-float pooled(const GeneralOperator& op, const Box& window, const float* input, int64_t padded) {
+float pooled(const GeneralOperator& op, const Box& window, const float* input, double padded) {
     if (op.kind == GeneralKind::max_pool) {
         float largest = -std::numeric_limits<float>::infinity();
         window.for_each([&](int64_t at) { largest = maximum_of(largest, input[at]); });
@@ -734,8 +734,8 @@ float pooled(const GeneralOperator& op, const Box& window, const float* input, i
         return static_cast<float>(std::pow(sum, 1 / power));
     }
     window.for_each([&](int64_t at) { sum += static_cast<double>(input[at]); });
-    return static_cast<float>(sum /
-                              static_cast<double>(op.count_include_pad ? padded : window.count()));
+    return static_cast<float>(
+        sum / (op.count_include_pad ? padded : static_cast<double>(window.count())));
 }
 
 void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
@@ -744,13 +744,14 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
     const Coordinates in_steps = steps_of(in);
     for_each_row(out, threads, [&](int64_t row, Coordinates at) {
         for (int64_t& x = at[in.size() - 1] = 0; x < out.back(); ++x) {
-            int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1], padded = 1;
+            int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1];
+            double padded = 1;  // the product of huge windows passes 64 bits
             Box window;
             for (size_t d = 0; d < axes; ++d) {
                 const Taps taps = taps_of(op, d, at[d + 2], in[d + 2]);
                 from += (at[d + 2] * op.stride[d] - op.pad_begin[d] + taps.begin * op.dilation[d]) *
                         in_steps[d + 2];
-                padded *= taps.padded;
+                padded *= static_cast<double>(taps.padded);
                 window.add(taps.end - taps.begin, op.dilation[d] * in_steps[d + 2]);
             }
             output[row * out.back() + x] = pooled(op, window, input + from, padded);

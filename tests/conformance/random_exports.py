@@ -148,8 +148,42 @@ def is_small_sigmoid(node, a, inputs):
     return (inputs[0] < -9).any()
 
 
+def strides_over_same(node, a, inputs):
+    """SAME pooling that needs no padding: ONNX's sum is negative where a stride passes its window."""
+    if not a.get("auto_pad", "").startswith("SAME"):
+        return False
+    kernel = np.array(a["kernel_shape"])
+    strides = np.array(a.get("strides", [1] * len(kernel)))
+    spans = (kernel - 1) * np.array(a.get("dilations", [1] * len(kernel))) + 1
+    extents = np.array(inputs[0].shape[2:])
+    return bool(((np.ceil(extents / strides) - 1) * strides + spans < extents).any())
+
+
+def powers_overflow(node, a, inputs):
+    x = np.abs(inputs[0][np.isfinite(inputs[0])].astype(np.float64))
+    return bool((x ** a.get("p", 2) > 1e36).any())
+
+
+def samples_with_weight_zero(node, a, inputs):
+    """A special value beside a coordinate that is whole, or that the border makes whole."""
+    special = has_nan(node, a, inputs) or has_infinity(node, a, inputs)
+    if not special or a.get("mode", "linear") == "nearest":
+        return False
+    x, grid = inputs
+    for axis, extent in enumerate(reversed(x.shape[2:])):
+        at = (grid[..., axis] + 1) * extent / 2 - 0.5
+        if a.get("align_corners", 0):
+            at = (grid[..., axis] + 1) * (extent - 1) / 2
+        outside = (at <= 0) | (at >= extent - 1)
+        if outside.any() or (np.abs(at - np.round(at)) < 1e-5).any():
+            return True
+    return False
+
+
 ILL_CONDITIONED = "rows are nearly constant or overflow: their normalisation has few digits"
 DROPS_NAN = "onnxruntime drops NaN or keeps it, by its place in the vector; torch keeps it"
+POWERS = "the peer's sum of powers overflows 32 bits, ours is a double"
+LOWEST = "onnxruntime's maximum starts from the lowest float, so -inf becomes that"
 IGNORES_NAN = "onnxruntime finds places beside NaN; NumPy and torch find the NaN"
 WEIGHT_ZERO = "a NaN or infinity is read with a weight that is zero but for rounding"
 RUNNING_SUM = "onnxruntime's sum over channels runs on, and no NaN or infinity leaves it again"
@@ -162,14 +196,21 @@ RECIPROCAL = "torch multiplies by the rounded reciprocal of a scale, ONNX divide
 EXPLANATIONS = {
     ("onnxruntime", "MaxPool"): [
         (has_nan, DROPS_NAN),
-        (has_infinity, "onnxruntime's MaxPool starts from the lowest float, so -inf becomes that"),
+        (has_infinity, LOWEST),
         (is_dilated_same, SAME_RULE),
     ],
     ("onnxruntime", "InstanceNormalization"): [(is_ill_conditioned, ILL_CONDITIONED)],
     ("torch", "InstanceNormalization"): [(is_ill_conditioned, ILL_CONDITIONED)],
     ("onnxruntime", "AveragePool"): [(is_dilated_same, SAME_RULE)],
-    ("onnxruntime", "LpPool"): [(is_dilated_same, SAME_RULE)],
-    ("onnxruntime", "GlobalMaxPool"): [(has_nan, DROPS_NAN)],
+    ("onnxruntime", "LpPool"): [
+        (is_dilated_same, SAME_RULE),
+        (strides_over_same, "onnxruntime pads by less than nothing, so its windows begin later"),
+        (powers_overflow, POWERS),
+    ],
+    ("torch", "LpPool"): [(powers_overflow, POWERS)],
+    ("onnxruntime", "GlobalMaxPool"): [(has_nan, DROPS_NAN), (has_infinity, LOWEST)],
+    ("onnxruntime", "GridSample"): [(samples_with_weight_zero, WEIGHT_ZERO)],
+    ("torch", "GridSample"): [(samples_with_weight_zero, WEIGHT_ZERO)],
     ("onnxruntime", "ReduceMax"): [(has_nan, DROPS_NAN)],
     ("onnxruntime", "ReduceMin"): [(has_nan, DROPS_NAN)],
     ("onnxruntime", "Resize"): [
@@ -366,6 +407,9 @@ class Judge:
         except Refused as refused:
             if "window spans" in str(refused):
                 self.reasons["onnxruntime counts a window that does not fit, torch does not"] += 1
+                return ""
+            if "lies wholly in the padding" in str(refused):
+                self.reasons["a pooling window without any input has no value"] += 1
                 return ""
             return f"refused: {refused}"
         wrong = self.differs(

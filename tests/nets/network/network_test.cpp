@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "nets/network/taps.h"
 #include "nets/zoo/zoo.h"
 #include "tests/nets/onnx/builder.h"
 
@@ -189,6 +190,33 @@ int64_t transposed_macs_by_walking(const Network& network) {
         }
     }
     return macs;
+}
+
+// Every window tap by tap, on all small windows.
+TEST(EveryWindowReads, AsTheTapsDo) {
+    int passed = 0;
+    for (int64_t code = 0; code < 4 * 5 * 6 * 8 * 4 * 6; ++code) {
+        int64_t rest = code;
+        const auto next = [&](int64_t values) {
+            const int64_t digit = rest % values;
+            rest /= values;
+            return digit;
+        };
+        const AxisTaps taps{next(4) + 1, next(5) + 1, next(6) + 1, next(8)};
+        const int64_t in = next(4) + 1, out = next(6) + 1;
+        bool expected = true;
+        for (int64_t window = 0; window < out; ++window) {
+            bool reads = false;
+            for (int64_t tap = 0; tap < taps.kernel; ++tap) {
+                const int64_t at = window * taps.stride - taps.pad_begin + tap * taps.dilation;
+                reads = reads || (at >= 0 && at < in);
+            }
+            expected = expected && reads;
+        }
+        ASSERT_EQ(every_window_reads(taps, in, out), expected) << "window " << code;
+        passed += expected && taps.dilation > in && taps.pad_begin > 0 && taps.kernel > 1;
+    }
+    EXPECT_GT(passed, 100);  // padded windows whose taps lie further apart than the input
 }
 
 TEST(LayerMacs, TransposedConvolutionCountsTheTapsOfTheWalk) {

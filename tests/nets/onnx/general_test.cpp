@@ -1,6 +1,8 @@
 // Operators that become general layers, or constants.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <limits>
 #include <tuple>
 
@@ -134,6 +136,29 @@ TEST(GeneralLayers, EinsumIsAMatrixProduct) {
     expect_contains(diagonal.error(), "expected different letters for the axes");
 }
 
+TEST(GeneralLayers, EinsumTakesEllipsesAndMoreOperands) {
+    // Rows (1, 2) and (3, 4) times the columns of w, under an axis that only x has.
+    ModelBuilder m({1, 2, 2});
+    m.weights("w", {2, 2}, {1, 10, 0, 1});
+    m.node("Einsum", {"x", "w"}, "y").text("equation", "...ij, ...jk -> ...ik");
+    const Network network = m.parse();
+    EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4}})[0], (Values{1, 12, 3, 34}));
+    EXPECT_EQ(output_dims(network), (Dims{1, 2, 2}));
+    // x' A x of x = (1, 2) and A = (1, 10; 0, 1): 1 + 20 + 4.
+    ModelBuilder form({2});
+    form.weights("w", {2, 2}, {1, 10, 0, 1});
+    form.node("Einsum", {"x", "w", "x"}, "y").text("equation", "i,ij,j->");
+    EXPECT_EQ(run_reference_network(form.parse(), {{1, 2}})[0], (Values{25}));
+    // An axis of extent 1 broadcasts.
+    ModelBuilder broad({2, 3});
+    broad.weights("w", {1, 3}, {1, 10, 100});
+    broad.node("Einsum", {"x", "w"}, "y").text("equation", "ij,ij->i");
+    EXPECT_EQ(run_reference_network(broad.parse(), {{1, 2, 3, 4, 5, 6}})[0], (Values{321, 654}));
+    ModelBuilder extra({2, 2});
+    extra.node("Einsum", {"x"}, "y").text("equation", "...i->...j");
+    expect_contains(extra.error(), "whose result has a letter of no operand");
+}
+
 // Issue 26, 10. Loops over the taps or over the padding of such windows would take minutes.
 TEST(GeneralLayers, WindowsAreClippedToTheMap) {
     constexpr int64_t far = int64_t{1} << 30;
@@ -155,6 +180,34 @@ TEST(GeneralLayers, WindowsAreClippedToTheMap) {
         .integers("pads", {0, wide / 2 - 4, 0, wide / 2 - 4});
     EXPECT_EQ(run_reference_network(pool.parse(), {map})[0],
               (Values{3.5f, 11.5f, 19.5f, 27.5f, 35.5f, 43.5f, 51.5f, 59.5f}));
+
+    // 2^90 places, of which eight are ones: their number passes 64 bits, their mean is exact.
+    ModelBuilder cube({1, 1, 2, 2, 2});
+    cube.node("AveragePool", {"x"}, "y")
+        .integers("kernel_shape", {far, far, far})
+        .integers("pads", Dims(6, far / 2))
+        .integer("count_include_pad", 1);
+    EXPECT_EQ(run_reference_network(cube.parse(), {Values(8, 1.0f)})[0],
+              Values(27, std::ldexp(1.0f, -87)));
+}
+
+// Taps further apart than the map is wide: the middle ones lie on the map, or none does.
+TEST(GeneralLayers, DilatedPoolingMayReachBeyondTheMap) {
+    for (const char* pool : {"MaxPool", "LpPool"}) {
+        ModelBuilder m({1, 1, 6}, 18);
+        m.node(pool, {"x"}, "y")
+            .integers("kernel_shape", {3})
+            .integers("dilations", {8})
+            .integers("pads", {8, 8});
+        const Values x{1, 2, 3, 4, 5, 6};
+        EXPECT_EQ(run_reference_network(m.parse(), {x})[0], x) << pool;
+    }
+    ModelBuilder passed({1, 1, 6});
+    passed.node("MaxPool", {"x"}, "y")
+        .integers("kernel_shape", {2})
+        .integers("dilations", {8})
+        .integers("pads", {2, 2});
+    expect_contains(passed.error(), "lies wholly in the padding");
 }
 
 TEST(FoldConstants, ArithmeticOfConstantsLeavesNoLayer) {
