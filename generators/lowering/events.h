@@ -4,7 +4,8 @@
 // of each box that is fetched, written or read back) counts exactly the accesses of
 // docs/counting.md section 4.
 //
-// An event is a statement that calls the C function
+// An event is a statement that calls an extern function which nobody defines. The counting pass
+// (instrumentation/count_pass.h) counts it, hooks (generators/compile/hooks.h) replace it:
 //
 //   int laminate_event(int32_t kind, int32_t array, int32_t z_begin, int32_t z_end,
 //                      int32_t y_begin, int32_t y_end, int32_t x_begin, int32_t x_end,

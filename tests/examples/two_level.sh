@@ -10,9 +10,14 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory"
 
-# A schedule of a network, a front's point or a file, against its cost. Leaves the directory `net`.
+# Compiles a network with hooks, with further options, into the directory `net`.
+compile() {
+    network=$1
+    shift
+    "$laminate" compile "$network" "$@" --instrumented --name net -o net --quiet > /dev/null
+}
+# The directory `net` against the cost of its schedule, a front's point or a file.
 check() {
-    "$laminate" compile "$1" --schedule "$2" --instrumented --name net -o net --quiet > /dev/null
     "$laminate" cost "$1" --schedule "$2" --json cost.json > /dev/null
     accesses=$(number accesses_elements) bytes=$((4 * $(number live_total_elements)))
     "$two_level" net "$bytes" > counted.txt
@@ -38,15 +43,19 @@ number() { "$python" -c "import json; print(json.load(open('cost.json'))['$1'])"
 
 # ---- points of fronts: tiles, retention along one axis or two, channel tiles, recomputation
 "$laminate" explore zoo:l3net -o chain --quiet > /dev/null
-for point in 0 31 77; do check zoo:l3net chain#$point; done
+for point in 0 31 77; do
+    compile zoo:l3net --schedule chain#$point
+    check zoo:l3net chain#$point
+done
 # Groups with forks and joins.
 "$laminate" explore random:7 --space dag --tiles pow2 -o graph --quiet > /dev/null
-for point in 0 1; do check random:7 graph#$point; done
+compile random:7 --schedule graph#0
+check random:7 graph#0
 
-# ---- what `compile` chooses: whole maps, columns, line buffers, strips
-for network in "zoo:mobilenetv1?height=32&width=32" "zoo:fsrcnn?height=12&width=40"; do
-    "$laminate" compile "$network" -o chosen --quiet > /dev/null
-    check "$network" chosen/schedule.json
+# ---- what `compile` chooses: whole maps, line buffers, strips; a chain by columns
+for network in "zoo:mc-cnn?height=16&width=64" "zoo:fsrcnn?height=24&width=240"; do
+    compile "$network"
+    check "$network" net/schedule.json
 done
 
 # ---- linked into a program: CXXFLAGS are those of the libraries, which a sanitizer may need
@@ -58,7 +67,8 @@ done
 cmp linked.txt opened.txt
 
 # ---- without hooks
-if "$two_level" chosen 100000000 2> message.txt; then
+"$laminate" compile zoo:l2net -o plain --quiet > /dev/null
+if "$two_level" plain 100000000 2> message.txt; then
     echo "a network without hooks was counted" >&2
     exit 1
 fi
