@@ -154,9 +154,9 @@ TEST(Hooks, RandomSchedulesAndKernelsMoveWhatTheModelCounts) {
     expect_seen_at_random(random_network, 1, test::samples<uint64_t>(4));
 }
 
-TEST(HooksLong, Chains) { expect_seen_at_random(random_chain, 5, test::samples<uint64_t>(300)); }
+TEST(HooksLong, Chains) { expect_seen_at_random(random_chain, 5, test::samples<uint64_t>(100)); }
 
-TEST(HooksLong, Graphs) { expect_seen_at_random(random_network, 5, test::samples<uint64_t>(300)); }
+TEST(HooksLong, Graphs) { expect_seen_at_random(random_network, 5, test::samples<uint64_t>(30)); }
 
 }  // namespace
 }  // namespace laminate
