@@ -88,6 +88,8 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
                                        {"memory", Align::right},
                                        {"MACs", Align::right},
                                        {"groups", Align::right}};
+    const bool is_timed = front.points.front().milliseconds.has_value();
+    if (is_timed) columns.push_back({"time ms", Align::right});
     if (notes.machine) columns.push_back({"energy uJ", Align::right});
     Table table(std::move(columns));
     for (const size_t n : evenly(front.points.size(), most)) {
@@ -99,6 +101,7 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
             bytes_text(to_bytes(memory_of(point.counts, front.footprint)).value()),
             grouped(point.counts.macs.value()),
             std::to_string(point.groups.size())};
+        if (is_timed) cells.push_back(fmt::format("{:.3f}", *point.milliseconds));
         if (notes.machine)
             cells.push_back(fmt::format("{:.2f}", notes.energies[n].total_pj() / 1e6));
         table.add(std::move(cells));
@@ -151,6 +154,10 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front,
                                      {"sum_total_elements", point.counts.sum_total.value()},
                                      {"macs", point.counts.macs.value()},
                                      {"groups", point.groups.size()}};
+        if (point.milliseconds) {
+            entry["time_ms"] = *point.milliseconds;
+            entry["scratch_bytes"] = point.scratch->value();
+        }
         if (notes.machine) entry["energy"] = energy_json(*notes.machine, notes.energies[n]);
         entry["schedule"] = point.groups;
         points.push_back(std::move(entry));
@@ -217,13 +224,16 @@ std::string front_csv(const Front& front, const FrontNotes& notes) {
     std::string text =
         "schedule,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,"
         "groups";
+    const bool is_timed = !front.points.empty() && front.points.front().milliseconds;
+    text += is_timed ? ",time_ms" : "";
     text += notes.machine ? ",total_pj\n" : "\n";
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        text += fmt::format("#{},{},{},{},{},{},{}", n, point.counts.accesses.value(),
+        text += fmt::format("#{},{},{},{},{},{},{}{}", n, point.counts.accesses.value(),
                             notes.bounds[n].bound.value(), notes.bounds[n].achieved_over_bound,
                             to_bytes(point.counts.live_total).value(), point.counts.macs.value(),
-                            point.groups.size());
+                            point.groups.size(),
+                            is_timed ? fmt::format(",{}", *point.milliseconds) : "");
         text += notes.machine ? fmt::format(",{}\n", notes.energies[n].total_pj()) : "\n";
     }
     return text;

@@ -211,7 +211,11 @@ Race race_of(const Network& network, const BenchOptions& options, const CommonOp
                                      common, output),
          {}});
     try {
-        Schedule layers = layer_by_layer_schedule(network, threads, kernels.winograd);
+        ScheduleArgument argument = options.schedule;
+        argument.schedule.clear();
+        argument.memory.clear();
+        argument.layer_by_layer = true;
+        Schedule layers = argument.choose(network, threads);
         race.variants.push_back(
             {"layer by layer",
              std::make_unique<Execution>(network, std::move(layers), kernels, common, output),
@@ -322,10 +326,11 @@ Json variant_json(const Variant& variant, const Counted& count, double gflops, d
 
 /// Prints the tables of speed and counts and completes `answer`. Returns whether predicted and
 /// measured counts are equal.
-bool report_race(const Network& network, const Race& race, Macs macs, double peak, int threads,
-                 const Output& output, Json& answer) {
+bool report_race(const Network& network, const Race& race, const TimedOptions& timed, Macs macs,
+                 double peak, int threads, const Output& output, Json& answer) {
     Table speed({{""},
                  {"groups", Align::right},
+                 {"predicted ms", Align::right},
                  {"median ms", Align::right},
                  {"min ms", Align::right},
                  {"spread", Align::right},
@@ -345,10 +350,11 @@ bool report_race(const Network& network, const Race& race, Macs macs, double pea
         const double gflops = 2e-6 * static_cast<double>(macs.value()) / times.median_ms;
         const Counted count = counted(network, schedule);
         counts_agree = counts_agree && count.predicted == count.measured;
+        const double predicted = predicted_milliseconds(network, schedule, timed.speed, threads);
         speed.add({variant.name, std::to_string(schedule.groups().size()),
-                   fmt::format("{:.3f}", times.median_ms), fmt::format("{:.3f}", times.min_ms),
-                   fmt::format("{:.1f} %", 100 * times.spread), fmt::format("{:.1f}", gflops),
-                   fmt::format("{:.0f} %", 100 * gflops / peak),
+                   fmt::format("{:.3f}", predicted), fmt::format("{:.3f}", times.median_ms),
+                   fmt::format("{:.3f}", times.min_ms), fmt::format("{:.1f} %", 100 * times.spread),
+                   fmt::format("{:.1f}", gflops), fmt::format("{:.0f} %", 100 * gflops / peak),
                    bytes_text(variant.arena.total_bytes), rss_text(variant.peak_rss_bytes)});
         for (const auto& [witness, c] :
              {std::pair{"predicted", count.predicted}, std::pair{"measured", count.measured}}) {
@@ -357,6 +363,7 @@ bool report_race(const Network& network, const Race& race, Macs macs, double pea
         }
         answer[variant.name == "fused" ? "fused" : "layer_by_layer"] =
             variant_json(variant, count, gflops, peak);
+        answer[variant.name == "fused" ? "fused" : "layer_by_layer"]["predicted_ms"] = predicted;
     }
     std::string comparison;
     if (race.has_both()) {
@@ -401,7 +408,8 @@ Exit bench_network(const BenchOptions& options, const CommonOptions& common, con
     }
     measure_memory(race, arrays, common);
     const double peak = time_in_turns(race, arrays, options.seconds, threads);
-    const bool counts_agree = report_race(network, race, macs, peak, threads, output, answer);
+    const bool counts_agree = report_race(network, race, options.schedule.timed_options(threads),
+                                          macs, peak, threads, output, answer);
     if (!counts_agree) output.print("predicted and measured counts differ");
     output.json(answer);
     return counts_agree ? Exit::ok : Exit::comparison_failed;

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/resident_memory.h"
 #include "generators/compile/check_group.h"
+#include "generators/compile/executable.h"
+#include "generators/kernels/group_kernels.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate::cli {
@@ -19,9 +20,9 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     auto* size =
         verb->add_option(
                 "--memory", memory,
-                "Choose the schedule with the fewest accesses whose internal memory, the scratch "
-                "of "
-                "one thread, stays within this size, e.g. 256KiB. Tensors between groups are in "
+                "Choose the fastest schedule whose internal memory, by the model and as the "
+                "scratch "
+                "of one thread, stays within this size, e.g. 256KiB. Tensors between groups are in "
                 "external memory")
             ->type_name("SIZE");
     file->excludes(size);
@@ -29,6 +30,11 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
         "--no-winograd", no_winograd,
         "Compute every convolution by its definition, without minimal filtering, whose sums round "
         "differently");
+    verb->add_option("--speed", speed,
+                     "Speed of the processor, which the fastest schedule is chosen for: a name of "
+                     "`laminate machine list` or a file of `laminate machine measure -o` "
+                     "(default: avx512 or avx2)")
+        ->type_name("FILE");
     if (!with_layer_by_layer) return;
     auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer,
                                   "Run every layer on its own, in the same kind of code");
@@ -38,56 +44,33 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
 
 Schedule ScheduleArgument::choose(const Network& network, int threads,
                                   const std::string& target) const {
-    if (!schedule.empty()) return read_schedule(network, schedule);
-    if (layer_by_layer) return layer_by_layer_schedule(network, threads, !no_winograd);
-    LineBufferOptions options;
-    options.winograd = !no_winograd;
-    options.threads = threads;
-    options.second_level_cache = second_level_cache;
-    if (!memory.empty()) return choose_within(network, options, target);
-    return std::get<Schedule>(line_buffer_schedule(network, options));
+    const TimedOptions options = timed_options(threads, target);
+    if (!schedule.empty() || layer_by_layer) {
+        const Schedule given = !schedule.empty()
+                                   ? read_schedule(network, schedule)
+                                   : layer_by_layer_schedule(network, threads, !no_winograd);
+        return with_default_kernels(network, with_layers_alone(network, given), options.unit,
+                                    options.kernels);
+    }
+    auto found = fastest_schedule(network, options);
+    if (const auto* none = std::get_if<Infeasible>(&found)) {
+        const int64_t least = to_bytes(none->demand).value();
+        throw InfeasibleError(fmt::format(
+            "{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+            network.name, bytes_text(options.memory->value()), least, bytes_text(least)));
+    }
+    return std::get<Schedule>(std::move(found));
 }
 
-/// The model counts live elements, but code pads its lines. A schedule whose code turns out larger
-/// than the budget is chosen again with a smaller one.
-Schedule ScheduleArgument::choose_within(const Network& network, LineBufferOptions options,
-                                         const std::string& target) const {
-    const Bytes budget(parse_bytes("--memory", memory));
-    CompileOptions code;
-    code.target = target;
-    code.kernels = kernels();
-    int64_t least = std::numeric_limits<int64_t>::max();  // scratch of any code so far
-    const auto scratch_of = [&](const Schedule& found) {
-        const int64_t bytes = scratch_per_thread(network, found, code).value();
-        least = std::min(least, bytes);
-        return bytes;
-    };
-    // In steps, because code with less live memory may use another kernel and take more scratch.
-    constexpr int rounds = 8;
-    constexpr double step = 0.85;
-    options.memory = budget;
-    std::optional<Schedule> tried;
-    for (int round = 0; round < rounds; ++round) {
-        auto found = line_buffer_schedule(network, options);
-        auto* plan = std::get_if<Schedule>(&found);
-        if (plan == nullptr) break;
-        if (!tried || to_text(*tried) != to_text(*plan)) {
-            if (scratch_of(*plan) <= budget.value()) return std::move(*plan);
-            tried = std::move(*plan);
-        }
-        options.memory =
-            Bytes(static_cast<int64_t>(step * static_cast<double>(options.memory->value())));
-    }
-    // The smallest schedule there is.
-    options.memory = Bytes(0);
-    if (const auto none = line_buffer_schedule(network, options);
-        std::holds_alternative<Infeasible>(none))
-        options.memory = to_bytes(std::get<Infeasible>(none).demand);
-    Schedule smallest = std::get<Schedule>(line_buffer_schedule(network, options));
-    if (scratch_of(smallest) <= budget.value()) return smallest;
-    throw InfeasibleError(
-        fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
-                    network.name, bytes_text(budget.value()), least, bytes_text(least)));
+TimedOptions ScheduleArgument::timed_options(int threads, const std::string& target) const {
+    TimedOptions options;
+    options.unit = vector_unit(code_target(target));
+    options.speed = speed.empty() ? usual_cpu_speed(options.unit.lanes) : open_cpu_speed(speed);
+    options.kernels = kernels();
+    options.threads = threads;
+    options.second_level_cache = second_level_cache;
+    if (!memory.empty()) options.memory = Bytes(parse_bytes("--memory", memory));
+    return options;
 }
 
 KernelOptions ScheduleArgument::kernels() const {

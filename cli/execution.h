@@ -15,16 +15,17 @@
 #include "generators/compile/compile.h"
 #include "nets/network/network.h"
 #include "runtime/session.h"
-#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/timed/timed_front.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer and --no-winograd. Without any of them: the fewest
-/// accesses with each group within a core's second-level cache.
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd and --speed. Without --schedule and
+/// --layer-by-layer: the schedule that the model of time takes for the fastest.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
+    std::string speed;  ///< of a processor, a name or file; empty: the usual one
     bool layer_by_layer = false;
     bool no_winograd = false;
     /// Cache sizes of one core of the machine that will run the code.
@@ -37,14 +38,15 @@ struct ScheduleArgument {
     /// Kernels without Winograd's for --no-winograd, and with --memory only those that stay within
     /// it.
     [[nodiscard]] KernelOptions kernels() const;
-    /// The schedule for code for `target` (CompileOptions) that `threads` threads run. Throws
+    /// The schedule for code for `target` (CompileOptions) that `threads` threads run, with kernels
+    /// and with groups for layers that a given schedule leaves out (with_layers_alone). Throws
     /// InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
     [[nodiscard]] Schedule choose(const Network& network, int threads,
                                   const std::string& target = CompileOptions{}.target) const;
 
-private:
-    [[nodiscard]] Schedule choose_within(const Network& network, LineBufferOptions options,
-                                         const std::string& target) const;
+    /// What the fastest schedule is chosen by.
+    [[nodiscard]] TimedOptions timed_options(
+        int threads, const std::string& target = CompileOptions{}.target) const;
 };
 
 /// Throws InfeasibleError when checking the code of some group takes more memory than is available.

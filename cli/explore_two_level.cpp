@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "answers/checks.h"
 #include "answers/energy_report.h"
@@ -16,9 +18,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "cli/execution.h"
 #include "cli/verbs.h"
 #include "scheduler/explore/explore.h"
 #include "scheduler/explore/fewest_accesses.h"
+#include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate::cli {
 
@@ -27,7 +31,12 @@ namespace {
 struct ExploreTwoLevelOptions {
     std::string memory;
     bool no_recompute = false;
-    int axes = 0;  ///< 0: decided by the network
+    std::string axes;       ///< of the front; empty: accesses and memory, and MACs of short chains
+    std::string objective;  ///< one schedule only: "accesses" or "time"
+    std::string speed;
+    [[nodiscard]] bool is_timed() const {
+        return objective == "time" || axes.find("time") != std::string::npos;
+    }
     ExploreOptions explore;
 };
 
@@ -48,6 +57,34 @@ std::string name_of(const std::map<std::string, Value>& names, Value value) {
     return found->first;
 }
 
+/// The axes of --axes. Throws UsageError for a name that is none.
+FrontAxes axes_of(const ExploreTwoLevelOptions& options) {
+    FrontAxes axes{false, false, false, false};
+    std::string name;
+    std::istringstream names(options.axes);
+    while (std::getline(names, name, ',')) {
+        bool* const axis = name == "accesses" ? &axes.accesses
+                           : name == "memory" ? &axes.memory
+                           : name == "macs"   ? &axes.macs
+                           : name == "time"   ? &axes.time
+                                              : nullptr;
+        if (axis == nullptr)
+            throw UsageError(fmt::format(
+                "--axes: found {}, expected a list of accesses, memory, macs and time", name));
+        *axis = true;
+    }
+    return axes;
+}
+
+nlohmann::ordered_json axes_json(const FrontAxes& axes) {
+    auto names = nlohmann::ordered_json::array();
+    if (axes.accesses) names.push_back("accesses");
+    if (axes.memory) names.push_back("memory");
+    if (axes.macs) names.push_back("macs");
+    if (axes.time) names.push_back("time");
+    return names;
+}
+
 std::optional<int64_t> budget_of(const ExploreTwoLevelOptions& options) {
     if (options.memory.empty()) return std::nullopt;
     return parse_bytes("--memory", options.memory);
@@ -58,7 +95,7 @@ ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const Mode
     ExploreOptions wanted = options.explore;
     wanted.threads = request.common.thread_count();
     wanted.recompute = !options.no_recompute;
-    if (options.axes >= 2) wanted.macs_is_axis = options.axes == 3;
+    if (!options.axes.empty()) wanted.macs_is_axis = axes_of(options).macs;
     if (budget_bytes) wanted.memory = Elements(*budget_bytes / bytes_per_element);
     wanted.stop = request.stop;
     wanted.progress = [&notes](const ExploreProgress& progress) {
@@ -70,15 +107,32 @@ ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const Mode
     return wanted;
 }
 
+/// With time as an axis or objective, the schedules are those that `compile`, `run` and `bench`
+/// choose from.
+Front timed(const Network& network, const ExploreTwoLevelOptions& options,
+            const ModelRequest& request, std::optional<int64_t> budget_bytes) {
+    ScheduleArgument argument;
+    argument.speed = options.speed;
+    TimedOptions timed = argument.timed_options(request.common.thread_count());
+    timed.stop = request.stop;
+    if (budget_bytes) timed.memory = Bytes(*budget_bytes);
+    if (options.objective == "time") return fastest_front(network, timed);
+    return timed_front(network, axes_of(options), timed);
+}
+
 /// An empty front has a reason: the budget, for which the smallest that works is searched, or an
 /// interrupt before the first schedule.
-[[noreturn]] void refuse_empty_front(const Network& network, ExploreOptions wanted,
+[[noreturn]] void refuse_empty_front(const Network& network,
+                                     const ExploreTwoLevelOptions& options, ExploreOptions wanted,
+                                     const ModelRequest& request,
                                      std::optional<int64_t> budget_bytes) {
     if (wanted.stop->load() || !budget_bytes)
         throw std::runtime_error("explore: no schedule was looked at");
     wanted.memory.reset();
     Elements least = Elements(INT64_MAX);
-    for (const FrontPoint& point : explore(network, wanted).points)
+    const Front all = options.is_timed() ? timed(network, options, request, std::nullopt)
+                                         : explore(network, wanted);
+    for (const FrontPoint& point : all.points)
         least = std::min(least, memory_of(point.counts, wanted.footprint));
     throw InfeasibleError(fmt::format(
         "{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})", network.name,
@@ -86,12 +140,25 @@ ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const Mode
 }
 
 nlohmann::ordered_json answer_of(const Network& network, const Front& front,
-                                 const FrontNotes& notes, const ExploreOptions& wanted,
-                                 bool only_accesses, const ModelRequest& request) {
+                                 const FrontNotes& notes, const ExploreTwoLevelOptions& options,
+                                 const ExploreOptions& wanted, const ModelRequest& request) {
     nlohmann::ordered_json answer =
         front_json(network, front, notes, front.is_complete && !request.stop->load());
+    if (!options.objective.empty()) {
+        answer["objective"] = options.objective;
+    } else {
+        FrontAxes axes = options.axes.empty() ? FrontAxes{true, true, false, false} : axes_of(options);
+        axes.macs = front.macs_is_axis;
+        answer["axes"] = axes_json(axes);
+    }
+    if (options.is_timed()) {
+        answer["space"] = "timed";
+        answer["threads"] = wanted.threads;
+        answer["speed"] = options.speed.empty() ? "usual" : options.speed;
+        answer["network_given"] = request.network.to_json();
+        return answer;
+    }
     answer["space"] = name_of(space_names, wanted.space);
-    answer["axes"] = only_accesses ? 1 : front.macs_is_axis ? 3 : 2;
     answer["tiles"] = name_of(tile_names, wanted.tiles);
     answer["max_depth"] = wanted.max_depth.value_or(default_max_depth(wanted.space));
     answer["recompute"] = wanted.recompute;
@@ -99,8 +166,22 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
     return answer;
 }
 
+/// Throws UsageError for options that do not go together.
+void check_options(const ExploreTwoLevelOptions& options) {
+    if (options.is_timed() && options.explore.space != Space::fusion_recompute)
+        throw UsageError("--space: schedules with time have a space of their own; expected no "
+                         "--space with time");
+    if (!options.axes.empty() && !axes_of(options).time) {
+        const FrontAxes axes = axes_of(options);
+        if (!axes.accesses || !axes.memory)
+            throw UsageError("--axes: expected accesses,memory or accesses,memory,macs without "
+                             "time, or any with time");
+    }
+}
+
 Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, const Output& output) {
     if (request.directory.empty()) throw UsageError("--output is required with --model two-level");
+    check_options(options);
     std::optional<EnergyTable> machine;
     if (!request.machine.empty()) machine = open_energy_table(request.machine);
     const Network network = request.network.open();
@@ -111,23 +192,24 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
     const std::optional<int64_t> budget_bytes = budget_of(options);
     OccasionalNotes progress(output);
     const ExploreOptions wanted = explore_options(options, request, budget_bytes, progress);
-    const bool only_accesses = options.axes == 1;
-    const Front front =
-        only_accesses ? search::fewest_accesses(network, wanted) : explore(network, wanted);
+    const bool only_accesses = options.objective == "accesses";
+    const Front front = options.is_timed() ? timed(network, options, request, budget_bytes)
+                        : only_accesses    ? search::fewest_accesses(network, wanted)
+                                           : explore(network, wanted);
     if (request.stop->load()) output.note("interrupted: the front of what was looked at so far");
-    if (front.points.empty()) refuse_empty_front(network, wanted, budget_bytes);
+    if (front.points.empty()) refuse_empty_front(network, options, wanted, request, budget_bytes);
 
     std::optional<Elements> misses;
     if (machine) misses = register_file_misses(network, *machine, wanted.threads);
     const FrontNotes notes = front_notes(network, front, machine, misses);
     nlohmann::ordered_json answer =
-        answer_of(network, front, notes, wanted, only_accesses, request);
+        answer_of(network, front, notes, options, wanted, request);
     write_front(files.aside(), network, answer, wanted.threads, &front.groups);
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
     files.publish();
 
     output.print(front_table(front, notes, 20));
-    output.print(front_gap(front, only_accesses));
+    if (!options.is_timed()) output.print(front_gap(front, only_accesses));
     output.print(fmt::format(
         "{} schedule{} in {}: front.json, front.csv, report.html; --schedule {}#0 ... takes one",
         front.points.size(), front.points.size() == 1 ? "" : "s; all", request.directory,
@@ -156,12 +238,20 @@ RunModel declare(CLI::App& app) {
                    "buffers of a group, as in the paper)")
         ->transform(one_of(footprint_names))
         ->default_str("live");
-    app.add_option(
-           "--axes", options->axes,
-           "3: MACs are an axis of the front; 2: MACs decide between equals (default: 3 for "
-           "short chains); 1: one schedule with the fewest accesses that --memory allows, "
-           "found at once where a bound is reached")
-        ->check(CLI::IsMember({1, 2, 3}));
+    app.add_option("--axes", options->axes,
+                   "Of the front, a list of accesses, memory, macs and time (default: "
+                   "accesses,memory, for short chains also macs). With time: schedules with "
+                   "kernels, as compile and run choose them; any subset")
+        ->type_name("LIST");
+    app.add_option("--objective", options->objective,
+                   "One schedule instead of a front, within --memory: the fewest accesses, found at "
+                   "once where a bound is reached, or the least time")
+        ->check(CLI::IsMember({"accesses", "time"}))
+        ->excludes("--axes");
+    app.add_option("--speed", options->speed,
+                   "Speed of the processor, for time: a name of `laminate machine list` or a file "
+                   "of `laminate machine measure -o` (default: avx512 or avx2)")
+        ->type_name("FILE");
     app.add_flag("--no-recompute", options->no_recompute,
                  "Compute nothing twice: no more MACs than layer by layer");
     app.add_option("--memory", options->memory,

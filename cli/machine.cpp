@@ -3,14 +3,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "answers/version.h"
 #include "base/files.h"
 #include "base/parse_json.h"
+#include "cli/kernel_speed.h"
 #include "cli/machine_speed.h"
 #include "cli/verbs.h"
 #include "scheduler/counts/energy.h"
+#include "scheduler/machine/cpu_speed.h"
 #include "scheduler/machine/machine.h"
 
 namespace laminate::cli {
@@ -53,10 +58,13 @@ Exit list(const Output& output) {
     output.print(table.text());
     output.print(fmt::format("energy tables, for counts of two levels: {}",
                              fmt::join(energy_table_names(), ", ")));
+    output.print(fmt::format("speeds of processors, for times of schedules: {}",
+                             fmt::join(cpu_speed_names(), ", ")));
     output.json({{"schema", "laminate.machines"},
                  {"version", 1},
                  {"machines", entries},
-                 {"energy_tables", energy_table_names()}});
+                 {"energy_tables", energy_table_names()},
+                 {"cpu_speeds", cpu_speed_names()}});
     return Exit::ok;
 }
 
@@ -103,6 +111,23 @@ Exit show_energy_table(const EnergyTable& table, const Output& output) {
         answer["register_file_access_pj"] = table.register_file->access_pj;
     }
     output.json(answer);
+    return Exit::ok;
+}
+
+Exit show_cpu_speed(const CpuSpeed& speed, const Output& output) {
+    output.print(fmt::format("{}: {}\ncaches: {} of a core, {} of all\nsource: {}\n", speed.name,
+                             speed.about, bytes_text(speed.second_level_cache.value()),
+                             bytes_text(speed.third_level_cache.value()), speed.source));
+    Table table({{"work"}, {"ns", Align::right}});
+    for (const auto& [term, nanoseconds] : speed.nanoseconds)
+        table.add({term, fmt::format("{:.4g}", nanoseconds)});
+    output.print(table.text());
+    output.json({{"schema", "laminate.cpu_speed_shown"},
+                 {"version", 1},
+                 {"name", speed.name},
+                 {"about", speed.about},
+                 {"source", speed.source},
+                 {"nanoseconds", speed.nanoseconds}});
     return Exit::ok;
 }
 
@@ -185,18 +210,28 @@ Exit show(const std::string& name_or_file, const Output& output) {
     const std::vector<std::string> tables = energy_table_names();
     if (std::ranges::find(tables, name_or_file) != tables.end())
         return show_energy_table(open_energy_table(name_or_file), output);
+    const std::vector<std::string> speeds = cpu_speed_names();
+    if (std::ranges::find(speeds, name_or_file) != speeds.end())
+        return show_cpu_speed(open_cpu_speed(name_or_file), output);
     return show_machine(open_machine(name_or_file), output);
 }
 
-/// Checks a file of either kind in machines/. Throws InputError for a wrong one.
+/// Checks a file of any kind in machines/. Throws InputError for a wrong one.
 Exit check(const std::string& file, const Output& output) {
     const std::string text = read_file(file);
     const auto json = parsed_json<nlohmann::json>(text);
-    const bool energy_table =
-        json.is_object() && json.value("schema", nlohmann::json()) == "laminate.energy_table";
-    const std::string name =
-        energy_table ? parse_energy_table(text, file).name : parse_machine(text, file).name;
-    const std::string kind = energy_table ? "energy table" : "machine";
+    const nlohmann::json schema =
+        json.is_object() ? json.value("schema", nlohmann::json()) : nlohmann::json();
+    std::string kind = "machine", name;
+    if (schema == "laminate.energy_table") {
+        kind = "energy table";
+        name = parse_energy_table(text, file).name;
+    } else if (schema == "laminate.cpu_speed") {
+        kind = "speed of a processor";
+        name = parse_cpu_speed(text, file).name;
+    } else {
+        name = parse_machine(text, file).name;
+    }
     output.print(fmt::format("{}: {} {}, ok", file, kind, name));
     output.json({{"schema", "laminate.machine_check"},
                  {"version", 1},
@@ -206,8 +241,44 @@ Exit check(const std::string& file, const Output& output) {
     return Exit::ok;
 }
 
+struct MeasureOptions {
+    std::string file;
+    std::string target = "host";
+};
+
+/// Times the kernels on one thread and writes what the model of time takes. Returns what was timed
+/// and what the model makes of it.
+nlohmann::ordered_json write_speed(const MeasureOptions& options, const Output& output) {
+    OccasionalNotes notes(output);
+    MeasuredSpeed measured = measured_cpu_speed(options.target, [&](size_t done, size_t all) {
+        notes.note([&] { return fmt::format("kernels: {} of {} layers", done, all); });
+    });
+    CpuSpeed& speed = measured.speed;
+    const nlohmann::ordered_json machine = made_by();
+    speed.name = std::filesystem::path(options.file).stem().string();
+    speed.about = fmt::format("code for {} on {}", options.target, machine["cpu"].get<std::string>());
+    speed.source = fmt::format("laminate {} machine measure", program_version());
+    write_file_atomically(options.file, to_json(speed));
+    auto probes = nlohmann::ordered_json::array();
+    size_t near = 0;
+    for (const TimedProbe& probe : measured.probes) {
+        const double predicted = nanoseconds_of(probe.timed.amounts, speed);
+        constexpr double within = 0.2;
+        near += std::abs(predicted / probe.timed.nanoseconds - 1) <= within ? 1 : 0;
+        probes.push_back({{"group", probe.group},
+                          {"nanoseconds", probe.timed.nanoseconds},
+                          {"predicted", predicted},
+                          {"amounts", probe.timed.amounts}});
+    }
+    output.print(fmt::format("{}: nanoseconds of {} kinds of work, which give {} of {} timed groups "
+                             "within 20 %; compile, run, bench and explore take it with --speed",
+                             options.file, speed.nanoseconds.size(), near, measured.probes.size()));
+    return probes;
+}
+
 /// Measures this machine: its peak, and the sizes and bandwidths of its memories.
-Exit measure(const CommonOptions& common, const Output& output) {
+/// With a file, also the speed of its kernels.
+Exit measure(const CommonOptions& common, const MeasureOptions& options, const Output& output) {
     const int threads = common.thread_count();
     const double first = peak_gflops(threads);
     const std::vector<MemoryLevel> levels = measured_memory_levels(threads);
@@ -231,11 +302,13 @@ Exit measure(const CommonOptions& common, const Output& output) {
              {"read_gigabytes_per_second", level.gigabytes_per_second}});
     }
     output.print(table.text());
-    output.json({{"schema", "laminate.machine_measured"},
-                 {"version", 1},
-                 {"threads", threads},
-                 {"peak_gflops", peak},
-                 {"memories", entries}});
+    nlohmann::ordered_json answer{{"schema", "laminate.machine_measured"},
+                                  {"version", 1},
+                                  {"threads", threads},
+                                  {"peak_gflops", peak},
+                                  {"memories", entries}};
+    if (!options.file.empty()) answer["kernels"] = write_speed(options, output);
+    output.json(answer);
     return Exit::ok;
 }
 
@@ -268,8 +341,18 @@ void add_machine(Program& program) {
         "measure",
         "Measure this machine: peak of its multipliers, sizes and read bandwidths of its memories",
         "", machine);
-    program.on(measure_verb,
-               [&program](const Output& output) { return measure(program.common(), output); });
+    auto options = std::make_shared<MeasureOptions>();
+    measure_verb
+        ->add_option("-o,--output", options->file,
+                     "Also time the kernels, which takes minutes, and write this file for --speed")
+        ->type_name("FILE");
+    measure_verb
+        ->add_option("--target", options->target,
+                     "Of the kernels' code: host, or a Halide target that this processor runs")
+        ->capture_default_str();
+    program.on(measure_verb, [options, &program](const Output& output) {
+        return measure(program.common(), *options, output);
+    });
 }
 
 }  // namespace laminate::cli

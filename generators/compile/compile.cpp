@@ -184,11 +184,7 @@ private:
     /// The schedule's, and those of pooling and additions that no group has got, which have code of
     /// their own.
     [[nodiscard]] std::vector<GroupSchedule> groups_with_code(const Schedule& schedule) const {
-        std::vector<GroupSchedule> groups = schedule.groups();
-        for (const LayerId id : outside_of(groups)) {
-            if (is_schedulable(network_, id) && has_code_of_its_own(layer_problem(network_, id)))
-                groups.push_back(line_buffer_group(network_, {id}));
-        }
+        std::vector<GroupSchedule> groups = with_layers_alone(network_, schedule).groups();
         for (GroupSchedule& group : groups) group = with_kernels(group);
         return groups;
     }
@@ -201,11 +197,6 @@ private:
         return with_kernels(line_buffer_group(network_, {id}));
     }
 
-    /// Additions, and pooling into rows of some columns.
-    static bool has_code_of_its_own(const LayerProblem& p) {
-        constexpr int64_t fewest_columns = 4;
-        return p.operation == Operation::add || (is_pool(p) && p[Dim::x] >= fewest_columns);
-    }
     [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
         std::vector<bool> is_grouped(network_.layers.size(), false);
         for (const GroupSchedule& group : groups) {

@@ -55,9 +55,9 @@ void append(Halide::Module& module, const std::string& name, const Stmt& body, E
 }
 
 JITModule jit_module(const std::string& name, const Stmt& body, Extra extra,
+                     const Halide::Target& target = Halide::get_host_target(),
                      const std::vector<JITModule>& dependencies = {}) {
-    const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
-    Halide::Module module(name, target);
+    Halide::Module module(name, target.with_feature(Halide::Target::JIT));
     append(module, name, body, extra);
     return {module, module.functions().back(), dependencies};
 }
@@ -103,8 +103,10 @@ Halide::Target code_target(const std::string& text) {
     return target;
 }
 
-JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name)
-    : module_(jit_module(name, body, counted ? Extra::counters : Extra::none)), counted_(counted) {}
+JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name,
+                   const Halide::Target& target)
+    : module_(jit_module(name, body, counted ? Extra::counters : Extra::none, target)),
+      counted_(counted) {}
 
 laminate_group_function JitGroup::function() const {
     return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(module_.main_function());
@@ -115,7 +117,7 @@ CountedGroupFunction JitGroup::counted_function() const {
 }
 
 HookedJitGroup::HookedJitGroup(const Stmt& body, const std::string& symbol)
-    : module_(jit_module("laminate_group", body, Extra::hook, exporting(symbol))) {}
+    : module_(jit_module("laminate_group", body, Extra::hook, Halide::get_host_target(), exporting(symbol))) {}
 
 laminate_hooked_group_function HookedJitGroup::function() const {
     return reinterpret_cast<laminate_hooked_group_function>(module_.main_function());

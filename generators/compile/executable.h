@@ -28,9 +28,10 @@ using CountedGroupFunction = int (*)(const float* const* inputs, float* const* o
 /// A group compiled into this process; the functions live as long as the object.
 class JitGroup {
 public:
-    /// `counted`: the body has the counters argument.
+    /// `counted`: the body has the counters argument. `target`: one that this processor runs.
     JitGroup(const Halide::Internal::Stmt& body, bool counted,
-             const std::string& name = "laminate_group");
+             const std::string& name = "laminate_group",
+             const Halide::Target& target = Halide::get_host_target());
     [[nodiscard]] laminate_group_function function() const;
     [[nodiscard]] CountedGroupFunction counted_function() const;
 

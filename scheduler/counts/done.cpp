@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/counts/chain_rows.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -42,35 +43,18 @@ void count_output(DoneCounts& counts, const BoxRanges& boxes) {
     });
 }
 
-/// Rows that come to a nest of a chain, with how often: those that its producer computes.
-const std::map<Range, int64_t>& incoming_rows(const AskedBoxes& boxes, size_t k) {
-    const BoxRanges& from = k == 0 ? boxes.inputs.front() : boxes.nests[k - 1];
-    return std::find_if(from.begin(), from.end(),
-                        [](const AxisRanges& axis) { return axis.dim == Dim::y; })
-        ->times;
-}
-
-/// A chain goes row by row over strips of columns, each of whole tiles.
+/// A chain goes row by row over strips of columns, each of whole tiles. A scattered nest multiplies
+/// when a row comes, the others when they compute one.
 void count_chain(DoneCounts& counts, const GroupSchedule& group,
                  const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
     const ColumnsLayout layout = columns_layout(group, problems);
-    const int64_t columns = problems.back()[Dim::x];
-    const int64_t step = group.nests.back().strip[1] == 0 ? columns : group.nests.back().strip[1];
-    for (int64_t begin = 0; begin < columns; begin += step) {
-        const auto tiles = layout.tiles_for(begin, std::min(begin + step, columns));
-        for (size_t k = 0; k < problems.size(); ++k) {
-            const bool is_scattered = layout.lines[k].form == LineForm::scattered;
-            const auto& rows = is_scattered ? incoming_rows(boxes, k) : incoming_rows(boxes, k + 1);
-            for (const auto& [range, times] : rows) {
-                for (int64_t y = range.begin; y < range.end; ++y) {
-                    counts.nests[k].done +=
-                        Macs(times * layout.multiplications_of_row(problems[k], static_cast<int>(k),
-                                                                   y, tiles[k + 1].count()));
-                }
-            }
-        }
-    }
-    counts.scratch = to_bytes(Elements(layout.scratch_elements()));
+    for_each_chain_row(layout, group, problems, boxes, [&](const ChainRow& row) {
+        if (row.is_incoming != (layout.lines[row.nest].form == LineForm::scattered)) return;
+        counts.nests[row.nest].done +=
+            Macs(row.times * layout.multiplications_of_row(problems[row.nest],
+                                                           static_cast<int>(row.nest), row.y,
+                                                           row.tiles));
+    });
 }
 
 void count_lines(DoneCounts& counts, const GroupSchedule& group,
@@ -87,7 +71,6 @@ void count_lines(DoneCounts& counts, const GroupSchedule& group,
             counts.copied += Elements(elements(box) * times);
         });
     }
-    counts.scratch = to_bytes(Elements(line_plan(group, problems).scratch_elements));
 }
 
 }  // namespace
@@ -102,13 +85,13 @@ DoneCounts done_counts(const GroupSchedule& group, const std::vector<LayerProble
         });
         counts.nests.push_back(nest);
     }
+    counts.scratch = scratch_bytes(group, problems);
     const Kernel& kernel = group.nests.front().kernel;
     switch (kernel_row(kernel.kind).scope) {
         case KernelScope::map:
         case KernelScope::sum:
             counts.nests.front().done = Macs(map_multiplications(problems.front(), kernel));
             counts.output_writes = Elements(map_stored_elements(problems.front(), kernel));
-            counts.scratch = to_bytes(Elements(map_scratch_elements(problems.front(), kernel)));
             break;
         case KernelScope::chain:
             count_chain(counts, group, problems, boxes);
@@ -120,6 +103,20 @@ DoneCounts done_counts(const GroupSchedule& group, const std::vector<LayerProble
             break;
     }
     return counts;
+}
+
+Bytes scratch_bytes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const Kernel& kernel = group.nests.front().kernel;
+    switch (kernel_row(kernel.kind).scope) {
+        case KernelScope::map:
+        case KernelScope::sum:
+            return to_bytes(Elements(map_scratch_elements(problems.front(), kernel)));
+        case KernelScope::chain:
+            return to_bytes(Elements(columns_layout(group, problems).scratch_elements()));
+        case KernelScope::nest:
+            break;
+    }
+    return to_bytes(Elements(line_plan(group, problems).scratch_elements));
 }
 
 std::string difference(const DoneCounts& a, const std::string& a_name, const DoneCounts& b,

@@ -48,6 +48,10 @@ struct DoneCounts {
 [[nodiscard]] DoneCounts done_counts(const GroupSchedule& group,
                                      const std::vector<LayerProblem>& problems);
 
+/// The bytes of one thread's scratch block alone, which take no boxes to know.
+[[nodiscard]] Bytes scratch_bytes(const GroupSchedule& group,
+                                  const std::vector<LayerProblem>& problems);
+
 /// Empty when equal, else one line naming every field that differs.
 [[nodiscard]] std::string difference(const DoneCounts& a, const std::string& a_name,
                                      const DoneCounts& b, const std::string& b_name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -20,6 +21,10 @@ enum class Footprint {
 struct FrontPoint {
     std::vector<uint32_t> groups;  ///< into Front::groups, in the order of the schedule
     NetworkCounts counts;
+    /// Of fronts with time (timed/timed_front.h): what the model expects of the code, and what one
+    /// of its threads keeps.
+    std::optional<double> milliseconds{};
+    std::optional<Bytes> scratch{};
 };
 
 /// No schedule that was left out moves fewer than `accesses` with at most `memory`.

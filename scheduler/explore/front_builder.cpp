@@ -53,9 +53,10 @@ uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts* counts) {
     return known->second;
 }
 
-void FrontBuilder::add_point(std::vector<uint32_t> groups) {
+void FrontBuilder::add_point(std::vector<uint32_t> groups, std::optional<double> milliseconds,
+                             std::optional<Bytes> scratch) {
     std::ranges::fill(is_covered_, 0);
-    FrontPoint point{std::move(groups), {}};
+    FrontPoint point{std::move(groups), {}, milliseconds, scratch};
     for (const uint32_t group : point.groups) {
         add(point.counts, counts_[group]);
         for (const LayerId layer : layers_[group]) {

@@ -2,6 +2,7 @@
 // is checked, counted and kept once.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -28,7 +29,8 @@ public:
 
     /// Adds a schedule of the network by its groups, in order. Throws std::logic_error if a layer
     /// is in two of them, or if a layer that must be in one is not.
-    void add_point(std::vector<uint32_t> groups);
+    void add_point(std::vector<uint32_t> groups, std::optional<double> milliseconds = {},
+                   std::optional<Bytes> scratch = {});
 
     /// The points by accesses, then memory, then MACs; equal ones in the order in which they were
     /// added. The caller fills in the other members of the front.

@@ -14,6 +14,7 @@ struct EmbeddedFile {
 };
 [[nodiscard]] const std::vector<EmbeddedFile>& embedded_machines();
 [[nodiscard]] const std::vector<EmbeddedFile>& embedded_energy_tables();
+[[nodiscard]] const std::vector<EmbeddedFile>& embedded_cpu_speeds();
 
 /// Sorted by name.
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<EmbeddedFile>& files);

@@ -95,13 +95,13 @@ TEST(Explore, OneAxisIsTheScheduleWithTheFewestAccesses) {
     const ScratchDirectory scratch;
     const std::string command =
         "explore zoo:l3net --tiles pow2 -o " + (scratch / "front") + " --json - -q ";
-    const auto front = nlohmann::json::parse(run_program(command + "--axes 2").out);
+    const auto front = nlohmann::json::parse(run_program(command + "--axes accesses,memory").out);
     EXPECT_EQ(front.at("axes"), 2);
     const auto& points = front.at("points");
     for (const size_t n : {size_t{0}, points.size() / 2, points.size() - 1}) {
         const auto bytes = points[n].at("live_bytes").get<int64_t>();
         const ProgramResult result =
-            run_program(command + "--axes 1 --memory " + std::to_string(bytes));
+            run_program(command + "--objective accesses --memory " + std::to_string(bytes));
         ASSERT_EQ(result.exit_code, 0) << result.err;
         const auto one = nlohmann::json::parse(result.out);
         EXPECT_EQ(one.at("axes"), 1);
@@ -111,7 +111,7 @@ TEST(Explore, OneAxisIsTheScheduleWithTheFewestAccesses) {
         EXPECT_LE(one["points"][0].at("live_bytes"), bytes);
     }
     const ProgramResult told =
-        run_program("explore zoo:l3net --tiles pow2 --axes 1 -o " + (scratch / "front"));
+        run_program("explore zoo:l3net --tiles pow2 --objective accesses -o " + (scratch / "front"));
     EXPECT_NE(
         told.out.find("complete: no schedule of this space that fits moves less\n1 schedule in "),
         std::string::npos)
@@ -119,7 +119,7 @@ TEST(Explore, OneAxisIsTheScheduleWithTheFewestAccesses) {
     EXPECT_NE(read_file(scratch / "front/report.html")
                   .find("one schedule, the fewest accesses in the memory"),
               std::string::npos);
-    EXPECT_EQ(run_program(command + "--axes 1 --memory 16").exit_code, 4);
+    EXPECT_EQ(run_program(command + "--objective accesses --memory 16").exit_code, 4);
 }
 
 TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {

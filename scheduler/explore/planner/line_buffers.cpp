@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "base/indexed.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/tiled_layer.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/schedule/kernels/kernel.h"
@@ -133,15 +135,6 @@ std::vector<int64_t> column_choices(int64_t extent) {
     return columns;
 }
 
-/// Rows of the busiest thread when threads take strips in order as they become free.
-int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
-    std::vector<int64_t> rows(static_cast<size_t>(threads), 0);
-    for (int64_t begin = 0; begin < extent; begin += strip_rows) {
-        *std::min_element(rows.begin(), rows.end()) += std::min(strip_rows, extent - begin);
-    }
-    return *std::max_element(rows.begin(), rows.end());
-}
-
 class Planner {
 public:
     Planner(const Network& network, const LineBufferOptions& options)
@@ -211,6 +204,16 @@ public:
                 return Choice{group, stripped.accesses(), stripped.live_total};
             }
         }
+        if (segment.size() == 1 && options_.memory) {
+            const std::vector<GroupPoint>& points = tiled(problems);
+            for (const GroupPoint& point : points) {
+                least = std::min(least.value_or(point.live_total), point.live_total);
+                if (to_bytes(point.live_total) > *options_.memory) continue;
+                GroupSchedule group = point.group;
+                group.nests.front().layer = problems.front().name;
+                return Choice{std::move(group), point.accesses, point.live_total};
+            }
+        }
         // Zero: sizes that fit repeat more than allowed, and so would those of a longer group.
         return least.value_or(Elements{});
     }
@@ -245,6 +248,13 @@ public:
     }
 
 private:
+    /// tiled_layer_points() of layers of the same shape.
+    const std::vector<GroupPoint>& tiled(const std::vector<LayerProblem>& problems) {
+        const auto [known, is_new] = tiled_.try_emplace(shape_key(problems));
+        if (is_new) known->second = tiled_layer_points(problems, cache_);
+        return known->second;
+    }
+
     /// A group extended by an Add of its output. Among several, the one with the lowest price is
     /// taken.
     struct WithAdd {
@@ -356,6 +366,7 @@ private:
     const Network& network_;
     const LineBufferOptions& options_;
     TwoLevelCache cache_;
+    std::map<std::vector<int64_t>, std::vector<GroupPoint>> tiled_;
 };
 
 Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
@@ -366,6 +377,14 @@ Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
 }
 
 }  // namespace
+
+int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
+    std::vector<int64_t> rows(static_cast<size_t>(threads), 0);
+    for (int64_t begin = 0; begin < extent; begin += strip_rows) {
+        *std::min_element(rows.begin(), rows.end()) += std::min(strip_rows, extent - begin);
+    }
+    return *std::max_element(rows.begin(), rows.end());
+}
 
 GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                 const LineBufferSizes& sizes) {
@@ -413,6 +432,22 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
     if (demand != Elements{})
         return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
     planner.take_adds(groups);
+    return in_order(network, std::move(groups));
+}
+
+Schedule with_layers_alone(const Network& network, const Schedule& schedule) {
+    constexpr int64_t fewest_columns = 4;
+    std::vector<GroupSchedule> groups = schedule.groups();
+    IndexVector<char, LayerId> is_grouped(network.layers.size(), 0);
+    for (const GroupSchedule& group : groups) {
+        for (const Nest& nest : group.nests) is_grouped[network.find_layer(nest.layer)] = 1;
+    }
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (is_grouped[id] != 0 || !is_schedulable(network, id)) continue;
+        const LayerProblem p = layer_problem(network, id);
+        if (p.operation == Operation::add || (is_pool(p) && p[Dim::x] >= fewest_columns))
+            groups.push_back(line_buffer_group(network, {id}));
+    }
     return in_order(network, std::move(groups));
 }
 

@@ -36,6 +36,9 @@ struct LineBufferSizes {
                                               const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
+/// Rows of the busiest thread when threads take strips in order as they become free.
+[[nodiscard]] int64_t longest_share(int64_t extent, int64_t strip_rows, int threads);
+
 /// Limit on the live memory of whole rows for Winograd without a budget. Rows beyond the
 /// second-level cache come from the third, at no measurable cost. Splitting the group would bring
 /// tensors of a large picture from memory, which does cost time.
@@ -49,7 +52,8 @@ struct LineBufferOptions {
     /// Without a budget, a group may grow while its live memory stays below twice a core's
     /// second-level cache, or below most_winograd_memory() if it has layers for Winograd. A chain
     /// filtered by tiles of columns may also grow while column_tiles_memory() stays below
-    /// most_column_tiles_memory() (scheduler/schedule/kernels/columns.h). Single layers have no limit.
+    /// most_column_tiles_memory() (scheduler/schedule/kernels/columns.h). Single layers have no
+    /// limit.
     std::optional<Bytes> memory;
     /// Each group gets at least two strips per thread where that recomputes less than 3 % of the
     /// MACs.
@@ -66,6 +70,10 @@ struct LineBufferOptions {
 /// own, together with an Add that is the only reader of their output (ends_in_add).
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(
     const Network& network, const LineBufferOptions& options = {});
+
+/// The schedule with groups for the additions and poolings outside its groups that code is
+/// generated for: pooling into rows of four columns or more.
+[[nodiscard]] Schedule with_layers_alone(const Network& network, const Schedule& schedule);
 
 /// Every layer as a group of its own, in the same form. Fusion is compared with this schedule.
 [[nodiscard]] Schedule layer_by_layer_schedule(const Network& network, int threads = 1,

@@ -8,6 +8,7 @@
 // weights.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/units.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -24,6 +25,36 @@ int64_t channels_multiplications(const LayerProblem& p, const Kernel& kernel,
            row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * box[Dim::x].size() * p.x().kernel;
 }
 
+/// Behind the last whole tile of a row come one narrower tile, or columns one by one. Outputs are
+/// stored one by one.
+KernelWork channels_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
+    const KernelBox& box = asked.box;
+    const int64_t step = kernel[KernelSize::columns];
+    const int64_t block = kernel[KernelSize::channels] * kernel[KernelSize::lanes];
+    const int64_t blocks = ceil_div(box[Dim::z].size(), block);
+    const int64_t width = box[Dim::x].size(), height = box[Dim::y].size();
+    const int64_t taps = row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * p.x().kernel *
+                         box[Dim::i].size();
+    const auto vectors = static_cast<double>(kernel[KernelSize::channels]);
+    double cycles = 0;
+    const int64_t rest = width % step;
+    const auto behind = asked.has_one_width ? std::pair{rest, int64_t{1}}
+                                            : std::pair{int64_t{1}, rest};
+    for (const auto& [columns, tiles] : {std::pair{step, width / step}, behind}) {
+        if (columns == 0 || tiles == 0) continue;
+        const double products = vectors * static_cast<double>(columns);
+        cycles += static_cast<double>(tiles) *
+                  cycles_of_tap(vectors, static_cast<double>(columns), products, products);
+    }
+    const int64_t tiles = width / step + (rest == 0 ? 0 : behind.second);
+    const double loaded = vectors * static_cast<double>(blocks * taps * tiles);
+    return {{"products", cycles * static_cast<double>(blocks * taps)},
+            {"outputs", vectors_of(box[Dim::z].size() * height * width, kernel)},
+            {"weights", has_large_weights(p) ? loaded : 0.0},
+            {"tiles", static_cast<double>(blocks * height * tiles)},
+            {"boxes", 1}};
+}
+
 }  // namespace
 
 const KernelRow channels_kernel{
@@ -36,6 +67,7 @@ const KernelRow channels_kernel{
     .accepts = is_dense_convolution,
     .whole = {true, false, false, false},
     .multiplications = channels_multiplications,
+    .work = channels_work,
 };
 
 }  // namespace laminate

@@ -93,6 +93,20 @@ enum class KernelScope {
     sum,    ///< the Add behind a map kernel
 };
 
+/// An amount of work by the name of its term: "products", "outputs". A core's time is a sum of such
+/// amounts, each with a time of its own (scheduler/machine/cpu_speed.h).
+struct WorkTerm {
+    const char* name;
+    double amount;
+};
+using KernelWork = std::vector<WorkTerm>;
+
+/// A box whose work is asked for.
+struct AskedBox {
+    KernelBox box;
+    bool has_one_width = true;  ///< all boxes of its nest have as many columns
+};
+
 /// A row of the table.
 struct KernelRow {
     KernelKind kind = KernelKind::none;
@@ -112,6 +126,11 @@ struct KernelRow {
     /// None for a chain or a map, which are counted as a whole.
     int64_t (*multiplications)(const LayerProblem& problem, const Kernel& kernel,
                                const KernelBox& box) = nullptr;
+    /// What a core does for a box, of a map kernel for the whole layer: vectors of products, of
+    /// inputs brought into shape, of outputs finished, of weights that come from beyond the
+    /// first-level cache, and what is begun anew. None for a chain (columns_work).
+    KernelWork (*work)(const LayerProblem& problem, const Kernel& kernel,
+                       const AskedBox& asked) = nullptr;
     /// What is wrong with the sizes for this layer beyond their limits, and what would be legal.
     std::optional<std::string> (*size_refusal)(const LayerProblem& problem,
                                                const Kernel& kernel) = nullptr;

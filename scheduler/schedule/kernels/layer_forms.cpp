@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace laminate {
 
 bool is_transposed(const LayerProblem& p) { return p.y().transposed || p.x().transposed; }
@@ -32,6 +34,26 @@ int64_t row_taps(const AxisWindow& w, int64_t begin, int64_t end) {
         for (int64_t n = 0; n < w.kernel; ++n) taps += w.input(out, n).has_value() ? 1 : 0;
     }
     return taps;
+}
+
+double output_vectors(const KernelBox& box, const Kernel& kernel) {
+    return static_cast<double>(box[Dim::z].size() * box[Dim::y].size() *
+                               ceil_div(box[Dim::x].size(), kernel[KernelSize::lanes]));
+}
+
+double vectors_of(int64_t elements, const Kernel& kernel) {
+    return static_cast<double>(elements) / static_cast<double>(kernel[KernelSize::lanes]);
+}
+
+double cycles_of_tap(double vectors, double scalars, double products, double sums) {
+    constexpr double per_cycle = 2, latency = 4;
+    return std::max({products / per_cycle, (vectors + scalars) / per_cycle,
+                     latency * products / sums});
+}
+
+bool has_large_weights(const LayerProblem& problem) {
+    constexpr Bytes kept{24 << 10};
+    return to_bytes(problem.weight_elements()) > kept;
 }
 
 }  // namespace laminate

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -19,5 +20,16 @@ namespace laminate {
 /// Output rows in [begin, end) x kernel rows that meet the picture: what a kernel computes that
 /// leaves out rows of padding.
 [[nodiscard]] int64_t row_taps(const AxisWindow& window, int64_t begin, int64_t end);
+
+/// Output elements of a box in vectors that run along rows.
+[[nodiscard]] double output_vectors(const KernelBox& box, const Kernel& kernel);
+/// Elements in vectors.
+[[nodiscard]] double vectors_of(int64_t elements, const Kernel& kernel);
+/// Time of the multiply-adds of a register tile in multiply-adds that never wait, for one tap of
+/// one input channel: `vectors` are loaded, `scalars` are loaded and multiply them all. A core
+/// starts two multiply-adds and two loads a cycle, and a sum waits four cycles for its predecessor.
+[[nodiscard]] double cycles_of_tap(double vectors, double scalars, double products, double sums);
+/// Whether a layer's weights are more than a first-level cache keeps beside its inputs.
+[[nodiscard]] bool has_large_weights(const LayerProblem& problem);
 
 }  // namespace laminate

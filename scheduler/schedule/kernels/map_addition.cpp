@@ -9,6 +9,15 @@
 
 namespace laminate {
 
+namespace {
+
+KernelWork map_addition_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"inputs", vectors_of(p.input_elements().value(), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)}};
+}
+
+}  // namespace
+
 const KernelRow map_addition_kernel{
     .kind = KernelKind::map_addition,
     .name = "map_addition",
@@ -18,6 +27,7 @@ const KernelRow map_addition_kernel{
     .layers = "an Add",
     .accepts = [](const LayerProblem& p) { return p.operation == Operation::add; },
     .pays = [](const LayerProblem&) { return true; },
+    .work = map_addition_work,
 };
 
 }  // namespace laminate

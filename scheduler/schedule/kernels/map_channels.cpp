@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
@@ -41,6 +42,12 @@ std::optional<std::string> map_channels_size_refusal(const LayerProblem& p, cons
            std::to_string(most);
 }
 
+KernelWork map_channels_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"products", vectors_of(map_multiplications(p, kernel), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)},
+            {"weights", vectors_of(p.weight_elements().value(), kernel)}};
+}
+
 }  // namespace
 
 const KernelRow map_channels_kernel{
@@ -52,6 +59,7 @@ const KernelRow map_channels_kernel{
     .layers = "a dense 1x1 convolution of stride 1 without padding, on at most 128 pixels",
     .accepts = map_channels_accepts,
     .pays = map_channels_pays,
+    .work = map_channels_work,
     .size_refusal = map_channels_size_refusal,
 };
 

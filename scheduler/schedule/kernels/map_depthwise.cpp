@@ -28,6 +28,14 @@ bool map_depthwise_pays(const LayerProblem& p) {
     return p[Dim::y] * p[Dim::x] <= side * side && p.x().in <= side && p.y().in <= side;
 }
 
+/// Vectors of rows, however short these are. Products hide behind the loads.
+KernelWork map_depthwise_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
+    const auto inputs = static_cast<double>(
+        p[Dim::z] * p.y().in * ceil_div(p.x().in, kernel[KernelSize::lanes]));
+    return {{"inputs", inputs},
+            {"outputs", output_vectors(asked.box, kernel)}};
+}
+
 }  // namespace
 
 const KernelRow map_depthwise_kernel{
@@ -39,6 +47,7 @@ const KernelRow map_depthwise_kernel{
     .layers = "a depthwise convolution of stride 1 or 2 and at most 25 taps, on 2 columns or more",
     .accepts = map_depthwise_accepts,
     .pays = map_depthwise_pays,
+    .work = map_depthwise_work,
 };
 
 }  // namespace laminate

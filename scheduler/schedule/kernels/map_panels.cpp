@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
 
@@ -34,6 +35,11 @@ std::optional<std::string> map_panels_size_refusal(const LayerProblem& p, const 
            std::to_string(p[Dim::x]) + " lanes, the columns of the map";
 }
 
+KernelWork map_panels_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"products", vectors_of(map_multiplications(p, kernel), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)}};
+}
+
 }  // namespace
 
 const KernelRow map_panels_kernel{
@@ -47,6 +53,7 @@ const KernelRow map_panels_kernel{
         "channels and 24 columns or more",
     .accepts = map_panels_accepts,
     .pays = map_panels_pays,
+    .work = map_panels_work,
     .size_refusal = map_panels_size_refusal,
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/layout/map_pixels.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
@@ -44,6 +45,11 @@ std::optional<std::string> map_pixels_size_refusal(const LayerProblem& p, const 
     return std::nullopt;
 }
 
+KernelWork map_pixels_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"products", vectors_of(map_multiplications(p, kernel), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)}};
+}
+
 }  // namespace
 
 const KernelRow map_pixels_kernel{
@@ -55,6 +61,7 @@ const KernelRow map_pixels_kernel{
     .layers = "a dense 1x1 convolution of stride 1 without padding, on at least 8 pixels",
     .accepts = map_pixels_accepts,
     .pays = map_pixels_pays,
+    .work = map_pixels_work,
     .size_refusal = map_pixels_size_refusal,
 };
 

@@ -21,6 +21,12 @@ bool map_pooling_accepts(const LayerProblem& p) {
            p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
 }
 
+KernelWork map_pooling_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"inputs", static_cast<double>(p.y().kernel * p.x().kernel) *
+                           vectors_of(p.output_elements().value(), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)}};
+}
+
 }  // namespace
 
 const KernelRow map_pooling_kernel{
@@ -32,6 +38,7 @@ const KernelRow map_pooling_kernel{
     .layers = "a pooling of 4 to 256 columns, at most 25 taps and a stride of at most 4",
     .accepts = map_pooling_accepts,
     .pays = [](const LayerProblem&) { return true; },
+    .work = map_pooling_work,
 };
 
 }  // namespace laminate

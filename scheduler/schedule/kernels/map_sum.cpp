@@ -9,6 +9,17 @@
 
 namespace laminate {
 
+namespace {
+
+/// In vectors of 16, whatever the kernel before it has.
+KernelWork map_sum_work(const LayerProblem& p, const Kernel&, const AskedBox&) {
+    constexpr double lanes = 16;
+    const int64_t others = std::ssize(p.inputs) - 1;
+    return {{"inputs", static_cast<double>(p.output_elements().value() * others) / lanes}};
+}
+
+}  // namespace
+
 const KernelRow map_sum_kernel{
     .kind = KernelKind::map_sum,
     .name = "map_sum",
@@ -18,6 +29,7 @@ const KernelRow map_sum_kernel{
     .layers = "an Add",
     .accepts = [](const LayerProblem& p) { return p.operation == Operation::add; },
     .pays = [](const LayerProblem&) { return true; },
+    .work = map_sum_work,
 };
 
 }  // namespace laminate

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/layout/map_windows.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
@@ -44,6 +45,12 @@ std::optional<std::string> map_windows_size_refusal(const LayerProblem& p, const
            std::to_string(pixels) + " lanes, the pixels of the copy";
 }
 
+KernelWork map_windows_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"products", vectors_of(map_multiplications(p, kernel), kernel)},
+            {"inputs", vectors_of(p.input_elements().value(), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)}};
+}
+
 }  // namespace
 
 const KernelRow map_windows_kernel{
@@ -55,6 +62,7 @@ const KernelRow map_windows_kernel{
     .layers = "a dense convolution of stride 1 or 2 and at most 25 taps, on 5 x 5 pixels or more",
     .accepts = map_windows_accepts,
     .pays = map_windows_pays,
+    .work = map_windows_work,
     .size_refusal = map_windows_size_refusal,
 };
 

@@ -42,6 +42,13 @@ int64_t phases_multiplications(const LayerProblem& p, const Kernel& kernel, cons
            round_up(positions(p.x(), box[Dim::x]).size(), tile) * p.x().kernel;
 }
 
+KernelWork phases_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
+    const KernelBox& box = asked.box;
+    return {{"products", vectors_of(phases_multiplications(p, kernel, box), kernel)},
+            {"outputs", output_vectors(box, kernel)},
+            {"boxes", 1}};
+}
+
 std::optional<std::string> phases_size_refusal(const LayerProblem& p, const Kernel& kernel) {
     const int64_t outputs = p[Dim::z] / p.groups;
     if (p.groups == 1 || outputs % kernel[KernelSize::channels] == 0) return std::nullopt;
@@ -60,6 +67,7 @@ const KernelRow phases_kernel{
     .layers = "a transposed convolution",
     .accepts = [](const LayerProblem& p) { return p.has_weights() && is_transposed(p); },
     .multiplications = phases_multiplications,
+    .work = phases_work,
     .size_refusal = phases_size_refusal,
 };
 

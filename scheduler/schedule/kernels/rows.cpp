@@ -8,6 +8,7 @@
 // one has half its lanes. A last block of channels is filled up with zero weights.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/units.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -23,6 +24,33 @@ int64_t rows_multiplications(const LayerProblem& p, const Kernel& kernel, const 
     const int64_t columns = ceil_div(box[Dim::x].size(), tile) * (tile - unused);
     return round_up(box[Dim::z].size(), kernel[KernelSize::channels]) * box[Dim::i].size() *
            row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * columns * p.x().kernel;
+}
+
+/// Per tap a vector is loaded once for all rows whose windows hold it. One at a shifted column lies
+/// across two cache lines, one of strided columns in two vectors.
+KernelWork rows_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
+    const KernelBox& box = asked.box;
+    const int64_t height = box[Dim::y].size(), step = kernel[KernelSize::rows];
+    const int64_t taps = p.y().kernel;
+    const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 ? 2.0 : 1.0);
+    const auto vectors = static_cast<double>(kernel[KernelSize::columns]);
+    const auto channels = static_cast<double>(kernel[KernelSize::channels]);
+    double cycles = 0;
+    for (const auto& [rows, tiles] :
+         {std::pair{step, height / step}, std::pair{height % step, int64_t{1}}}) {
+        if (rows == 0 || tiles == 0) continue;
+        const double served = static_cast<double>(rows * taps) /
+                              static_cast<double>(taps + (rows - 1) * p.y().stride);
+        const double products = vectors * channels * served;
+        cycles += static_cast<double>(tiles * rows) / products *
+                  cycles_of_tap(vectors * load_cost, channels * served, products,
+                                vectors * channels * static_cast<double>(rows));
+    }
+    return {{"products", vectors_of(rows_multiplications(p, kernel, box), kernel) * cycles /
+                             static_cast<double>(height)},
+            {"outputs", output_vectors(box, kernel)},
+            {"rows", static_cast<double>(box[Dim::z].size() * height)},
+            {"boxes", 1}};
 }
 
 /// A block of channels reads the inputs of one group of channels. Half a vector ends a row that is
@@ -56,6 +84,7 @@ const KernelRow rows_kernel{
     .layers = "a convolution that is not transposed, or a dense layer",
     .accepts = [](const LayerProblem& p) { return p.has_weights() && !is_transposed(p); },
     .multiplications = rows_multiplications,
+    .work = rows_work,
     .size_refusal = rows_size_refusal,
 };
 

@@ -17,6 +17,16 @@ namespace {
 
 int64_t vectors_multiplications(const LayerProblem&, const Kernel&, const KernelBox&) { return 0; }
 
+KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
+    const KernelBox& box = asked.box;
+    const double outputs = output_vectors(box, kernel);
+    const int64_t operands = p.operation == Operation::add ? std::ssize(p.inputs) : 1;
+    return {{"inputs", outputs * static_cast<double>(p.y().kernel * p.x().kernel * operands)},
+            {"outputs", outputs},
+            {"rows", static_cast<double>(box[Dim::z].size() * box[Dim::y].size())},
+            {"boxes", 1}};
+}
+
 }  // namespace
 
 const KernelRow vectors_kernel{
@@ -28,6 +38,7 @@ const KernelRow vectors_kernel{
     .layers = "a layer without weights",
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },
     .multiplications = vectors_multiplications,
+    .work = vectors_work,
 };
 
 }  // namespace laminate

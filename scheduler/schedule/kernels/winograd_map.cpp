@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
 
@@ -25,6 +26,13 @@ bool winograd_map_accepts(const LayerProblem& p) {
 
 bool winograd_map_pays(const LayerProblem& p) { return winograd_rows_kernel.pays(p); }
 
+KernelWork winograd_map_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    return {{"products", vectors_of(map_multiplications(p, kernel), kernel)},
+            {"inputs", vectors_of(p.input_elements().value(), kernel)},
+            {"outputs", vectors_of(p.output_elements().value(), kernel)},
+            {"weights", vectors_of(p.weight_elements().value(), kernel)}};
+}
+
 }  // namespace
 
 const KernelRow winograd_map_kernel{
@@ -38,6 +46,7 @@ const KernelRow winograd_map_kernel{
         "and 32 channels or more",
     .accepts = winograd_map_accepts,
     .pays = winograd_map_pays,
+    .work = winograd_map_work,
 };
 
 }  // namespace laminate

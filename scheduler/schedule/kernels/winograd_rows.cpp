@@ -36,6 +36,19 @@ int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
                                     box[Dim::y].end);
 }
 
+/// Transformed weights beyond half a second-level cache come from further away for every box.
+KernelWork winograd_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
+    const KernelBox& box = asked.box;
+    constexpr Bytes kept{512 << 10};
+    const int64_t weights = WinogradTile::frequencies(2) * p[Dim::z] * p[Dim::i];
+    const int64_t pixels = box[Dim::y].size() * box[Dim::x].size();
+    return {{"products", vectors_of(winograd_multiplications(p, kernel, box), kernel)},
+            {"inputs", vectors_of(p[Dim::i] * pixels, kernel)},
+            {"outputs", vectors_of(p[Dim::z] * pixels, kernel)},
+            {"weights", to_bytes(Elements(weights)) > kept ? vectors_of(weights, kernel) : 0.0},
+            {"boxes", 1}};
+}
+
 }  // namespace
 
 const KernelRow winograd_rows_kernel{
@@ -49,6 +62,7 @@ const KernelRow winograd_rows_kernel{
     .pays = winograd_pays,
     .whole = {true, false, true, true},
     .multiplications = winograd_multiplications,
+    .work = winograd_work,
 };
 
 const KernelRow winograd_channels_kernel{
@@ -62,6 +76,7 @@ const KernelRow winograd_channels_kernel{
     .pays = winograd_pays,
     .whole = {true, false, true, true},
     .multiplications = winograd_multiplications,
+    .work = winograd_work,
 };
 
 }  // namespace laminate

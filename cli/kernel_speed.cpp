@@ -1,0 +1,211 @@
+#include "cli/kernel_speed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "base/aligned.h"
+#include "base/caches.h"
+#include "base/cpu_time.h"
+#include "base/error.h"
+#include "cli/machine_speed.h"
+#include "generators/compile/executable.h"
+#include "generators/kernels/group_kernels.h"
+#include "nets/open.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/counts/work.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate::cli {
+
+namespace {
+
+/// Layers of the zoo that between them have every kernel, large and small.
+struct Probed {
+    const char* network;
+    bool all_shapes;  ///< else every layer in two of the shapes below
+};
+constexpr Probed probed[] = {
+    {"zoo:fsrcnn?height=66&width=240", true},
+    {"zoo:fsrcnn?height=40&width=640", true},
+    {"zoo:fsrcnn-x2?height=68&width=240", false},
+    {"zoo:fsrcnn-x2?height=40&width=400", true},
+    {"zoo:mc-cnn?height=66&width=240", true},
+    {"zoo:mc-cnn?height=36&width=512", true},
+    {"zoo:mc-cnn-64?height=34&width=260", true},
+    {"zoo:dmcnn-vd?height=36&width=90", false},
+    {"zoo:dmcnn-vd?height=24&width=200", false},
+    {"zoo:fsrcnn?height=200&width=960", false},
+    {"zoo:mc-cnn?height=200&width=960", false},
+    {"zoo:mobilenetv2", true},
+    {"zoo:resnet18", false},
+    {"zoo:squeezenet", false},
+    {"zoo:inceptionv3?height=171&width=171", false},
+};
+
+struct Shape {
+    LineBufferSizes sizes;
+    size_t layers;
+    bool winograd;
+};
+/// Whole rows, strips of columns, and chains; each by minimal filtering and by the definition.
+constexpr Shape shapes[] = {
+    {{4, 0, 0}, 1, true},   {{4, 0, 0}, 1, false}, {{1, 0, 0}, 1, false}, {{4, 0, 40}, 1, false},
+    {{2, 0, 24}, 1, false}, {{4, 0, 0}, 2, true},  {{4, 0, 0}, 2, false}, {{4, 0, 0}, 3, true},
+};
+
+struct Probe {
+    Network network;
+    GroupSchedule group;
+};
+
+/// Layers in tiles of channels and columns, some of the smallest that there are.
+void add_tiled(
+    const Network& network,
+    const std::function<void(const Network&, GroupSchedule, const KernelOptions&)>& add) {
+    TwoLevelCache cache;
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (!must_be_scheduled(network, id)) continue;
+        const std::vector<GroupPoint> points =
+            tiled_layer_points(layer_problems(network, {id}), cache);
+        for (const size_t part : {3, 6, 7}) {
+            constexpr size_t parts = 8;
+            add(network, points[points.size() * part / parts].group, {.winograd = false});
+        }
+    }
+}
+
+/// Layers of the same shape once, and not more work than takes a few milliseconds.
+std::vector<Probe> probes(const VectorUnit& unit) {
+    constexpr int64_t most_macs = 250'000'000;
+    std::vector<Probe> all;
+    std::set<std::pair<std::vector<int64_t>, GroupSchedule>> known;
+    const auto add = [&](const Network& network, GroupSchedule group,
+                         const KernelOptions& options) {
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        group = with_default_kernels(problems, std::move(group), unit, options);
+        GroupSchedule nameless = group;
+        for (Nest& nest : nameless.nests) nest.layer.clear();
+        if (two_level_work(problems, group) > Macs(most_macs) ||
+            !known.emplace(shape_key(problems), std::move(nameless)).second)
+            return;
+        all.push_back({network, std::move(group)});
+    };
+    size_t at = 0;
+    for (const auto& [spec, all_shapes] : probed) {
+        const Network network = open_network(spec);
+        for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+            for (size_t begin = 0; begin < chain.size(); ++begin) {
+                std::vector<Shape> of_layer{shapes[0], shapes[at++ % std::size(shapes)]};
+                if (all_shapes) of_layer.assign(std::begin(shapes), std::end(shapes));
+                for (const Shape& wanted : of_layer) {
+                    const size_t end = std::min(begin + wanted.layers, chain.size());
+                    const std::vector<LayerId> segment(
+                        chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                        chain.begin() + static_cast<std::ptrdiff_t>(end));
+                    add(network, line_buffer_group(network, segment, wanted.sizes),
+                        {.winograd = wanted.winograd});
+                }
+            }
+        }
+        if (all_shapes) add_tiled(network, add);
+        const Schedule layers = layer_by_layer_schedule(network, 1);
+        for (const GroupSchedule& group : layers.groups()) {
+            if (group.nests.size() > 1) add(network, group, {});
+        }
+        for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+            if (is_schedulable(network, id) && !must_be_scheduled(network, id))
+                add(network, line_buffer_group(network, {id}), {});
+        }
+    }
+    return all;
+}
+
+/// A probe's code and arrays.
+class Runner {
+public:
+    Runner(const Probe& probe, const Halide::Target& target)
+        : code_(group_code(probe.network, probe.group)),
+          jit_(code_.body, false, "laminate_probe", target),
+          constants_(code_.constants),
+          scratch_(static_cast<size_t>(code_.scratch_bytes) / sizeof(float), 0.0F) {
+        const std::vector<LayerProblem> problems = group_problems(probe.network, probe.group);
+        for (const GroupTensor& tensor : group_tensors(problems)) {
+            if (!tensor.is_external()) continue;
+            const std::vector<int64_t>& dims = probe.network.tensor(tensor.tensor).dims;
+            inputs_.emplace_back(static_cast<size_t>(element_count(dims)), 0.5F);
+        }
+        output_.emplace_back(static_cast<size_t>(problems.back().output_elements().value()), 0.0F);
+    }
+
+    /// Time of one run on this thread. Inputs have just been written, as by the group before in a
+    /// network; code and weights are as cold as the other probes have made them.
+    double nanoseconds() {
+        std::vector<const float*> in;
+        for (AlignedFloats& input : inputs_) {
+            std::fill_n(input.data(), input.size(), 0.5F);
+            in.push_back(input.data());
+        }
+        float* out = output_.front().data();
+        const double start = thread_milliseconds();
+        if (jit_.function()(in.data(), &out, constants_.data(), scratch_.data(), 0,
+                            static_cast<int32_t>(code_.strips)) != 0)
+            throw std::logic_error("the code of a probe failed");
+        return (thread_milliseconds() - start) * 1e6;
+    }
+
+private:
+    GroupCode code_;
+    JitGroup jit_;
+    AlignedFloats constants_, scratch_;
+    std::vector<AlignedFloats> inputs_, output_;
+};
+
+}  // namespace
+
+MeasuredSpeed measured_cpu_speed(const std::string& target,
+                                 const std::function<void(size_t done, size_t all)>& note) {
+    MeasuredSpeed measured;
+    CpuSpeed& speed = measured.speed;
+    speed.second_level_cache = second_level_cache();
+    speed.third_level_cache = speed.second_level_cache;
+    for (const Cache& cache : data_caches()) {
+        if (cache.level == 3) speed.third_level_cache = cache.size;
+    }
+    const CoreCaches caches{speed.second_level_cache, speed.third_level_cache};
+    const std::vector<Probe> all = probes(vector_unit(code_target(target)));
+    std::vector<Runner> runners;
+    Bytes weights;
+    for (const Probe& probe : all) {
+        runners.emplace_back(probe, code_target(target));
+        for (const LayerProblem& p : group_problems(probe.network, probe.group))
+            weights += to_bytes(p.weight_elements());
+        note(runners.size(), all.size());
+    }
+    std::vector<double> least(all.size(), HUGE_VAL);
+    constexpr int rounds = 12;
+    for (int round = 0; round < rounds; ++round) {
+        for (size_t n = 0; n < all.size(); ++n)
+            least[n] = std::min(least[n], runners[n].nanoseconds());
+    }
+    std::vector<TimedWork> timed;
+    for (size_t n = 0; n < all.size(); ++n) {
+        const std::vector<LayerProblem> problems = group_problems(all[n].network, all[n].group);
+        timed.push_back({group_work(all[n].group, problems, caches, weights), least[n]});
+        measured.probes.push_back({to_text(all[n].group), timed.back()});
+    }
+    const VectorUnit unit = vector_unit(code_target(target));
+    const double gflops = peak_gflops(1);
+    constexpr double operations_per_product = 2;
+    speed.nanoseconds = fitted_nanoseconds(
+        timed, operations_per_product * static_cast<double>(unit.lanes) / gflops);
+    return measured;
+}
+
+}  // namespace laminate::cli

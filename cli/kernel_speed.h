@@ -1,0 +1,27 @@
+// Times the kernels of docs/kernels.md on this machine, one layer or a few at a time, and fits what
+// the model of time takes for each kind of work.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scheduler/machine/cpu_speed.h"
+
+namespace laminate::cli {
+
+struct TimedProbe {
+    std::string group;  ///< text
+    TimedWork timed;
+};
+struct MeasuredSpeed {
+    CpuSpeed speed;  ///< without names
+    std::vector<TimedProbe> probes;
+};
+
+/// Takes a minute or two. `target`: "host", or a Halide target whose code this processor runs.
+/// `note` is told how far it is.
+[[nodiscard]] MeasuredSpeed measured_cpu_speed(
+    const std::string& target, const std::function<void(size_t done, size_t all)>& note);
+
+}  // namespace laminate::cli

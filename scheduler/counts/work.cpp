@@ -1,0 +1,157 @@
+#include "scheduler/counts/work.h"
+
+#include <algorithm>
+
+#include "scheduler/counts/chain_rows.h"
+#include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/kernels/kernel.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
+
+namespace laminate {
+
+namespace {
+
+constexpr double vector_elements = 16;
+
+void add(WorkTerms& terms, const Kernel& kernel, const KernelWork& work, int64_t times) {
+    const std::string prefix = std::string(kernel_row(kernel.kind).name) + ".";
+    for (const WorkTerm& term : work)
+        terms[prefix + term.name] += term.amount * static_cast<double>(times);
+}
+
+KernelBox whole_box(const LayerProblem& p) {
+    KernelBox box;
+    for (const Dim d : all_dims) box[d] = {0, p[d]};
+    return box;
+}
+
+/// "lines": rows of one channel that come to a nest; "inputs": transformed vectors; "planes":
+/// vectors of every fourth column of X; "products", and "scattered" where they are added to sums in
+/// memory; "outputs": vectors transformed back.
+void add_chain(WorkTerms& terms, const GroupSchedule& group,
+               const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
+    const ColumnsLayout layout = columns_layout(group, problems);
+    const auto lanes = static_cast<double>(layout.lanes);
+    for_each_chain_row(layout, group, problems, boxes, [&](const ChainRow& row) {
+        const LayerProblem& p = problems[row.nest];
+        const LineForm form = layout.lines[row.nest].form;
+        const auto times = static_cast<double>(row.times);
+        const auto vectors = static_cast<double>(ceil_div(row.tiles, layout.lanes));
+        const auto inputs = static_cast<double>(p[Dim::i]);
+        if (row.is_incoming) {
+            terms["columns.lines"] += times * inputs;
+            if (row.nest == 0) terms["columns.planes"] += times * vectors * inputs * tile_columns;
+            if (form != LineForm::plain)
+                terms["columns.inputs"] += times * vectors * inputs *
+                                           static_cast<double>(layout.windows[row.nest].patch());
+        } else {
+            terms["columns.rows"] += times;
+            if (!layout.is_direct(static_cast<int>(row.nest)))
+                terms["columns.outputs"] +=
+                    times * vectors *
+                    static_cast<double>(p[Dim::z] * tile_columns * layout.windows[row.nest].phases);
+        }
+        if (row.is_incoming != (form == LineForm::scattered)) return;
+        terms[form == LineForm::scattered ? "columns.scattered" : "columns.products"] +=
+            times *
+            static_cast<double>(
+                layout.multiplications_of_row(p, static_cast<int>(row.nest), row.y, row.tiles)) /
+            lanes;
+    });
+}
+
+/// Whether all boxes of a nest have the same number of columns.
+bool has_one_width(const BoxRanges& boxes) {
+    for (const AxisRanges& axis : boxes) {
+        if (axis.dim != Dim::x) continue;
+        const int64_t width = axis.times.begin()->first.size();
+        return std::ranges::all_of(axis.times,
+                                   [&](const auto& entry) { return entry.first.size() == width; });
+    }
+    return true;
+}
+
+void add_lines(WorkTerms& terms, const GroupSchedule& group,
+               const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const Kernel& kernel = group.nests[k].kernel;
+        const auto work = kernel_row(kernel.kind).work;
+        const bool is_even = has_one_width(boxes.nests[k]);
+        for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
+            add(terms, kernel, work(problems[k], kernel, {box, is_even}), times);
+        });
+    }
+    for (const BoxRanges& input : boxes.inputs) {
+        for_each_box(input, [&](const PerDim<Range>& box, int64_t times) {
+            terms["lines.rows"] +=
+                static_cast<double>(box[Dim::z].size() * box[Dim::y].size() * times);
+            terms["lines.copies"] += static_cast<double>(box[Dim::z].size() * box[Dim::y].size() *
+                                                         box[Dim::x].size() * times) /
+                                     vector_elements;
+        });
+    }
+}
+
+/// Weights as the code keeps them: transformed ones of F(2x4, 3x3) over lines are 24 for 9.
+Elements packed_weights(const LayerProblem& p, const Kernel& kernel) {
+    const bool is_transformed =
+        kernel.kind == KernelKind::winograd_rows || kernel.kind == KernelKind::winograd_channels;
+    return is_transformed ? Elements(WinogradTile::frequencies(2) * p[Dim::z] * p[Dim::i])
+                          : p.weight_elements();
+}
+
+/// What passes through the caches between two uses decides where an array lies.
+void add_memory(WorkTerms& terms, Elements elements, Bytes between, const CoreCaches& caches) {
+    const auto vectors = static_cast<double>(elements.value()) / vector_elements;
+    // Other cores and programs have their part of the third level.
+    if (between.value() > caches.third.value() / 4)
+        terms["memory.main"] += vectors;
+    else if (between.value() > 2 * caches.second.value())
+        terms["memory.third"] += vectors;
+    else
+        terms["memory.second"] += vectors;
+}
+
+}  // namespace
+
+WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                     const CoreCaches& caches, Bytes other_weights) {
+    WorkTerms terms{{"groups.begun", 1}};
+    const AskedBoxes boxes = asked_boxes(group, problems);
+    switch (kernel_row(group.nests.front().kernel.kind).scope) {
+        case KernelScope::map:
+        case KernelScope::sum:
+            for (size_t k = 0; k < problems.size(); ++k) {
+                const Kernel& kernel = group.nests[k].kernel;
+                add(terms, kernel,
+                    kernel_row(kernel.kind)
+                        .work(problems[k], kernel, {whole_box(problems[k]), true}),
+                    1);
+            }
+            break;
+        case KernelScope::chain:
+            add_chain(terms, group, problems, boxes);
+            break;
+        case KernelScope::nest:
+            add_lines(terms, group, problems, boxes);
+            break;
+    }
+    Bytes weights = other_weights;
+    for (const LayerProblem& p : problems) weights += to_bytes(p.weight_elements());
+    Elements external = problems.back().output_elements();
+    for (size_t k = 0; k < problems.size(); ++k)
+        add_memory(terms, packed_weights(problems[k], group.nests[k].kernel), weights, caches);
+    for (const GroupTensor& tensor : group_tensors(problems)) {
+        if (!tensor.is_external()) continue;
+        const TensorReader& reader = tensor.readers.front();
+        const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+        const int64_t size =
+            p.inputs[static_cast<size_t>(reader.operand)].channels * p.y().in * p.x().in;
+        external += Elements(size);
+    }
+    add_memory(terms, external, to_bytes(external), caches);
+    return terms;
+}
+
+}  // namespace laminate

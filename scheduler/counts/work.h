@@ -1,0 +1,38 @@
+// What a core does when it executes a group, as amounts that its time is a sum of.
+//
+//   time of a group = sum over terms of amount * time of one, scheduler/machine/cpu_speed.h
+//
+// Terms of kernels are "rows.products", "rows.outputs", ... (KernelRow::work), summed over the
+// boxes that the loops of the schedule ask for. "lines.copies" and "lines.rows" are external inputs
+// brought into line buffers, in vectors and in rows of one channel. "memory.second", "memory.third"
+// and "memory.main" are external tensors and weights by what they come from or go to: the second-
+// or third-level cache, or main memory because they are larger than the levels below; these and the
+// copies are in vectors of 16 elements. "groups.begun" is 1: code and constants of a group are cold
+// when it is its turn.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// Amounts by name.
+using WorkTerms = std::map<std::string, double>;
+
+/// Of one core.
+struct CoreCaches {
+    Bytes second{1 << 20};
+    Bytes third{32 << 20};
+};
+
+/// Every nest of the group has a kernel. `other_weights`: of the network's other groups; between
+/// two uses of a weight all of them pass through the caches.
+[[nodiscard]] WorkTerms group_work(const GroupSchedule& group,
+                                   const std::vector<LayerProblem>& problems,
+                                   const CoreCaches& caches, Bytes other_weights = {});
+
+}  // namespace laminate

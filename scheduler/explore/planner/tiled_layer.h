@@ -1,0 +1,26 @@
+// Schedules of one layer that hold only tiles of its weights and input channels, for memories that
+// the line buffers of line_buffers.h do not fit into.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/front.h"
+#include "scheduler/schedule/problem.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// The Pareto front of accesses and live memory, fewest accesses first, of three forms of the
+/// layer's nest in which every tile is at least as large as what kernels compute at a time, where
+/// the layer is:
+///
+///   weights stay   {zo yo xo io ...; X zo/yo (rows kept) or xo/xo; W zo/zo; Y xi/xi}
+///   pixels stay    {yo xo zo io ...; X xo/xo; W zo/zo; Y xi/xi}
+///   sums stay      {zo yo xo io ...; X io/io; W io/io; Y xo/xo}, for dense convolutions
+///
+/// `problems` holds one layer.
+[[nodiscard]] std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& problems,
+                                                         TwoLevelCache& cache);
+
+}  // namespace laminate

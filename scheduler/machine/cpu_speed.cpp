@@ -1,0 +1,110 @@
+#include "scheduler/machine/cpu_speed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/json_object.h"
+#include "scheduler/machine/embedded_machines.h"
+
+namespace laminate {
+
+CpuSpeed parse_cpu_speed(const std::string& json, const std::string& where) {
+    const nlohmann::json parsed = parse_json(json, where);
+    JsonObject file(parsed, where);
+    CpuSpeed speed;
+    speed.name = file.header("laminate.cpu_speed");
+    speed.about = file.text("about");
+    speed.source = file.text("source");
+    speed.second_level_cache = Bytes(file.positive_integer("second_level_cache_bytes"));
+    speed.third_level_cache = Bytes(file.positive_integer("third_level_cache_bytes"));
+    JsonObject terms = file.object("nanoseconds");
+    for (const auto& [term, value] : parsed["nanoseconds"].items())
+        speed.nanoseconds[term] = terms.number(term);
+    file.refuse_other_keys();
+    return speed;
+}
+
+std::string to_json(const CpuSpeed& speed) {
+    nlohmann::ordered_json json{{"schema", "laminate.cpu_speed"},
+                                {"version", 1},
+                                {"name", speed.name},
+                                {"about", speed.about},
+                                {"source", speed.source},
+                                {"second_level_cache_bytes", speed.second_level_cache.value()},
+                                {"third_level_cache_bytes", speed.third_level_cache.value()},
+                                {"nanoseconds", nlohmann::ordered_json::object()}};
+    for (const auto& [term, value] : speed.nanoseconds)
+        json["nanoseconds"][term] = std::round(value * 1e4) / 1e4;
+    return json.dump(2) + "\n";
+}
+
+std::vector<std::string> cpu_speed_names() { return names_of(embedded_cpu_speeds()); }
+
+CpuSpeed open_cpu_speed(const std::string& name_or_file) {
+    const FoundFile found = find_file(embedded_cpu_speeds(), "speed of a processor", name_or_file);
+    return parse_cpu_speed(found.text, found.where);
+}
+
+CpuSpeed usual_cpu_speed(int64_t lanes) {
+    constexpr int64_t wide = 16;
+    return open_cpu_speed(lanes >= wide ? "avx512" : "avx2");
+}
+
+double nanoseconds_of(const std::map<std::string, double>& amounts, const CpuSpeed& speed) {
+    double sum = 0;
+    for (const auto& [term, amount] : amounts) {
+        const auto found = speed.nanoseconds.find(term);
+        if (found != speed.nanoseconds.end()) sum += amount * found->second;
+    }
+    return sum;
+}
+
+std::map<std::string, double> fitted_nanoseconds(const std::vector<TimedWork>& rows,
+                                                 double product_nanoseconds) {
+    // Coordinate descent on the normal equations: convex, and each step has a closed form.
+    std::set<std::string> names;
+    for (const TimedWork& row : rows) {
+        for (const auto& [term, amount] : row.amounts) names.insert(term);
+    }
+    const std::vector<std::string> terms(names.begin(), names.end());
+    std::vector<std::vector<double>> columns(terms.size(), std::vector<double>(rows.size(), 0));
+    for (size_t t = 0; t < terms.size(); ++t) {
+        for (size_t n = 0; n < rows.size(); ++n) {
+            const auto found = rows[n].amounts.find(terms[t]);
+            if (found != rows[n].amounts.end())
+                columns[t][n] = found->second / rows[n].nanoseconds;
+        }
+    }
+    std::vector<double> floors(terms.size(), 0), rest(rows.size(), 1);
+    for (size_t t = 0; t < terms.size(); ++t) {
+        if (terms[t].ends_with(".products")) floors[t] = product_nanoseconds;
+        for (size_t n = 0; n < rows.size(); ++n) rest[n] -= floors[t] * columns[t][n];
+    }
+    std::vector<double> times = floors;
+    constexpr int rounds = 20'000;
+    constexpr double enough = 1e-10;
+    for (int round = 0; round < rounds; ++round) {
+        double change = 0;
+        for (size_t t = 0; t < terms.size(); ++t) {
+            double along = 0, length = 0;
+            for (size_t n = 0; n < rows.size(); ++n) {
+                along += columns[t][n] * rest[n];
+                length += columns[t][n] * columns[t][n];
+            }
+            if (length == 0) continue;
+            const double next = std::max(floors[t], times[t] + along / length);
+            const double step = next - times[t];
+            for (size_t n = 0; n < rows.size(); ++n) rest[n] -= step * columns[t][n];
+            change = std::max(change, step * step * length);
+            times[t] = next;
+        }
+        if (change < enough) break;
+    }
+    std::map<std::string, double> found;
+    for (size_t t = 0; t < terms.size(); ++t) found[terms[t]] = times[t];
+    return found;
+}
+
+}  // namespace laminate

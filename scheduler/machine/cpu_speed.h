@@ -1,0 +1,54 @@
+// How long a core of a processor takes for each kind of work, as data (machines/README.md), fitted
+// by `laminate machine measure` to kernels that ran on it.
+//
+//   time of a group = sum over terms of amount (scheduler/counts/work.h) * nanoseconds of one
+//
+// No network is timed: what is measured are single layers, once per machine.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace laminate {
+
+struct CpuSpeed {
+    std::string name;
+    std::string about;        ///< one line
+    std::string source;       ///< of the numbers
+    Bytes second_level_cache; ///< of a core
+    Bytes third_level_cache;  ///< of all cores together; a core's second-level cache without one
+    /// By term: "rows.products". Vectors have the lanes of the kernel, or 16 where the term is none
+    /// of a kernel's.
+    std::map<std::string, double> nanoseconds;
+};
+
+/// Throws InputError if the text is not JSON, or a key is missing, unknown or negative. Messages
+/// begin with `where`.
+[[nodiscard]] CpuSpeed parse_cpu_speed(const std::string& json, const std::string& where);
+[[nodiscard]] std::string to_json(const CpuSpeed& speed);
+
+/// Names of the processors that come with the program, sorted: "avx2", "avx512".
+[[nodiscard]] std::vector<std::string> cpu_speed_names();
+/// Opens one of them, or else a file. Throws InputError like parse_cpu_speed, or with the names.
+[[nodiscard]] CpuSpeed open_cpu_speed(const std::string& name_or_file);
+/// The one that comes with the program for code with vectors of `lanes` elements.
+[[nodiscard]] CpuSpeed usual_cpu_speed(int64_t lanes);
+
+/// Time of one core for `amounts`, in nanoseconds. A term without a measured time counts nothing.
+[[nodiscard]] double nanoseconds_of(const std::map<std::string, double>& amounts,
+                                    const CpuSpeed& speed);
+
+/// Times per term that explain measured times best: least squares of relative errors. No time is
+/// below zero, and none of a vector of products below what the multipliers need at their peak.
+/// `rows`: amounts by term and the nanoseconds that they took.
+struct TimedWork {
+    std::map<std::string, double> amounts;
+    double nanoseconds = 0;
+};
+[[nodiscard]] std::map<std::string, double> fitted_nanoseconds(
+    const std::vector<TimedWork>& rows, double product_nanoseconds);
+
+}  // namespace laminate
