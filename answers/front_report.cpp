@@ -120,7 +120,7 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
         if (recomputes && !front.macs_is_axis)
             text +=
                 "MACs are no axis of this front: less recomputation may need less energy; see "
-                "--axes 3, --no-recompute\n";
+                "--axes accesses,memory,macs, --no-recompute\n";
     }
     return text;
 }

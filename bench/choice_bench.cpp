@@ -1,9 +1,9 @@
-// The planner's choice against alternatives:
+// The choice of `compile`, `run` and `bench` against alternatives:
 //   choice_bench [--first N] [--chains N] [--alternatives N] [--rounds N] [--finals N] [--seed N]
 //   [--json FILE]
 //
 // For each of twenty chains (or `chains` of them from `first` on) the groups that
-// line_buffer_schedule() chooses without a budget on this machine, and random ones: any division
+// fastest_schedule() chooses without a budget for this machine, and random ones: any division
 // into groups, any of a few rows per step, whole rows or strips of columns; where the planner gives
 // the chain's last group the Add behind it, the Add with the last layer or by itself. All are
 // compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on
@@ -36,6 +36,7 @@
 #include "generators/kernels/group_kernels.h"
 #include "nets/open.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate {
 namespace {
@@ -89,9 +90,11 @@ public:
             throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network,
                                          long_ones.size()));
         layers_ = long_ones[name.number];
-        LineBufferOptions options;
+        TimedOptions options;
+        options.unit = vector_unit(Halide::get_host_target());
+        options.speed = usual_cpu_speed(options.unit.lanes);
         options.second_level_cache = second_level_cache();
-        const auto answer = line_buffer_schedule(network_, options);
+        const auto answer = fastest_schedule(network_, options);
         for (const GroupSchedule& group : std::get<Schedule>(answer).groups()) {
             if (std::find(layers_.begin(), layers_.end(),
                           network_.find_layer(group.nests.front().layer)) == layers_.end())

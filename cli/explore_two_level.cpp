@@ -122,9 +122,8 @@ Front timed(const Network& network, const ExploreTwoLevelOptions& options,
 
 /// An empty front has a reason: the budget, for which the smallest that works is searched, or an
 /// interrupt before the first schedule.
-[[noreturn]] void refuse_empty_front(const Network& network,
-                                     const ExploreTwoLevelOptions& options, ExploreOptions wanted,
-                                     const ModelRequest& request,
+[[noreturn]] void refuse_empty_front(const Network& network, const ExploreTwoLevelOptions& options,
+                                     ExploreOptions wanted, const ModelRequest& request,
                                      std::optional<int64_t> budget_bytes) {
     if (wanted.stop->load() || !budget_bytes)
         throw std::runtime_error("explore: no schedule was looked at");
@@ -147,7 +146,8 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
     if (!options.objective.empty()) {
         answer["objective"] = options.objective;
     } else {
-        FrontAxes axes = options.axes.empty() ? FrontAxes{true, true, false, false} : axes_of(options);
+        FrontAxes axes =
+            options.axes.empty() ? FrontAxes{true, true, false, false} : axes_of(options);
         axes.macs = front.macs_is_axis;
         answer["axes"] = axes_json(axes);
     }
@@ -169,13 +169,15 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
 /// Throws UsageError for options that do not go together.
 void check_options(const ExploreTwoLevelOptions& options) {
     if (options.is_timed() && options.explore.space != Space::fusion_recompute)
-        throw UsageError("--space: schedules with time have a space of their own; expected no "
-                         "--space with time");
+        throw UsageError(
+            "--space: schedules with time have a space of their own; expected no "
+            "--space with time");
     if (!options.axes.empty() && !axes_of(options).time) {
         const FrontAxes axes = axes_of(options);
         if (!axes.accesses || !axes.memory)
-            throw UsageError("--axes: expected accesses,memory or accesses,memory,macs without "
-                             "time, or any with time");
+            throw UsageError(
+                "--axes: expected accesses,memory or accesses,memory,macs without "
+                "time, or any with time");
     }
 }
 
@@ -202,8 +204,7 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
     std::optional<Elements> misses;
     if (machine) misses = register_file_misses(network, *machine, wanted.threads);
     const FrontNotes notes = front_notes(network, front, machine, misses);
-    nlohmann::ordered_json answer =
-        answer_of(network, front, notes, options, wanted, request);
+    nlohmann::ordered_json answer = answer_of(network, front, notes, options, wanted, request);
     write_front(files.aside(), network, answer, wanted.threads, &front.groups);
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
     files.publish();
@@ -243,9 +244,10 @@ RunModel declare(CLI::App& app) {
                    "accesses,memory, for short chains also macs). With time: schedules with "
                    "kernels, as compile and run choose them; any subset")
         ->type_name("LIST");
-    app.add_option("--objective", options->objective,
-                   "One schedule instead of a front, within --memory: the fewest accesses, found at "
-                   "once where a bound is reached, or the least time")
+    app.add_option(
+           "--objective", options->objective,
+           "One schedule instead of a front, within --memory: the fewest accesses, found at "
+           "once where a bound is reached, or the least time")
         ->check(CLI::IsMember({"accesses", "time"}))
         ->excludes("--axes");
     app.add_option("--speed", options->speed,

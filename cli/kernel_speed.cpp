@@ -115,8 +115,9 @@ std::vector<Probe> probes(const VectorUnit& unit) {
             }
         }
         if (all_shapes) add_tiled(network, add);
-        const Schedule layers = layer_by_layer_schedule(network, 1);
-        for (const GroupSchedule& group : layers.groups()) {
+        // Layers with an Add behind them.
+        const auto planned = line_buffer_schedule(network, {});
+        for (const GroupSchedule& group : std::get<Schedule>(planned).groups()) {
             if (group.nests.size() > 1) add(network, group, {});
         }
         for (LayerId id = 0; id < std::ssize(network.layers); ++id) {

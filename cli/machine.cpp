@@ -256,7 +256,8 @@ nlohmann::ordered_json write_speed(const MeasureOptions& options, const Output& 
     CpuSpeed& speed = measured.speed;
     const nlohmann::ordered_json machine = made_by();
     speed.name = std::filesystem::path(options.file).stem().string();
-    speed.about = fmt::format("code for {} on {}", options.target, machine["cpu"].get<std::string>());
+    speed.about =
+        fmt::format("code for {} on {}", options.target, machine["cpu"].get<std::string>());
     speed.source = fmt::format("laminate {} machine measure", program_version());
     write_file_atomically(options.file, to_json(speed));
     auto probes = nlohmann::ordered_json::array();
@@ -270,9 +271,10 @@ nlohmann::ordered_json write_speed(const MeasureOptions& options, const Output& 
                           {"predicted", predicted},
                           {"amounts", probe.timed.amounts}});
     }
-    output.print(fmt::format("{}: nanoseconds of {} kinds of work, which give {} of {} timed groups "
-                             "within 20 %; compile, run, bench and explore take it with --speed",
-                             options.file, speed.nanoseconds.size(), near, measured.probes.size()));
+    output.print(
+        fmt::format("{}: nanoseconds of {} kinds of work, which give {} of {} timed groups "
+                    "within 20 %; compile, run, bench and explore take it with --speed",
+                    options.file, speed.nanoseconds.size(), near, measured.probes.size()));
     return probes;
 }
 

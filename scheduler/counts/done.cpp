@@ -51,9 +51,8 @@ void count_chain(DoneCounts& counts, const GroupSchedule& group,
     for_each_chain_row(layout, group, problems, boxes, [&](const ChainRow& row) {
         if (row.is_incoming != (layout.lines[row.nest].form == LineForm::scattered)) return;
         counts.nests[row.nest].done +=
-            Macs(row.times * layout.multiplications_of_row(problems[row.nest],
-                                                           static_cast<int>(row.nest), row.y,
-                                                           row.tiles));
+            Macs(row.times * layout.multiplications_of_row(
+                                 problems[row.nest], static_cast<int>(row.nest), row.y, row.tiles));
     });
 }
 

@@ -46,8 +46,7 @@ std::string boxes_text(const BoxRanges& ranges) {
         }
         text += times == 1 ? " once" : " " + with_thousands(times) + " times";
     }
-    if (sizes.size() > most)
-        text += ", " + std::to_string(sizes.size() - most) + " more sizes";
+    if (sizes.size() > most) text += ", " + std::to_string(sizes.size() - most) + " more sizes";
     return text;
 }
 
@@ -64,8 +63,7 @@ std::string rings_text(const GroupSchedule& group, const std::vector<LayerProble
                 ", vectors " + std::to_string(ring.pitch - ring.columns - ring.padding) + "\n";
     }
     if (plan.scratch_elements > plan.transforms_offset) {
-        text += "  transforms: " +
-                with_thousands(plan.scratch_elements - plan.transforms_offset) +
+        text += "  transforms: " + with_thousands(plan.scratch_elements - plan.transforms_offset) +
                 " elements at element " + with_thousands(plan.transforms_offset) + "\n";
     }
     return text;
@@ -105,10 +103,13 @@ std::string plan_text(const GroupSchedule& group, const std::vector<LayerProblem
                 ratio_text(nest.done, nest.scheduled) + "\n";
     }
     switch (kernel_row(group.nests.front().kernel.kind).scope) {
-        case KernelScope::nest: return text + rings_text(group, problems);
-        case KernelScope::chain: return text + lines_text(group, problems);
+        case KernelScope::nest:
+            return text + rings_text(group, problems);
+        case KernelScope::chain:
+            return text + lines_text(group, problems);
         case KernelScope::map:
-        case KernelScope::sum: break;
+        case KernelScope::sum:
+            break;
     }
     return text;
 }

@@ -127,11 +127,10 @@ private:
         const LayerProblem& p = problems_[k];
         if (!p.has_weights()) return kernel_for(KernelKind::vectors, unit_);
         const auto [rows, columns] = rows_and_columns(k);
-        const TileLimits limits{.may_be_channels = whole_[k][Dim::z],
-                                .may_be_half = whole_[k][Dim::x],
-                                .most_channels = p.groups > 1 && !whole_[k][Dim::z]
-                                                     ? 1
-                                                     : most_asked(k, Dim::z)};
+        const TileLimits limits{
+            .may_be_channels = whole_[k][Dim::z],
+            .may_be_half = whole_[k][Dim::x],
+            .most_channels = p.groups > 1 && !whole_[k][Dim::z] ? 1 : most_asked(k, Dim::z)};
         return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
     }
 

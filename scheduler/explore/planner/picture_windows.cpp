@@ -7,8 +7,8 @@
 
 #include "nets/network/reach.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernels/columns.h"
 
 namespace laminate {
 

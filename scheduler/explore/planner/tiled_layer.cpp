@@ -53,8 +53,8 @@ struct Places {
 GroupSchedule group_of(const LayerProblem& p, Nest nest, const Places& places) {
     const auto level = [&](Loop loop) { return Level{0, nest.find(loop)}; };
     for (size_t operand = 0; operand < p.inputs.size(); ++operand)
-        nest.x.push_back({static_cast<int>(operand),
-                          {level(places.x_store), level(places.x_compute)}});
+        nest.x.push_back(
+            {static_cast<int>(operand), {level(places.x_store), level(places.x_compute)}});
     if (p.has_weights()) nest.w = Placement{level(places.weights), level(places.weights)};
     nest.y = {level(places.output), level(places.output)};
     return {{std::move(nest)}};
@@ -98,8 +98,8 @@ std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& prob
                 const PerDim<int64_t> tile{z, y, x, p[Dim::i]};
                 const bool whole_rows = x == p[Dim::x];
                 const Nest by_channels = nest_of(p, {Dim::z, Dim::y, Dim::x, Dim::i}, tile);
-                offer(group_of(p, by_channels,
-                               {whole_rows ? zo : xo, whole_rows ? yo : xo, zo, xi}));
+                offer(
+                    group_of(p, by_channels, {whole_rows ? zo : xo, whole_rows ? yo : xo, zo, xi}));
                 const Nest by_pixels = nest_of(p, {Dim::y, Dim::x, Dim::z, Dim::i}, tile);
                 if (is_dense) offer(group_of(p, by_pixels, {xo, xo, zo, xi}));
             }

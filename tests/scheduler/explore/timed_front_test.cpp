@@ -1,0 +1,183 @@
+#include "scheduler/explore/timed/timed_front.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "nets/open.h"
+#include "scheduler/counts/work.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/schedule/kernel_legality.h"
+#include "tests/support/chain.h"
+
+namespace laminate {
+namespace {
+
+TimedOptions options_for(int64_t lanes, int threads = 1) {
+    TimedOptions options;
+    options.unit = lanes == 16 ? VectorUnit{16, 24} : VectorUnit{8, 12};
+    options.speed = usual_cpu_speed(lanes);
+    options.threads = threads;
+    return options;
+}
+
+TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
+    const Network network = open_network("zoo:fsrcnn?height=34&width=100");
+    const TimedOptions options = options_for(16, 2);
+    const Front front = timed_front(network, {}, options);
+    ASSERT_GT(front.points.size(), 3U);
+    for (const FrontPoint& point : front.points) {
+        const Schedule schedule = schedule_of(network, front, point);
+        for (const GroupSchedule& group : schedule.groups()) {
+            EXPECT_TRUE(group.nests.front().kernel.is_chosen());
+            check_kernels(group, group_problems(network, group));
+        }
+        EXPECT_NEAR(*point.milliseconds,
+                    predicted_milliseconds(network, schedule, options.speed, 2),
+                    1e-9 * *point.milliseconds);
+        EXPECT_EQ(point.counts, two_level_counts(network, schedule));
+    }
+}
+
+TEST(TimedFront, NoPointIsBeatenByAnother) {
+    const Network network = open_network("zoo:mc-cnn?height=30&width=90");
+    const Front front = timed_front(network, {}, options_for(8));
+    for (const FrontPoint& a : front.points) {
+        for (const FrontPoint& b : front.points) {
+            if (&a == &b) continue;
+            EXPECT_FALSE(a.counts.accesses <= b.counts.accesses &&
+                         a.counts.live_total <= b.counts.live_total &&
+                         *a.milliseconds <= *b.milliseconds)
+                << to_text(schedule_of(network, front, a)) << "\n"
+                << to_text(schedule_of(network, front, b));
+        }
+    }
+}
+
+TEST(TimedFront, LessMemoryIsNeverFaster) {
+    const Network network = open_network("zoo:mobilenetv2?height=64&width=64");
+    TimedOptions options = options_for(16);
+    double slowest = HUGE_VAL;
+    for (const int64_t kib : {32, 64, 128, 256, 512, 1024, 4096}) {
+        options.memory = Bytes(kib << 10);
+        const Front front = fastest_front(network, options);
+        ASSERT_EQ(front.points.size(), 1U) << kib;
+        const FrontPoint& point = front.points.front();
+        EXPECT_LE(to_bytes(point.counts.live_total), *options.memory);
+        EXPECT_LE(*point.scratch, *options.memory);
+        // The incumbents differ from budget to budget, and with them what is taken for faster.
+        constexpr double unsure = 1 / 0.93;
+        EXPECT_LE(*point.milliseconds, slowest * unsure) << kib;
+        slowest = *point.milliseconds;
+    }
+}
+
+TEST(TimedFront, TheFastestScheduleIsAmongThePointsOfTheFrontWithinTheMarginOfTheModel) {
+    const Network network = open_network("zoo:resnet18?height=64&width=64");
+    const TimedOptions options = options_for(16);
+    const Front one = fastest_front(network, options);
+    const Front all = timed_front(network, {false, false, false, true}, options);
+    ASSERT_EQ(one.points.size(), 1U);
+    ASSERT_EQ(all.points.size(), 1U) << "one axis, one point";
+    constexpr double margin = 1 / 0.93;
+    EXPECT_LE(*all.points.front().milliseconds, margin * *one.points.front().milliseconds);
+    EXPECT_LE(*one.points.front().milliseconds, margin * *all.points.front().milliseconds);
+}
+
+TEST(TimedFront, NothingFitsInNoMemoryAndTheDemandDoes) {
+    const Network network = l3net();
+    TimedOptions options = options_for(8);
+    options.memory = Bytes(8);
+    const auto none = fastest_schedule(network, options);
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
+    options.memory = to_bytes(std::get<Infeasible>(none).demand);
+    EXPECT_TRUE(std::holds_alternative<Schedule>(fastest_schedule(network, options)));
+}
+
+TEST(TimedFront, ANetworkWithoutLayersToScheduleHasOneEmptySchedule) {
+    Network network = empty_network(4, 6, 6);
+    append(network, "softmax", {.kind = LayerKind::softmax, .inputs = {0}});
+    const auto found = fastest_schedule(network, options_for(8));
+    EXPECT_TRUE(std::get<Schedule>(found).groups().empty());
+}
+
+TEST(TiledLayer, EveryPointIsLegalAndCountsAsTheModelDoes) {
+    const Network network = chain(
+        12, 20, 40, {{24, square_window(3, 1, 1)}, {24, square_window(3, 2, 1), 24}, {8, {}}});
+    for (const LayerId layer : all_layers(network)) {
+        const std::vector<LayerProblem> problems = layer_problems(network, {layer});
+        TwoLevelCache cache;
+        const std::vector<GroupPoint> points = tiled_layer_points(problems, cache);
+        ASSERT_GT(points.size(), 2U);
+        for (size_t n = 0; n < points.size(); ++n) {
+            check_group(network, points[n].group);
+            const GroupCounts counts = two_level_counts(network, points[n].group);
+            EXPECT_EQ(counts.accesses(), points[n].accesses);
+            EXPECT_EQ(counts.live_total, points[n].live_total);
+            if (n > 0) {
+                EXPECT_GT(points[n].accesses, points[n - 1].accesses);
+                EXPECT_LT(points[n].live_total, points[n - 1].live_total);
+            }
+        }
+    }
+}
+
+TEST(GroupWork, OfAPointwiseMapIsItsVectorsOfProductsAndOutputs) {
+    Network network = empty_network(64, 16, 16);
+    append(network, "conv1", 0, {32, square_window(1)});
+    const std::vector<LayerProblem> problems = layer_problems(network, {0});
+    const GroupSchedule group =
+        with_default_kernels(problems, line_buffer_group(network, {0}), {16, 24});
+    ASSERT_EQ(group.nests.front().kernel.kind, KernelKind::map_pixels);
+    const WorkTerms work = group_work(group, problems, {});
+    EXPECT_EQ(work.at("map_pixels.products"), 16 * 16 * 32 * 64 / 16);
+    EXPECT_EQ(work.at("map_pixels.outputs"), 16 * 16 * 32 / 16);
+    // 64 x 256 of X, 32 x 256 of Y and 32 x 64 weights stay within the second level.
+    EXPECT_EQ(work.at("memory.second"), (64 * 256 + 32 * 256 + 32 * 64) / 16.0);
+    EXPECT_EQ(work.at("groups.begun"), 1);
+}
+
+TEST(GroupWork, ArraysBeyondTheCachesComeFromFurtherAway) {
+    Network network = empty_network(64, 16, 16);
+    append(network, "conv1", 0, {32, square_window(1)});
+    const std::vector<LayerProblem> problems = layer_problems(network, {0});
+    const GroupSchedule group =
+        with_default_kernels(problems, line_buffer_group(network, {0}), {16, 24});
+    const CoreCaches small{Bytes(16 << 10), Bytes(256 << 10)};
+    const WorkTerms work = group_work(group, problems, small, Bytes(40 << 10));
+    EXPECT_EQ(work.at("memory.main"), (64 * 256 + 32 * 256) / 16.0) << "98,304 bytes";
+    EXPECT_EQ(work.at("memory.third"), 32 * 64 / 16.0) << "of 48 KiB of weights";
+}
+
+TEST(CpuSpeed, TimesAreFoundFromAmountsAndTimes) {
+    std::vector<TimedWork> rows;
+    for (int n = 1; n <= 20; ++n) {
+        TimedWork row;
+        row.amounts = {{"a.products", n * n}, {"a.boxes", 100 - n}, {"never", 0}};
+        row.nanoseconds = 0.5 * n * n + 3.0 * (100 - n);
+        rows.push_back(row);
+    }
+    const auto times = fitted_nanoseconds(rows, 0.1);
+    EXPECT_NEAR(times.at("a.products"), 0.5, 1e-3);
+    EXPECT_NEAR(times.at("a.boxes"), 3.0, 1e-3);
+    // A multiplication cannot take less than at the peak, whatever was measured.
+    EXPECT_GE(fitted_nanoseconds(rows, 0.7).at("a.products"), 0.7);
+}
+
+TEST(CpuSpeed, PrintsAndParses) {
+    const CpuSpeed speed = usual_cpu_speed(16);
+    const CpuSpeed again = parse_cpu_speed(to_json(speed), "text");
+    EXPECT_EQ(again.name, speed.name);
+    EXPECT_EQ(again.second_level_cache, speed.second_level_cache);
+    EXPECT_EQ(again.nanoseconds, speed.nanoseconds);
+    EXPECT_GT(nanoseconds_of({{"rows.products", 100}}, speed), 0);
+    std::set<std::string> terms;
+    for (const auto& [term, time] : speed.nanoseconds) terms.insert(term.substr(0, term.find('.')));
+    for (const KernelRow* row : kernel_table())
+        EXPECT_EQ(terms.count(row->name), 1U) << row->name << " was not measured";
+}
+
+}  // namespace
+}  // namespace laminate
