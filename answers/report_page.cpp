@@ -57,7 +57,7 @@ std::string about(const Network& network, const Json& front) {
             machine.empty() ? "" : " on " + machine, points == 1 ? "it" : "them");
     }
     std::string text = fmt::format("Network {} ({}), ", network.name, structure_hash(network));
-    if (front.value("axes", 0) == 1)
+    if (front.value("objective", "") == "accesses")
         text += "one schedule, the fewest accesses in the memory that was allowed";
     else
         text += fmt::format("{} schedule{}, none beaten by another in {}", points,

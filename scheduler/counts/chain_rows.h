@@ -19,8 +19,8 @@ struct ChainRow {
     int64_t tiles = 0;  ///< of the nest's output along the row
 };
 
-/// Calls `visit` with every row that comes to a nest and every row that a nest computes, one strip
-/// of columns after the other.
+/// Calls `visit` with every row that comes to a nest and every row that a nest computes, those of
+/// like strips of columns together.
 void for_each_chain_row(const ColumnsLayout& layout, const GroupSchedule& group,
                         const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
                         const std::function<void(const ChainRow&)>& visit);

@@ -1,6 +1,8 @@
 #include "scheduler/counts/work.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "scheduler/counts/chain_rows.h"
 #include "scheduler/schedule/buffer_shapes.h"
@@ -72,18 +74,39 @@ bool has_one_width(const BoxRanges& boxes) {
     return true;
 }
 
+/// Boxes that are the same work, with one of them for all: ranges of equal size, of rows those away
+/// from the borders that begin on rows of equal parity.
+BoxRanges like_boxes(const BoxRanges& boxes, const LayerProblem& p) {
+    BoxRanges merged;
+    for (const AxisRanges& axis : boxes) {
+        AxisRanges& like = merged.emplace_back(AxisRanges{axis.dim, {}});
+        std::map<std::array<int64_t, 3>, Range> known;
+        for (const auto& [range, times] : axis.times) {
+            std::array<int64_t, 3> key{range.size(), 0, 0};
+            if (axis.dim == Dim::y) {
+                const int64_t border = p.y().span() + p.y().stride;
+                const bool is_inside = range.begin >= border && range.end + border <= p[Dim::y];
+                key = {range.size(), range.begin % 2, is_inside ? -1 : range.begin};
+            }
+            like.times[known.try_emplace(key, range).first->second] += times;
+        }
+    }
+    return merged;
+}
+
 void add_lines(WorkTerms& terms, const GroupSchedule& group,
                const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
     for (size_t k = 0; k < problems.size(); ++k) {
         const Kernel& kernel = group.nests[k].kernel;
         const auto work = kernel_row(kernel.kind).work;
         const bool is_even = has_one_width(boxes.nests[k]);
-        for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
+        const BoxRanges nest = like_boxes(boxes.nests[k], problems[k]);
+        for_each_box(nest, [&](const PerDim<Range>& box, int64_t times) {
             add(terms, kernel, work(problems[k], kernel, {box, is_even}), times);
         });
     }
     for (const BoxRanges& input : boxes.inputs) {
-        for_each_box(input, [&](const PerDim<Range>& box, int64_t times) {
+        for_each_box(like_boxes(input, problems.front()), [&](const PerDim<Range>& box, int64_t times) {
             terms["lines.rows"] +=
                 static_cast<double>(box[Dim::z].size() * box[Dim::y].size() * times);
             terms["lines.copies"] += static_cast<double>(box[Dim::z].size() * box[Dim::y].size() *

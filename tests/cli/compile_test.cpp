@@ -219,8 +219,8 @@ TEST(Compile, AFailureLeavesNothingAndOneLine) {
         EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
         EXPECT_TRUE(scratch.is_empty()) << options;
     };
-    expect_refused("--memory 1KiB", 4,
-                   "no schedule fits in 1.0 KiB; the smallest budget that works is ");
+    expect_refused("--memory 256", 4,
+                   "no schedule fits in 256 B; the smallest budget that works is ");
     expect_refused("--cc no-such-compiler", 3, "no-such-compiler: cannot be run: ");
     expect_refused(
         "--ar false", 3,

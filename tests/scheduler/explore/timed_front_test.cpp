@@ -105,12 +105,12 @@ TEST(TimedFront, ANetworkWithoutLayersToScheduleHasOneEmptySchedule) {
 
 TEST(TiledLayer, EveryPointIsLegalAndCountsAsTheModelDoes) {
     const Network network = chain(
-        12, 20, 40, {{24, square_window(3, 1, 1)}, {24, square_window(3, 2, 1), 24}, {8, {}}});
+        12, 20, 40, {{24, square_window(3, 1, 1)}, {24, square_window(3, 2, 1), 24}, {8, square_window(1)}});
     for (const LayerId layer : all_layers(network)) {
         const std::vector<LayerProblem> problems = layer_problems(network, {layer});
         TwoLevelCache cache;
         const std::vector<GroupPoint> points = tiled_layer_points(problems, cache);
-        ASSERT_GT(points.size(), 2U);
+        ASSERT_GT(points.size(), 1U);
         for (size_t n = 0; n < points.size(); ++n) {
             check_group(network, points[n].group);
             const GroupCounts counts = two_level_counts(network, points[n].group);

@@ -283,13 +283,13 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
 }
 
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
-    // The largest layer needs 3 rows of 20 x 4 or 18 x 4, its 144 weights and one output: 3 * 20 *
-    // 4 + 144 + 1 = 385.
-    const auto answer = line_buffer_schedule(l3net(), {Bytes(4 * 300), 1});
+    // Conv2 and conv3 in tiles of all four output channels, one of four input channels, one row and
+    // 16 of its columns: 3 * 18 of X, 4 * 9 weights and 4 * 16 sums.
+    const auto answer = line_buffer_schedule(l3net(), {Bytes(4 * 100), 1});
     const auto* infeasible = std::get_if<Infeasible>(&answer);
     ASSERT_NE(infeasible, nullptr);
-    EXPECT_EQ(infeasible->capacity, Elements(300));
-    EXPECT_EQ(infeasible->demand, Elements(385));
+    EXPECT_EQ(infeasible->capacity, Elements(100));
+    EXPECT_EQ(infeasible->demand, Elements(154));
     EXPECT_TRUE(std::holds_alternative<Schedule>(
         line_buffer_schedule(l3net(), {to_bytes(infeasible->demand), 1})));
 }
