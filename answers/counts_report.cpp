@@ -152,31 +152,80 @@ std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts) {
     return named;
 }
 
-nlohmann::ordered_json done_json(const std::vector<DoneCounts>& groups) {
-    DoneCounts all;
-    auto layers = nlohmann::ordered_json::array();
+namespace {
+
+/// Sums over the groups of a schedule.
+struct AllDone {
+    Macs macs_scheduled, macs_done;
+    ElementsDone x_reads, w_reads, y_reads, y_writes, computed;
+    Bytes scratch;
+};
+
+AllDone all_done(const std::vector<DoneCounts>& groups) {
+    AllDone all;
     for (const DoneCounts& group : groups) {
-        all.copied += group.copied;
-        all.output_reads += group.output_reads;
-        all.output_writes += group.output_writes;
+        all.macs_scheduled += group.scheduled();
+        all.macs_done += group.done();
+        all.x_reads += group.input_reads();
+        all.w_reads += group.weight_reads();
+        all.y_reads += group.output_reads;
+        all.y_writes += group.output_writes;
+        all.computed += group.computed();
         all.scratch = std::max(all.scratch, group.scratch);
-        for (const NestDone& nest : group.nests) {
-            all.nests.push_back(nest);
-            layers.push_back({{"layer", nest.layer},
-                              {"scheduled", nest.scheduled.value()},
-                              {"done", nest.done.value()}});
-        }
     }
-    return {{"scheduled", all.scheduled().value()},
-            {"done", all.done().value()},
-            {"output_writes", all.output_writes.value()},
-            {"output_reads", all.output_reads.value()},
-            {"copied", all.copied.value()},
-            {"scratch_bytes", all.scratch.value()},
-            {"layers", layers}};
+    return all;
 }
 
-std::string done_table(const std::vector<DoneCounts>& groups) {
+/// A number of the code that runs: its name in tables, and its place in JSON.
+struct DoneQuantity {
+    const char* name;
+    const char* path;
+    ElementsDone (*of)(const AllDone&);
+};
+constexpr DoneQuantity done_quantities[] = {
+    {"multiplications", "/macs",
+     [](const AllDone& all) {
+         return ElementsDone{Elements(all.macs_scheduled.value()), Elements(all.macs_done.value())};
+     }},
+    {"external reads of X", "/reads/X", [](const AllDone& all) { return all.x_reads; }},
+    {"external reads of W", "/reads/W", [](const AllDone& all) { return all.w_reads; }},
+    {"external reads of Y", "/reads/Y", [](const AllDone& all) { return all.y_reads; }},
+    {"external writes of Y", "/writes/Y", [](const AllDone& all) { return all.y_writes; }},
+    {"computed", "/computed", [](const AllDone& all) { return all.computed; }},
+};
+
+nlohmann::ordered_json layer_json(Macs macs, Elements weights, Elements computed) {
+    return {{"macs", macs.value()},
+            {"reads", {{"W", weights.value()}}},
+            {"computed", computed.value()}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json done_json(const std::vector<DoneCounts>& groups) {
+    const AllDone all = all_done(groups);
+    nlohmann::ordered_json scheduled, done;
+    for (const DoneQuantity& quantity : done_quantities) {
+        scheduled[Pointer(quantity.path)] = quantity.of(all).scheduled.value();
+        done[Pointer(quantity.path)] = quantity.of(all).done.value();
+    }
+    auto layers = nlohmann::ordered_json::array();
+    for (const DoneCounts& group : groups) {
+        for (const NestDone& nest : group.nests) {
+            layers.push_back(
+                {{"layer", nest.layer},
+                 {"scheduled",
+                  layer_json(nest.scheduled, nest.weights.scheduled, nest.computed.scheduled)},
+                 {"done", layer_json(nest.done, nest.weights.done, nest.computed.done)}});
+        }
+    }
+    return {{"scheduled", std::move(scheduled)},
+            {"done", std::move(done)},
+            {"scratch_bytes", all.scratch.value()},
+            {"layers", std::move(layers)}};
+}
+
+std::string done_by_layer(const std::vector<DoneCounts>& groups) {
     Table table({{"the code that runs"},
                  {"multiplications scheduled", Align::right},
                  {"done", Align::right},
@@ -196,6 +245,22 @@ std::string done_table(const std::vector<DoneCounts>& groups) {
     }
     table.add_rule();
     add("network", scheduled, done);
+    return table.text();
+}
+
+std::string done_table(const std::vector<DoneCounts>& model, const std::vector<DoneCounts>& code) {
+    Table table(
+        {{"elements"}, {"scheduled", Align::right}, {"done", Align::right}, {"model = code"}});
+    const AllDone predicted = all_done(model), counted = all_done(code);
+    const auto cell = [](Elements of_model, Elements of_code) {
+        if (of_model == of_code) return grouped(of_model.value());
+        return grouped(of_model.value()) + " | " + grouped(of_code.value());
+    };
+    for (const DoneQuantity& quantity : done_quantities) {
+        const ElementsDone a = quantity.of(predicted), b = quantity.of(counted);
+        table.add({quantity.name, cell(a.scheduled, b.scheduled), cell(a.done, b.done),
+                   a == b ? "equal" : "DIFFERENT"});
+    }
     return table.text();
 }
 

@@ -42,11 +42,17 @@ struct NamedCount {
 /// says whether they agree.
 [[nodiscard]] std::string side_by_side(const std::vector<Witness>& witnesses);
 
-/// What the code that runs does: {"scheduled":, "done":, "output_writes":, "output_reads":,
-/// "copied":, "scratch_bytes":, "layers":[{"layer":,"scheduled":,"done":}]}; sums over the groups,
-/// the largest scratch.
+/// What the code that runs does, as DoneCounts: {"scheduled": {"macs", "reads":{"X","W","Y"},
+/// "writes":{"Y"}, "computed"}, "done": {the same}, "scratch_bytes", "layers": [{"layer",
+/// "scheduled": {"macs","reads":{"W"},"computed"}, "done": {the same}}]}; sums over the groups, the
+/// largest scratch.
 [[nodiscard]] nlohmann::ordered_json done_json(const std::vector<DoneCounts>& groups);
 /// One row per layer: multiplications scheduled and done.
-[[nodiscard]] std::string done_table(const std::vector<DoneCounts>& groups);
+[[nodiscard]] std::string done_by_layer(const std::vector<DoneCounts>& groups);
+/// One row per quantity of the whole schedule: scheduled and done, and whether the closed forms
+/// (`model`) equal what was counted on the code that runs. Where they differ, a cell holds both,
+/// "model | code".
+[[nodiscard]] std::string done_table(const std::vector<DoneCounts>& model,
+                                     const std::vector<DoneCounts>& code);
 
 }  // namespace laminate::cli

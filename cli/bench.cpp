@@ -18,6 +18,7 @@
 #include "cli/resident_memory.h"
 #include "cli/tensor_files.h"
 #include "cli/verbs.h"
+#include "instrumentation/deployed.h"
 #include "instrumentation/measure.h"
 #include "nets/operators/reference_operators.h"
 #include "scheduler/counts/two_level/two_level.h"
@@ -172,18 +173,29 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
     return Exit::ok;
 }
 
-/// Traffic, work and memory of a schedule as the model predicts and as the generated code counts.
+/// What a schedule moves and holds and what its code does, as the model predicts and as counted on
+/// instrumented code and on the code that runs.
 struct Counted {
     NetworkCounts predicted, measured;
+    std::vector<DoneCounts> predicted_done, deployed;
+    [[nodiscard]] bool is_equal() const {
+        return predicted == measured && predicted_done == deployed;
+    }
 };
 
 Counted counted(const Network& network, const Schedule& schedule) {
+    Counted count;
     std::vector<GroupCounts> predicted, measured;
     for (const GroupSchedule& group : schedule.groups()) {
         predicted.push_back(two_level_counts(network, group));
         measured.push_back(measure(network, group));
+        const DoneCounts done = done_counts(group, group_problems(network, group));
+        count.deployed.push_back(deployed_counts(network, group, done));
+        count.predicted_done.push_back(done);
     }
-    return {total(predicted), total(measured)};
+    count.predicted = total(predicted);
+    count.measured = total(measured);
+    return count;
 }
 
 Json counted_json(const NetworkCounts& counts) {
@@ -320,12 +332,13 @@ Json variant_json(const Variant& variant, const Counted& count, double gflops, d
     json["groups"] = schedule.groups().size();
     json["predicted"] = counted_json(count.predicted);
     json["measured"] = counted_json(count.measured);
+    json["deployed"] = done_json(count.deployed);
     json["schedule"] = to_text(schedule);
     return json;
 }
 
-/// Prints the tables of speed and counts and completes `answer`. Returns whether predicted and
-/// measured counts are equal.
+/// Prints the tables of speed and counts and completes `answer`. Returns whether all counts are
+/// equal.
 bool report_race(const Network& network, const Race& race, const TimedOptions& timed, Macs macs,
                  double peak, int threads, const Output& output, Json& answer) {
     Table speed({{""},
@@ -338,29 +351,23 @@ bool report_race(const Network& network, const Race& race, const TimedOptions& t
                  {"of peak", Align::right},
                  {"arena", Align::right},
                  {"peak memory", Align::right}});
-    Table counts({{""},
-                  {""},
-                  {"accesses", Align::right},
-                  {"MACs", Align::right},
-                  {"held (live)", Align::right}});
+    std::string counts;
     bool counts_agree = true;
     for (const Variant& variant : race.variants) {
         const Schedule& schedule = *variant.execution->schedule();
         const Times times = summary(variant.times_ms);
         const double gflops = 2e-6 * static_cast<double>(macs.value()) / times.median_ms;
-        const Counted count = counted(network, schedule);
-        counts_agree = counts_agree && count.predicted == count.measured;
+        const Counted count = counted(network, variant.execution->schedule_of_code());
+        counts_agree = counts_agree && count.is_equal();
         const double predicted = predicted_milliseconds(network, schedule, timed.speed, threads);
         speed.add({variant.name, std::to_string(schedule.groups().size()),
                    fmt::format("{:.3f}", predicted), fmt::format("{:.3f}", times.median_ms),
                    fmt::format("{:.3f}", times.min_ms), fmt::format("{:.1f} %", 100 * times.spread),
                    fmt::format("{:.1f}", gflops), fmt::format("{:.0f} %", 100 * gflops / peak),
                    bytes_text(variant.arena.total_bytes), rss_text(variant.peak_rss_bytes)});
-        for (const auto& [witness, c] :
-             {std::pair{"predicted", count.predicted}, std::pair{"measured", count.measured}}) {
-            counts.add({variant.name, witness, grouped(c.accesses.value()), grouped(c.macs.value()),
-                        bytes_text(to_bytes(c.live_total).value())});
-        }
+        counts += fmt::format("{}{}: {} held at once\n{}", counts.empty() ? "" : "\n", variant.name,
+                              bytes_text(to_bytes(count.predicted.live_total).value()),
+                              done_table(count.predicted_done, count.deployed));
         answer[variant.name == "fused" ? "fused" : "layer_by_layer"] =
             variant_json(variant, count, gflops, peak);
         answer[variant.name == "fused" ? "fused" : "layer_by_layer"]["predicted_ms"] = predicted;
@@ -379,7 +386,7 @@ bool report_race(const Network& network, const Race& race, const TimedOptions& t
         fmt::format("{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is "
                     "beyond input and output\n",
                     comparison, threads, threads == 1 ? "" : "s", peak));
-    output.print(counts.text());
+    output.print(counts);
     return counts_agree;
 }
 
@@ -410,7 +417,7 @@ Exit bench_network(const BenchOptions& options, const CommonOptions& common, con
     const double peak = time_in_turns(race, arrays, options.seconds, threads);
     const bool counts_agree = report_race(network, race, options.schedule.timed_options(threads),
                                           macs, peak, threads, output, answer);
-    if (!counts_agree) output.print("predicted and measured counts differ");
+    if (!counts_agree) output.print("counts of the model and of the code differ");
     output.json(answer);
     return counts_agree ? Exit::ok : Exit::comparison_failed;
 }

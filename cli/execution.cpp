@@ -118,7 +118,7 @@ void require_memory_to_check(const Network& network, const Schedule& schedule) {
 
 Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels,
                      const CommonOptions& common, const Output& output)
-    : network_(std::move(network)), schedule_(std::move(schedule)) {
+    : network_(std::move(network)), schedule_(std::move(schedule)), kernels_(kernels) {
     require_memory_to_check(*network_, *schedule_);
     CompileOptions options;
     options.check.seed = common.seed;
@@ -127,6 +127,11 @@ Execution::Execution(Network network, Schedule schedule, const KernelOptions& ke
     options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);
     open_session(common);
+}
+
+Schedule Execution::schedule_of_code() const {
+    return with_default_kernels(*network_, *schedule_, vector_unit(Halide::get_host_target()),
+                                kernels_);
 }
 
 void Execution::open_session(const CommonOptions& common) {

@@ -68,10 +68,13 @@ public:
     /// Null for a compiled directory, which holds neither network nor schedule.
     [[nodiscard]] const Network* network() const { return network_ ? &*network_ : nullptr; }
     [[nodiscard]] const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }
+    /// The schedule with the kernels that its code has. Not for a compiled directory.
+    [[nodiscard]] Schedule schedule_of_code() const;
 
 private:
     std::optional<Network> network_;
     std::optional<Schedule> schedule_;
+    KernelOptions kernels_;
     std::unique_ptr<JitNetwork> compiled_;
     std::unique_ptr<Session> session_;  // ends before what it runs
 };

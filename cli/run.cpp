@@ -16,6 +16,7 @@
 #include "cli/tensor_files.h"
 #include "cli/traced_counts.h"
 #include "cli/verbs.h"
+#include "instrumentation/deployed.h"
 #include "instrumentation/measure.h"
 #include "runtime/media/colour.h"
 #include "scheduler/counts/two_level/two_level.h"
@@ -85,16 +86,15 @@ Quality quality(const RunOptions& options, const TensorFile& input, const Tensor
             psnr_db(bicubic, original, options.border)};
 }
 
-/// Prints predicted and measured counts of the schedule and adds them to the answer. Returns
-/// whether they are equal. `differences`: what kept the measurement from being made, or empty.
-bool report_counts(const Witness& model, const Witness& measured, std::string differences,
-                   const Output& output, nlohmann::ordered_json& answer) {
+/// Adds counts to the answer. Returns whether they are equal. `differences`: what else is wrong, or
+/// empty.
+bool add_counts(const Witness& model, const Witness& measured, std::string differences,
+                const Output& output, nlohmann::ordered_json& answer) {
     for (size_t g = 0; g < model.groups.size(); ++g) {
         const std::string text =
             laminate::difference(model.groups[g], "model", measured.groups[g], "measured");
         if (!text.empty()) differences += (differences.empty() ? "" : "; ") + text;
     }
-    output.print(side_by_side({model, measured}));
     if (!differences.empty()) output.print("difference: " + differences);
     answer["counts"] = {{"model", counts_json(model.groups)},
                         {"measured", counts_json(measured.groups)},
@@ -102,23 +102,35 @@ bool report_counts(const Witness& model, const Witness& measured, std::string di
     return differences.empty();
 }
 
-/// Counts of the schedule by generated code that counts while it runs.
+/// Counts of the schedule, as the model predicts them and as they are counted on the code that ran
+/// and on instrumented code.
 bool report_counts(const Network& network, const Schedule& schedule, const Output& output,
                    nlohmann::ordered_json& answer) {
     Witness model{"model", {}}, measured{"measured", {}};
+    std::vector<DoneCounts> predicted, deployed;
+    std::string differences;
     for (const GroupSchedule& group : schedule.groups()) {
         model.groups.push_back(two_level_counts(network, group));
         measured.groups.push_back(measure(network, group));
+        predicted.push_back(done_counts(group, group_problems(network, group)));
+        deployed.push_back(deployed_counts(network, group, predicted.back()));
+        const std::string text =
+            laminate::difference(predicted.back(), "model", deployed.back(), "code");
+        if (!text.empty()) differences += (differences.empty() ? "" : "; ") + text;
     }
-    return report_counts(model, measured, "", output, answer);
+    output.print(done_table(predicted, deployed));
+    const bool is_equal = add_counts(model, measured, differences, output, answer);
+    answer["counts"]["deployed"] = done_json(deployed);
+    return is_equal;
 }
 
 /// Counts of a directory with hooks, by the memory that watched the session's run.
 bool report_counts(const Session& session, const TwoLevelMemory& memory, const Output& output,
                    nlohmann::ordered_json& answer) {
-    return report_counts({"model", promised_counts(session.manifest())},
-                         {"measured", seen_counts(session, memory)}, memory.failure(), output,
-                         answer);
+    const Witness model{"model", promised_counts(session.manifest())};
+    const Witness measured{"measured", seen_counts(session, memory)};
+    output.print(side_by_side({model, measured}));
+    return add_counts(model, measured, memory.failure(), output, answer);
 }
 
 /// The network, with its open sizes set to those of the first input file.
@@ -362,9 +374,10 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
     save_outputs(output_files, outputs, result.elements, in.picture, output);
     bool is_right = report_comparisons(psnr, differences, options, output, answer);
     if (options.counts) {
-        const bool is_equal = is_compiled ? report_counts(session, memory, output, answer)
-                                          : report_counts(*execution->network(),
-                                                          *execution->schedule(), output, answer);
+        const bool is_equal = is_compiled
+                                  ? report_counts(session, memory, output, answer)
+                                  : report_counts(*execution->network(),
+                                                  execution->schedule_of_code(), output, answer);
         is_right = is_right && is_equal;
     }
     output.json(answer);
@@ -422,8 +435,8 @@ void add_run(Program& program) {
         ->capture_default_str();
     verb->add_flag(
         "--counts", options->counts,
-        "Print accesses, MACs and buffers of the schedule, model and generated code side by side; "
-        "a compiled directory must have hooks (compile --instrumented)");
+        "Print what the schedule moves and computes and what the code that ran does, by the model "
+        "and counted on the code; a compiled directory must have hooks (compile --instrumented)");
     verb->add_flag(
         "--stream", options->stream,
         "Run a picture in windows, from file to file (PNM, .pfm, .npy), in constant "

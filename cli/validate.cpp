@@ -86,8 +86,8 @@ struct GroupVerdict {
 
 struct Verdict {
     std::vector<Witness> witnesses;
-    std::vector<DoneCounts> deployed;  ///< by group
-    std::string difference;            ///< empty: equal
+    std::vector<DoneCounts> predicted, deployed;  ///< by group
+    std::string difference;                       ///< empty: equal
 };
 
 void join(std::string& all, const std::string& text) {
@@ -135,6 +135,7 @@ public:
             const GroupVerdict& one = groups_.at(to_text(group));
             model.groups.push_back(one.model);
             measured.groups.push_back(one.measured);
+            verdict.predicted.push_back(one.predicted);
             verdict.deployed.push_back(one.deployed);
             if (one.walker) walker.groups.push_back(*one.walker);
             join(verdict.difference, one.difference);
@@ -238,9 +239,9 @@ Totals judge_all(const Network& network, const std::vector<Schedule>& given,
         totals.walked += verdict.witnesses.size() == 3 ? 1 : 0;
         if (output.wants_json()) entries.push_back(json_of(given[n], schedules[n], verdict));
         if (!is_equal || schedules.size() == 1) {
-            output.print(fmt::format("{}\n{}\n{}", to_text(schedules[n]),
-                                     side_by_side(verdict.witnesses),
-                                     done_table(verdict.deployed)));
+            output.print(fmt::format(
+                "{}\n{}\n{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses),
+                done_table(verdict.predicted, verdict.deployed), done_by_layer(verdict.deployed)));
         }
         if (!is_equal) output.print("difference: " + verdict.difference);
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # make demo: upscales a picture that the network never saw and shows what the fused network costs.
 #   demo.sh LAMINATE DATA OUT      the program, examples/data, a directory to write
-# Exit 1 when predicted and measured counts differ, or when the quality is not that of the network's
+# Exit 1 when counts of the model and of the code differ, or when the quality is not that of the network's
 # ONNX reference.
 set -eu
 laminate=$1

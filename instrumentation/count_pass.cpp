@@ -138,7 +138,7 @@ public:
         if (const std::optional<Increments> increments = constant_counts(s)) {
             const Stmt update = updates(*increments);
             if (mode_ == CountMode::count_only) return update;
-            return ir::sequence({update, s});
+            return ir::sequence({update, without_events(s)});
         }
         if (s.as<Store>()) return s;  // control data, kept in either mode
         if (const auto* let = s.as<LetStmt>()) {
@@ -169,6 +169,18 @@ public:
     }
 
 private:
+    /// Events are counted, so nobody need be told.
+    static Stmt without_events(const Stmt& s) {
+        class Remover : public IRMutator {
+        public:
+            using IRMutator::visit;
+            Stmt visit(const Evaluate* evaluate) override {
+                return ir::as_event(evaluate) ? Evaluate::make(0) : evaluate;
+            }
+        } remover;
+        return remover.mutate(s);
+    }
+
     /// Counts of one execution of s as expressions of outer variables. nullopt if they depend on a
     /// loop inside, if s allocates, or if they are too large.
     std::optional<Increments> constant_counts(const Stmt& s) {

@@ -157,7 +157,14 @@ private:
             node.body = translate(allocation->body);
         } else if (const auto* store = s.as<Store>()) {
             return translate(*store);
-        } else if (!s.as<Evaluate>()) {
+        } else if (const auto* evaluate = s.as<Evaluate>()) {
+            if (const auto* call = evaluate->value.as<Call>();
+                call != nullptr && call->name == call_function) {
+                node.kind = Kind::call;
+                for (const Expr& argument : call->args)
+                    node.arguments.push_back(translate(argument));
+            }
+        } else {
             unknown("a statement");
         }
         return make(node);

@@ -40,17 +40,32 @@ struct ExprNode {
     int a = -1, b = -1, c = -1;
 };
 
-enum class Kind { nothing, sequence, let, loop, branch, array, set_data, increment, set_counter };
+/// An extern call of this name tells its arguments, scalar integers, to whoever runs the program.
+inline constexpr const char* call_function = "laminate_tell";
+
+enum class Kind {
+    nothing,
+    sequence,
+    let,
+    loop,
+    branch,
+    array,
+    set_data,
+    increment,
+    set_counter,
+    call,
+};
 
 struct StmtNode {
     Kind kind = Kind::nothing;
     int slot = 0;  ///< name, array or counter
     /// Expressions. Loop: min and extent; set_data: index and value; else the value.
     int first = -1, second = -1;
-    int body = -1, other = -1;  ///< statements
-    int64_t elements = 0;       ///< of an array
-    bool is_eager = false;      ///< let: evaluated at once, because its value depends on memory
-    std::vector<int> counters;  ///< loop: counters that its body increments
+    int body = -1, other = -1;   ///< statements
+    int64_t elements = 0;        ///< of an array
+    bool is_eager = false;       ///< let: evaluated at once, because its value depends on memory
+    std::vector<int> arguments;  ///< of a call
+    std::vector<int> counters;   ///< loop: counters that its body increments
     /// Loop: arrays that its body changes and that outlive it.
     std::vector<int> outer_arrays;
     int64_t period = 1;  ///< loop: iterations after which quotients repeat

@@ -2,12 +2,22 @@
 
 #include <Halide.h>
 
+#include <limits>
 #include <map>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "base/aligned.h"
+#include "generators/compile/executable.h"
+#include "generators/compile/group_reference.h"
 #include "generators/kernels/group_kernels.h"
 #include "instrumentation/count_pass.h"
+#include "instrumentation/first_reads.h"
 #include "instrumentation/loop_sums.h"
+#include "instrumentation/measure.h"
+#include "instrumentation/replay.h"
 
 namespace laminate {
 
@@ -41,42 +51,152 @@ private:
     const GroupSchedule& group_;
 };
 
+/// By array: what is read of it for the first time in a lifetime.
+std::vector<Elements> first_reads(const GroupCode& code) {
+    std::vector<Elements> counts(code.arrays.size());
+    std::vector<std::optional<FirstReads>> memory(code.arrays.size());
+    // Weights come with their whole kernel.
+    const auto is_weights = [&](const HappenedEvent& event) {
+        return code.arrays[event.array].role == ArrayRole::external_weights;
+    };
+    const auto happened = [&](const HappenedEvent& event) {
+        const ArrayRole role = code.arrays[event.array].role;
+        if (role != ArrayRole::external_input && role != ArrayRole::external_weights) return;
+        std::array<int64_t, 6> box = event.box;
+        const int64_t taps = is_weights(event) ? box[5] - box[4] : 1;
+        if (is_weights(event)) box[4] = 0, box[5] = 1;
+        std::optional<FirstReads>& array = memory[event.array];
+        if (event.kind == EventKind::read) {
+            if (!array) throw std::logic_error("a kernel reads what has no lifetime");
+            counts[event.array] += Elements(array->read(box) * taps);
+            return;
+        }
+        if (!array) array.emplace(box[3], box[5]);
+        array->begin_lifetime();
+    };
+    replay(code, {{EventKind::lifetime, EventKind::read}, {}}, {happened, {}});
+    return counts;
+}
+
+/// What the counters of a code with events say.
+class Reading {
+public:
+    Reading(const GroupCode& code, size_t arrays, std::vector<int64_t> counters)
+        : code_(code),
+          layout_{arrays},
+          counters_(std::move(counters)),
+          first_reads_(first_reads(code)) {}
+
+    [[nodiscard]] DoneCounts counts(const GroupSchedule& group, const DoneCounts& model) const {
+        DoneCounts counts;
+        const bool copies = kernel_row(group.nests.front().kernel.kind).scope == KernelScope::nest;
+        for (size_t k = 0; k < group.nests.size(); ++k) {
+            counts.nests.push_back({group.nests[k].layer,
+                                    model.nests[k].scheduled,
+                                    Macs(counters_[layout_.macs(code_.arrays.size() + k)]),
+                                    {},
+                                    {}});
+        }
+        for (size_t a = 0; a < code_.arrays.size(); ++a) {
+            const CodeArray& array = code_.arrays[a];
+            const auto index = static_cast<size_t>(array.index);
+            switch (array.role) {
+                case ArrayRole::external_input:
+                    counts.inputs.push_back(
+                        {code_.inputs[index],
+                         {events(a, EventKind::fetch), copies ? loads(a) : first_reads_[a]}});
+                    break;
+                case ArrayRole::external_weights:
+                    counts.nests[index].weights = {events(a, EventKind::fetch), first_reads_[a]};
+                    break;
+                case ArrayRole::output_buffer:
+                    counts.nests[index].computed = {events(a, EventKind::compute),
+                                                    events(a, EventKind::store)};
+                    break;
+                case ArrayRole::external_output:
+                    counts.output_reads = {events(a, EventKind::read_back), loads(a)};
+                    counts.output_writes = {events(a, EventKind::write),
+                                            Elements(counters_[layout_.stores(a)])};
+                    break;
+                default:
+                    break;
+            }
+        }
+        counts.scratch = Bytes(code_.scratch_bytes);
+        return counts;
+    }
+
+private:
+    [[nodiscard]] Elements events(size_t array, EventKind kind) const {
+        return Elements(counters_[layout_.event(array, kind)]);
+    }
+    [[nodiscard]] Elements loads(size_t array) const {
+        return Elements(counters_[layout_.loads(array)]);
+    }
+
+    const GroupCode& code_;
+    CounterLayout layout_;
+    std::vector<int64_t> counters_;
+    std::vector<Elements> first_reads_;
+};
+
+/// The code of a group with events, and what else its counters need to know.
+class CountedCode {
+public:
+    CountedCode(const Network& network, const GroupSchedule& group)
+        : code_(group_code(network, group, Events::all)), counted_(code_) {
+        Allocations sums(group);
+        code_.body.accept(&sums);
+        // One array of the layout stands for all sums of a nest.
+        for (size_t k = 0; k < group.nests.size(); ++k)
+            counted_.arrays.push_back({"", ArrayRole::sums, static_cast<int>(k)});
+        for (const auto& [name, nest] : sums.found) names_[name] = code_.arrays.size() + nest;
+    }
+    [[nodiscard]] const GroupCode& code() const { return code_; }
+    [[nodiscard]] size_t arrays() const { return counted_.arrays.size(); }
+    [[nodiscard]] size_t counters() const { return CounterLayout{arrays()}.size(); }
+    [[nodiscard]] Stmt with_counters(CountMode mode) const {
+        return laminate::with_counters(counted_, mode, names_);
+    }
+
+private:
+    GroupCode code_;
+    GroupCode counted_;
+    ArrayNames names_;
+};
+
 }  // namespace
 
 DoneCounts deployed_counts(const Network& network, const GroupSchedule& group,
                            const DoneCounts& model) {
-    GroupCode code = group_code(network, group);
-    Allocations sums(group);
-    code.body.accept(&sums);
-    // One array of the layout stands for all sums of a nest.
-    const size_t externals = code.arrays.size();
-    ArrayNames names;
-    for (size_t k = 0; k < group.nests.size(); ++k)
-        code.arrays.push_back({"", ArrayRole::sums, static_cast<int>(k)});
-    for (const auto& [name, nest] : sums.found) names[name] = externals + nest;
+    const CountedCode counted(network, group);
+    std::vector<int64_t> counters = summed_counters(counted.with_counters(CountMode::count_only),
+                                                    counted.counters(), counted.code().strips)
+                                        .counters;
+    return Reading(counted.code(), counted.arrays(), std::move(counters)).counts(group, model);
+}
 
-    const CounterLayout layout{code.arrays.size()};
-    const std::vector<int64_t> counters =
-        summed_counters(with_counters(code, CountMode::count_only, names), layout.size(),
-                        code.strips)
-            .counters;
-    DoneCounts counts;
-    for (size_t k = 0; k < group.nests.size(); ++k) {
-        counts.nests.push_back({group.nests[k].layer, model.nests[k].scheduled,
-                                Macs(counters[layout.macs(externals + k)])});
-    }
-    const bool copies =
-        kernel_row(group.nests.front().kernel.kind).scope == KernelScope::nest;
-    for (size_t a = 0; a < externals; ++a) {
-        if (code.arrays[a].role == ArrayRole::external_input && copies)
-            counts.copied += Elements(counters[layout.loads(a)]);
-        if (code.arrays[a].role == ArrayRole::external_output) {
-            counts.output_reads += Elements(counters[layout.loads(a)]);
-            counts.output_writes += Elements(counters[layout.stores(a)]);
-        }
-    }
-    counts.scratch = Bytes(code.scratch_bytes);
-    return counts;
+CheckedDone executed_counts(const Network& network, const GroupSchedule& group,
+                            const DoneCounts& model, uint64_t seed) {
+    const CountedCode counted(network, group);
+    const GroupCode& code = counted.code();
+    const JitGroup jit(counted.with_counters(CountMode::execute), true);
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
+    std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
+                              std::numeric_limits<float>::quiet_NaN());
+    const AlignedFloats constants(code.constants);
+    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
+    std::vector<int64_t> counters(counted.counters());
+    std::vector<const float*> arrays;
+    for (const std::vector<float>& input : inputs) arrays.push_back(input.data());
+    float* outputs = output.data();
+    const int result =
+        jit.counted_function()(arrays.data(), &outputs, constants.data(), scratch.data(), 0,
+                               static_cast<int32_t>(code.strips), counters.data());
+    if (result != 0) throw std::runtime_error("generated code returned " + std::to_string(result));
+    return {Reading(code, counted.arrays(), std::move(counters)).counts(group, model),
+            first_difference(output, reference_output(network, problems, inputs))};
 }
 
 }  // namespace laminate

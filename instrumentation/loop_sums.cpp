@@ -17,9 +17,12 @@ namespace {
 
 class Execution {
 public:
-    Execution(Program program, size_t counters, int64_t strips, LoopSteps steps)
+    using Tell = std::function<void(const std::vector<int64_t>&)>;
+
+    Execution(Program program, size_t counters, int64_t strips, LoopSteps steps, Tell tell = {})
         : program_(std::move(program)),
           steps_(steps),
+          tell_(std::move(tell)),
           names_(program_.names),
           arrays_(program_.arrays) {
         result_.counters.assign(counters, 0);
@@ -257,6 +260,12 @@ private:
                 largest = std::max(largest, value.constant);
                 return;
             }
+            case Kind::call: {
+                told_.clear();
+                for (const int argument : s.arguments) told_.push_back(evaluate(argument).constant);
+                tell_(told_);
+                return;
+            }
         }
     }
 
@@ -371,6 +380,8 @@ private:
 
     Program program_;
     LoopSteps steps_;
+    Tell tell_;
+    std::vector<int64_t> told_;  ///< kept for its memory
     SummedCounters result_;
     IndexVector<Name, int> names_;
     IndexVector<std::vector<Affine>, int> arrays_;
@@ -386,6 +397,13 @@ private:
 SummedCounters summed_counters(const Halide::Internal::Stmt& statement, size_t counters,
                                int64_t strips, LoopSteps steps) {
     return counting::Execution(counting::count_program(statement), counters, strips, steps).run();
+}
+
+void step_through(const Halide::Internal::Stmt& statement, int64_t strips,
+                  const std::function<void(const std::vector<int64_t>& arguments)>& tell) {
+    (void)counting::Execution(counting::count_program(statement), 0, strips,
+                              LoopSteps::every_iteration, tell)
+        .run();
 }
 
 }  // namespace laminate

@@ -14,6 +14,7 @@
 #include <Halide.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace laminate {
@@ -34,5 +35,10 @@ struct SummedCounters {
 [[nodiscard]] SummedCounters summed_counters(const Halide::Internal::Stmt& statement,
                                              size_t counters, int64_t strips,
                                              LoopSteps steps = LoopSteps::different_bodies);
+
+/// Runs every iteration of a statement of scalar integers, and hands over the arguments of each
+/// counting::call_function (count_program.h) that it comes to.
+void step_through(const Halide::Internal::Stmt& statement, int64_t strips,
+                  const std::function<void(const std::vector<int64_t>& arguments)>& tell);
 
 }  // namespace laminate

@@ -80,6 +80,9 @@ laminate_trace_kind kind_of(EventKind kind) {
             return LAMINATE_WRITES;
         case EventKind::end:
             return LAMINATE_ENDS;
+        case EventKind::read:
+        case EventKind::store:
+            break;
     }
     throw std::logic_error("no kind of event");
 }

@@ -60,6 +60,26 @@ protected:
     Stmt begin_call(int, const Box&) override { return {}; }
     Stmt end_call(int, const Box&) override { return {}; }
 
+    // Whole tiles of columns, as far as X has them.
+    Box read_of_input(int, const Box& box) const override {
+        return {box[0],
+                box[1],
+                {code_.first_tile(0) * size(tile_columns),
+                 Halide::min(code_.end_tile(0) * size(tile_columns), size(problem(0).x().in))}};
+    }
+    // All channels. Blocks of a scattered last layer are of rows of its kernel.
+    Interval weights_read(int k, const Interval& z) const override {
+        if (code_.line(k).form == LineForm::scattered) return z;
+        return {0, size(code_.blocks(k).count * code_.blocks(k).scalars)};
+    }
+    Box stored(int k, const Box& box, const Interval&) const override {
+        if (k == sink()) return box;
+        return {box[0],
+                box[1],
+                {code_.first_tile(k + 1) * size(tile_columns),
+                 code_.end_tile(k + 1) * size(tile_columns)}};
+    }
+
     Stmt copy_input(int, const Box& box) override {
         return for_each("X.copy", box[1], [&](const Expr& y) {
             return ir::sequence({split_columns(code_, y), pass_on(0, y)});

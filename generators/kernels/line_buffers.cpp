@@ -87,6 +87,24 @@ protected:
         return zero_columns_after(output_tensor(k), box);
     }
 
+    Interval weights_read(int k, const Interval& z) const override {
+        const auto together = kernel_row(nest(k).kernel.kind).channels_together;
+        return together == nullptr ? z : filled_up(z, together(nest(k).kernel));
+    }
+    /// Rings have room for vectors that run over the end of a row; Y has not, nor have sums that
+    /// go on.
+    Box stored(int k, const Box& box, const Interval& i) const override {
+        const Kernel& kernel = nest(k).kernel;
+        if (k == sink() || !is_whole(i, problem(k)[Dim::i])) return box;
+        if (kernel.kind == KernelKind::vectors) return {box[0], box[1], filled_up(box[2], lanes_)};
+        if (kernel.kind != KernelKind::rows) return box;
+        const int64_t tile = kernel[KernelSize::columns] * lanes_;
+        Interval columns = filled_up(box[2], tile);
+        if (kernel[KernelSize::half] == 1)
+            columns.end -= (columns.end - columns.begin) / size(tile) * size(lanes_ / 2);
+        return {box[0], box[1], columns};
+    }
+
     Stmt copy_input(int t, const Box& box) override {
         const LayerProblem& p = first_reader(t);
         const std::string name = input_name(t);
@@ -146,6 +164,11 @@ protected:
     }
 
 private:
+    static Interval filled_up(const Interval& all, int64_t step) {
+        const Expr steps = (all.end - all.begin + size(step - 1)) / size(step);
+        return {all.begin, all.begin + steps * size(step)};
+    }
+
     // ---- rows and padding
 
     [[nodiscard]] const RowRing& ring(int t) const { return rings_[static_cast<size_t>(t)]; }

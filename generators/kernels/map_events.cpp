@@ -1,6 +1,10 @@
 #include "generators/kernels/map_events.h"
 
+#include <vector>
+
+#include "generators/ir/arrays.h"
 #include "generators/lowering/group_lowering.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 
 namespace laminate {
 
@@ -11,12 +15,14 @@ namespace {
 /// Nothing but the loops and their events.
 class MapEvents final : public GroupLowering {
 public:
-    MapEvents(const Network& network, const GroupSchedule& group)
-        : GroupLowering(network, group, Events::marked) {}
+    MapEvents(const Network& network, const GroupSchedule& group, Events events)
+        : GroupLowering(network, group, events), events_(events) {}
 
     void add_to(GroupCode& code) {
         const Expr is_first = Variable::make(Halide::Int(32), argument::strip_begin) == 0;
-        code.body = Block::make(IfThenElse::make(is_first, simplify(lower())), code.body);
+        const Stmt asked = lower();
+        const Stmt events = events_ == Events::all ? Block::make(asked, done_by_map()) : asked;
+        code.body = Block::make(IfThenElse::make(is_first, simplify(events)), code.body);
     }
 
 protected:
@@ -32,13 +38,41 @@ protected:
     Stmt begin_output(const Box&) override { return {}; }
     Stmt end_output(const Box&) override { return {}; }
     Stmt innermost(int, int) override { return {}; }
+    bool reads_by_boxes() const override { return false; }
+
+private:
+    /// All arrays whole, weights filled up.
+    Stmt done_by_map() const {
+        std::vector<Stmt> events;
+        for (int t = 0; t < static_cast<int>(array_of_output()); ++t) {
+            const LayerProblem& reader = first_reader(t);
+            events.push_back(event(EventKind::read, static_cast<size_t>(t),
+                                   {all(channels(t)), all(reader.y().in), all(reader.x().in)}));
+        }
+        for (int k = 0; k <= sink(); ++k) {
+            const LayerProblem& p = problem(k);
+            if (p.has_weights()) {
+                const int64_t outputs =
+                    round_up(p[Dim::z], map_channels_together(p, nest(k).kernel));
+                events.push_back(
+                    event(EventKind::read, array_of_weights(k),
+                          {all(outputs), all(p[Dim::i]), all(p.y().kernel * p.x().kernel)}));
+            }
+            events.push_back(event(EventKind::store, array_of_nest(k),
+                                   {all(p[Dim::z]), all(p[Dim::y]), all(p[Dim::x])}));
+        }
+        return ir::sequence(events);
+    }
+    static Interval all(int64_t extent) { return {0, ir::size(extent)}; }
+
+    Events events_;
 };
 
 }  // namespace
 
 GroupCode with_map_events(GroupCode code, const Network& network, const GroupSchedule& group,
                           Events events) {
-    if (events == Events::marked) MapEvents(network, group).add_to(code);
+    if (events != Events::none) MapEvents(network, group, events).add_to(code);
     return code;
 }
 

@@ -75,11 +75,33 @@ Stmt GroupLowering::read_back_output(const Box& box, const Interval& i) const {
     return is_const_one(continues) ? read : IfThenElse::make(continues, read);
 }
 
+Stmt GroupLowering::fetch_input(int t, const Box& box) const {
+    const auto array = static_cast<size_t>(t);
+    const Stmt fetch = event(EventKind::fetch, array, box);
+    if (events_ != Events::all || !reads_by_boxes()) return fetch;
+    return before(fetch, event(EventKind::read, array, read_of_input(t, box)));
+}
+
 Stmt GroupLowering::computed(int k, int first_loop) const {
-    return event(EventKind::compute, array_of_nest(k),
-                 {covered(k, Dim::z, first_loop - 1), covered(k, Dim::y, first_loop - 1),
-                  covered(k, Dim::x, first_loop - 1)},
+    return event(EventKind::compute, array_of_nest(k), box_of(k, first_loop),
                  covered(k, Dim::i, first_loop - 1));
+}
+
+Stmt GroupLowering::done(int k, int first_loop) const {
+    if (events_ != Events::all || !reads_by_boxes()) return {};
+    const LayerProblem& p = problem(k);
+    const Box box = box_of(k, first_loop);
+    const Interval i = covered(k, Dim::i, first_loop - 1);
+    const Stmt store = event(EventKind::store, array_of_nest(k), stored(k, box, i));
+    if (!p.has_weights()) return store;
+    return before(event(EventKind::read, array_of_weights(k),
+                        {weights_read(k, box[0]), i, whole(p.y().kernel * p.x().kernel)}),
+                  store);
+}
+
+Box GroupLowering::box_of(int k, int first_loop) const {
+    return {covered(k, Dim::z, first_loop - 1), covered(k, Dim::y, first_loop - 1),
+            covered(k, Dim::x, first_loop - 1)};
 }
 
 }  // namespace laminate

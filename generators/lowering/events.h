@@ -13,8 +13,9 @@
 //
 // `array` is an index into GroupCode::arrays. A box of X or Y is channels, rows, columns; one of W
 // is output channels, input channels, and the whole kernel as [0, rows x columns of the window).
-// The input channels i are those that a computed box adds up, and [0, 1) otherwise. Every box that
-// an event announces is what the schedule asks for, none rounded up. No box is empty.
+// The input channels i are those that a computed box adds up, and [0, 1) otherwise. No box is
+// empty. Every box is what the schedule asks for, none rounded up, but for what is told with
+// Events::all alone: what kernels read and store instead.
 //
 // A fetched box is the missing part of what is needed: what rule 2 brings in. Adding boxes up is
 // then enough, and a memory that remembers what it holds counts the same.
@@ -39,11 +40,17 @@ enum class EventKind : int32_t {
     read_back = 3,  ///< partial sums of a box of Y come in
     write = 4,      ///< a box of Y goes out
     end = 5,        ///< of the lifetime that began last; the box as there
+    read = 6,       ///< Events::all: what a kernel reads of W, or of a new part of X, filled up
+    store = 7,  ///< Events::all: the box of `compute` as stored, with columns behind a row's end
 };
-inline constexpr int event_kinds = 6;
+inline constexpr int event_kinds = 8;
 
 /// Whether code is made with events. Without, it is what it would be if there were none.
-enum class Events { none, marked };
+enum class Events {
+    none,
+    marked,  ///< what the schedule asks for
+    all,     ///< and what kernels do instead
+};
 
 namespace ir {
 

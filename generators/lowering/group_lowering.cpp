@@ -203,7 +203,7 @@ Stmt GroupLowering::body(Level level) {
             const auto n = static_cast<size_t>(t);
             if (tensors_[n].is_external() && tensors_[n].readers.front().nest == k &&
                 needed[n].defined())
-                bring(t, before(event(EventKind::fetch, n, boxes[n]), copy_input(t, boxes[n])));
+                bring(t, before(fetch_input(t, boxes[n]), copy_input(t, boxes[n])));
         }
         if (nest(k).w && nest(k).w->compute == level) parts.push_back(bring_weights(k, level));
         if (k != sink() && nest(k).y.compute == level)
@@ -235,6 +235,15 @@ Stmt GroupLowering::body(Level level) {
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
     return regions_.leave_body(around_body(level, all));
+}
+
+Stmt GroupLowering::kernel(int k, int first_loop) {
+    const Stmt code = innermost(k, first_loop);
+    if (events_ == Events::none) return code;
+    only_events_ = true;
+    const Stmt asked = loops(k, first_loop);
+    only_events_ = false;
+    return sequence({computed(k, first_loop), asked, done(k, first_loop), code});
 }
 
 Stmt GroupLowering::bring_weights(int k, Level level) {
@@ -277,14 +286,7 @@ Stmt GroupLowering::loops(int k, int first_loop) {
         placed = placed || (only_events_ ? GroupLowering::is_placed(level) : is_placed(level));
     }
     if (!placed && only_events_) return Evaluate::make(0);
-    if (!placed && events_ == Events::none) return innermost(k, first_loop);
-    if (!placed) {
-        const Stmt kernel = innermost(k, first_loop);
-        only_events_ = true;
-        const Stmt asked = loops(k, first_loop);
-        only_events_ = false;
-        return sequence({computed(k, first_loop), asked, kernel});
-    }
+    if (!placed) return kernel(k, first_loop);
 
     const Loop loop = nest(k).loops[static_cast<size_t>(first_loop)];
     const Level level{k, first_loop};

@@ -75,6 +75,21 @@ protected:
     virtual Stmt innermost(int nest, int first_loop) = 0;
     /// Around everything in the body of a level, names of the body excepted.
     virtual Stmt around_body(Level, Stmt body) { return body; }
+    // What kernels do, for their events: the part of X that is read where `box` is new, the output
+    // channels whose weights are read for those of a box, the box that is stored where `box` is
+    // computed from input channels `i`.
+    [[nodiscard]] virtual Box read_of_input(int, const Box& box) const { return box; }
+    [[nodiscard]] virtual Interval weights_read(int, const Interval& z) const { return z; }
+    [[nodiscard]] virtual Box stored(int, const Box& box, const Interval&) const { return box; }
+    /// False: the subclass itself tells what its kernel reads and stores.
+    [[nodiscard]] virtual bool reads_by_boxes() const { return true; }
+
+    /// Not defined without events.
+    [[nodiscard]] Stmt event(EventKind kind, size_t array, const Box& box,
+                             const Interval& i = {0, 1}) const;
+    [[nodiscard]] size_t array_of_output() const;
+    [[nodiscard]] size_t array_of_weights(int nest) const;
+    [[nodiscard]] size_t array_of_nest(int nest) const;
     /// Whether a level must exist as a loop of its own because something is placed in its body.
     [[nodiscard]] virtual bool is_placed(Level level) const;
     /// The same if kernels read weights in place and keep sums in registers: neither needs a loop
@@ -137,6 +152,7 @@ protected:
 private:
     Stmt body(Level level);
     Stmt loops(int k, int first_loop);
+    Stmt kernel(int k, int first_loop);
     Stmt bring_weights(int k, Level level);
     Stmt with_output(Level level, const Stmt& loops);
     Stmt call(int k, const Box& box);
@@ -149,10 +165,8 @@ private:
     Expr is_called(int k, Level level);
     /// The same looking at the loops over channels alone.
     Expr is_called_along_channels(int k, Level level);
-    // Events; statements that are not defined without them. Where a kernel computes what several
-    // loops ask for, these loops stand before it by themselves, with their events inside.
-    [[nodiscard]] Stmt event(EventKind kind, size_t array, const Box& box,
-                             const Interval& i = {0, 1}) const;
+    // Events. Where a kernel computes what several loops ask for, these loops stand before it by
+    // themselves, with their events inside.
     /// One after the other; either may be undefined.
     [[nodiscard]] static Stmt before(const Stmt& first, const Stmt& then);
     /// The body of a buffer's store level between the beginning and the end of a lifetime.
@@ -162,10 +176,10 @@ private:
     [[nodiscard]] Stmt lifetime_of_output(int nest, const Stmt& body) const;
     [[nodiscard]] Stmt fetch_weights(int nest, const Interval& z, const Interval& i) const;
     [[nodiscard]] Stmt read_back_output(const Box& box, const Interval& i) const;
+    [[nodiscard]] Stmt fetch_input(int tensor, const Box& box) const;
     [[nodiscard]] Stmt computed(int nest, int first_loop) const;
-    [[nodiscard]] size_t array_of_output() const;
-    [[nodiscard]] size_t array_of_weights(int nest) const;
-    [[nodiscard]] size_t array_of_nest(int nest) const;
+    [[nodiscard]] Stmt done(int nest, int first_loop) const;
+    [[nodiscard]] Box box_of(int nest, int first_loop) const;
     [[nodiscard]] int inputs() const;
 
     /// Whether any reader of a shared tensor has something to do, looking at the loops over

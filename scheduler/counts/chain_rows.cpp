@@ -8,7 +8,7 @@ namespace laminate {
 namespace {
 
 /// Rows of a nest's output, or of the group's input, with how often they are computed.
-const std::map<Range, int64_t>& rows_of(const BoxRanges& boxes) {
+const std::map<Range, int64_t>& row_ranges(const BoxRanges& boxes) {
     return std::find_if(boxes.begin(), boxes.end(),
                         [](const AxisRanges& axis) { return axis.dim == Dim::y; })
         ->times;
@@ -35,7 +35,7 @@ void for_each_chain_row(const ColumnsLayout& layout, const GroupSchedule& group,
             const BoxRanges& producer = k == 0 ? boxes.inputs.front() : boxes.nests[k - 1];
             for (const bool is_incoming : {true, false}) {
                 for (const auto& [range, times] :
-                     rows_of(is_incoming ? producer : boxes.nests[k])) {
+                     row_ranges(is_incoming ? producer : boxes.nests[k])) {
                     for (int64_t y = range.begin; y < range.end; ++y)
                         visit({k, is_incoming, y, times * alike, tiles[k + 1]});
                 }

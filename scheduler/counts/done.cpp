@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/counts/chain_rows.h"
+#include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -35,19 +36,58 @@ int64_t elements(const PerDim<Range>& box) {
     return box[Dim::z].size() * box[Dim::y].size() * box[Dim::x].size();
 }
 
+/// How many rows all boxes together have, along rows alone.
+int64_t rows_of(const BoxRanges& boxes) {
+    int64_t rows = 0;
+    for (const AxisRanges& axis : boxes) {
+        if (axis.dim != Dim::y) continue;
+        for (const auto& [range, times] : axis.times) rows += range.size() * times;
+    }
+    return rows;
+}
+
 /// Y is written by every box of the sink, and read back by boxes that continue a sum.
 void count_output(DoneCounts& counts, const BoxRanges& boxes) {
     for_each_box(boxes, [&](const PerDim<Range>& box, int64_t times) {
-        counts.output_writes += Elements(elements(box) * times);
-        if (box[Dim::i].begin > 0) counts.output_reads += Elements(elements(box) * times);
+        const Elements all(elements(box) * times);
+        counts.output_writes.done += all;
+        counts.nests.back().computed.done += all;
+        if (box[Dim::i].begin > 0) counts.output_reads.done += all;
     });
 }
 
-/// A chain goes row by row over strips of columns, each of whole tiles. A scattered nest multiplies
-/// when a row comes, the others when they compute one.
+/// What kernels read of weights for the first time in a lifetime.
+void count_weights(DoneCounts& counts, const std::vector<LayerProblem>& problems,
+                   const AskedBoxes& boxes) {
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (!problems[k].has_weights()) continue;
+        const int64_t taps = problems[k].y().kernel * problems[k].x().kernel;
+        for_each_box(boxes.weights[k], [&](const PerDim<Range>& box, int64_t times) {
+            counts.nests[k].weights.done +=
+                Elements(box[Dim::z].size() * box[Dim::i].size() * taps * times);
+        });
+    }
+}
+
+/// A chain goes row by row over strips of columns, each of whole tiles.
 void count_chain(DoneCounts& counts, const GroupSchedule& group,
                  const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
     const ColumnsLayout layout = columns_layout(group, problems);
+    const int64_t columns = problems.back()[Dim::x];
+    const int64_t step = group.nests.back().strip[1] == 0 ? columns : group.nests.back().strip[1];
+    const LayerProblem& first = problems.front();
+    for (int64_t begin = 0; begin < columns; begin += step) {
+        const auto tiles = layout.tiles_for(begin, std::min(begin + step, columns));
+        const int64_t read = std::min(tiles.front().end * tile_columns, first.x().in) -
+                             tiles.front().first * tile_columns;
+        counts.inputs.front().reads.done +=
+            Elements(first[Dim::i] * rows_of(boxes.inputs.front()) * read);
+        for (size_t k = 0; k + 1 < problems.size(); ++k) {
+            counts.nests[k].computed.done +=
+                Elements(problems[k][Dim::z] * rows_of(boxes.nests[k]) * tiles[k + 1].count() *
+                         tile_columns);
+        }
+    }
     for_each_chain_row(layout, group, problems, boxes, [&](const ChainRow& row) {
         if (row.is_incoming != (layout.lines[row.nest].form == LineForm::scattered)) return;
         counts.nests[row.nest].done +=
@@ -60,44 +100,103 @@ void count_lines(DoneCounts& counts, const GroupSchedule& group,
                  const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
     for (size_t k = 0; k < problems.size(); ++k) {
         const Kernel& kernel = group.nests[k].kernel;
-        const auto multiplications = kernel_row(kernel.kind).multiplications;
+        const KernelRow& row = kernel_row(kernel.kind);
+        const bool is_sink = k + 1 == problems.size();
         for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
-            counts.nests[k].done += Macs(multiplications(problems[k], kernel, box) * times);
+            counts.nests[k].done += Macs(row.multiplications(problems[k], kernel, box) * times);
+            if (is_sink) return;
+            // Sums that go on, in boxes of some of the input channels, are stored lane by lane.
+            const int64_t columns = box[Dim::x].size();
+            const bool is_whole = box[Dim::i].size() == problems[k][Dim::i];
+            const int64_t stored = is_whole && row.columns_stored != nullptr
+                                       ? row.columns_stored(kernel, columns)
+                                       : columns;
+            counts.nests[k].computed.done +=
+                Elements(box[Dim::z].size() * box[Dim::y].size() * stored * times);
         });
     }
-    for (const BoxRanges& input : boxes.inputs) {
-        for_each_box(input, [&](const PerDim<Range>& box, int64_t times) {
-            counts.copied += Elements(elements(box) * times);
+    for (size_t t = 0; t < boxes.inputs.size(); ++t) {
+        for_each_box(boxes.inputs[t], [&](const PerDim<Range>& box, int64_t times) {
+            counts.inputs[t].reads.done += Elements(elements(box) * times);
         });
     }
+}
+
+/// A map kernel reads its arrays whole and stores Y once. An Add behind it has no kernel of its
+/// own, and what it adds is never stored before.
+void count_map(DoneCounts& counts, const GroupSchedule& group,
+               const std::vector<LayerProblem>& problems) {
+    const LayerProblem& p = problems.front();
+    const Kernel& kernel = group.nests.front().kernel;
+    counts.nests.front().done = Macs(map_multiplications(p, kernel));
+    counts.output_writes.done = Elements(map_stored_elements(p, kernel));
+    for (NestDone& nest : counts.nests) nest.computed.done = p.output_elements();
+    if (p.has_weights()) {
+        counts.nests.front().weights.done =
+            Elements(round_up(p[Dim::z], map_channels_together(p, kernel)) * p[Dim::i] *
+                     p.y().kernel * p.x().kernel);
+    }
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    for (size_t t = 0; t < counts.inputs.size(); ++t) {
+        const TensorReader& reader = tensors[t].readers.front();
+        const LayerProblem& reads = problems[static_cast<size_t>(reader.nest)];
+        counts.inputs[t].reads.done =
+            Elements(reads.inputs[static_cast<size_t>(reader.operand)].channels * reads.y().in *
+                     reads.x().in);
+    }
+}
+
+/// Output channels whose weights each nest's kernel reads together.
+std::vector<int64_t> channels_together(const GroupSchedule& group,
+                                       const std::vector<LayerProblem>& problems) {
+    std::vector<int64_t> together(problems.size(), 1);
+    const bool is_chain = kernel_row(group.nests.front().kernel.kind).scope == KernelScope::chain;
+    const ColumnsLayout layout = is_chain ? columns_layout(group, problems) : ColumnsLayout{};
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const Kernel& kernel = group.nests[k].kernel;
+        if (is_chain) {
+            // A scattered layer's blocks are of rows of its kernel.
+            if (layout.lines[k].form != LineForm::scattered)
+                together[k] = layout.blocks[k].count * layout.blocks[k].scalars;
+        } else if (kernel_row(kernel.kind).channels_together != nullptr) {
+            together[k] = kernel_row(kernel.kind).channels_together(kernel);
+        }
+    }
+    return together;
 }
 
 }  // namespace
 
 DoneCounts done_counts(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     DoneCounts counts;
-    const AskedBoxes boxes = asked_boxes(group, problems);
+    const AskedBoxes boxes = asked_boxes(group, problems, channels_together(group, problems));
+    const GroupCounts scheduled = two_level_counts(problems, group);
     for (size_t k = 0; k < problems.size(); ++k) {
-        NestDone nest{problems[k].name, {}, {}};
+        NestDone nest{problems[k].name, {}, {}, {}, {scheduled.layers[k].weight_reads, {}}};
         for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
             nest.scheduled += Macs(needed(problems[k], box) * times);
+            nest.computed.scheduled += Elements(elements(box) * times);
         });
         counts.nests.push_back(nest);
     }
     counts.scratch = scratch_bytes(group, problems);
-    const Kernel& kernel = group.nests.front().kernel;
-    switch (kernel_row(kernel.kind).scope) {
+    for (const InputCounts& input : scheduled.inputs)
+        counts.inputs.push_back({input.tensor, {input.reads, {}}});
+    counts.output_reads.scheduled = scheduled.output_reads;
+    counts.output_writes.scheduled = scheduled.output_writes;
+    switch (kernel_row(group.nests.front().kernel.kind).scope) {
         case KernelScope::map:
         case KernelScope::sum:
-            counts.nests.front().done = Macs(map_multiplications(problems.front(), kernel));
-            counts.output_writes = Elements(map_stored_elements(problems.front(), kernel));
+            count_map(counts, group, problems);
             break;
         case KernelScope::chain:
             count_chain(counts, group, problems, boxes);
+            count_weights(counts, problems, boxes);
             count_output(counts, boxes.nests.back());
             break;
         case KernelScope::nest:
             count_lines(counts, group, problems, boxes);
+            count_weights(counts, problems, boxes);
             count_output(counts, boxes.nests.back());
             break;
     }
@@ -126,16 +225,25 @@ std::string difference(const DoneCounts& a, const std::string& a_name, const Don
         text += (text.empty() ? "" : "; ") + what + ": " + a_name + " " + std::to_string(of_a) +
                 ", " + b_name + " " + std::to_string(of_b);
     };
+    const auto compare_both = [&](const std::string& what, const ElementsDone& of_a,
+                                  const ElementsDone& of_b) {
+        compare(what + " scheduled", of_a.scheduled.value(), of_b.scheduled.value());
+        compare(what + " done", of_a.done.value(), of_b.done.value());
+    };
     for (size_t k = 0; k < std::min(a.nests.size(), b.nests.size()); ++k) {
-        compare(a.nests[k].layer + " scheduled multiplications", a.nests[k].scheduled.value(),
-                b.nests[k].scheduled.value());
-        compare(a.nests[k].layer + " multiplications done", a.nests[k].done.value(),
-                b.nests[k].done.value());
+        const NestDone &of_a = a.nests[k], &of_b = b.nests[k];
+        compare(of_a.layer + " scheduled multiplications", of_a.scheduled.value(),
+                of_b.scheduled.value());
+        compare(of_a.layer + " multiplications done", of_a.done.value(), of_b.done.value());
+        compare_both(of_a.layer + " computed elements", of_a.computed, of_b.computed);
+        compare_both(of_a.layer + " reads of W", of_a.weights, of_b.weights);
     }
     compare("layers", std::ssize(a.nests), std::ssize(b.nests));
-    compare("elements copied", a.copied.value(), b.copied.value());
-    compare("reads of Y", a.output_reads.value(), b.output_reads.value());
-    compare("writes of Y", a.output_writes.value(), b.output_writes.value());
+    for (size_t t = 0; t < std::min(a.inputs.size(), b.inputs.size()); ++t)
+        compare_both("reads of " + a.inputs[t].tensor, a.inputs[t].reads, b.inputs[t].reads);
+    compare("inputs", std::ssize(a.inputs), std::ssize(b.inputs));
+    compare_both("reads of Y", a.output_reads, b.output_reads);
+    compare_both("writes of Y", a.output_writes, b.output_writes);
     compare("scratch bytes", a.scratch.value(), b.scratch.value());
     return text;
 }

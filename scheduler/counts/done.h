@@ -13,23 +13,49 @@
 
 namespace laminate {
 
+/// Elements that the schedule moves or computes, and what the code does instead.
+struct ElementsDone {
+    Elements scheduled;
+    Elements done;
+    ElementsDone& operator+=(const ElementsDone& other) {
+        scheduled += other.scheduled;
+        done += other.done;
+        return *this;
+    }
+    friend bool operator==(const ElementsDone&, const ElementsDone&) = default;
+};
+
 /// One nest, for one image. `scheduled` are the multiplications of the boxes that its loops ask
 /// for, `done` those that its kernel executes with weights or transformed weights.
 struct NestDone {
     std::string layer;
     Macs scheduled;
     Macs done;
+    /// Elements of its output. Done: stored by its kernel, with the columns behind a row's end for
+    /// which a line buffer has room.
+    ElementsDone computed;
+    /// Elements of its weights that come in. Done: read for the first time in a lifetime, with the
+    /// channels of zero weights that fill up the last ones. The code cannot drop weights while a
+    /// kernel runs, so lifetimes that the schedule begins inside what a kernel executes in one go
+    /// are one.
+    ElementsDone weights;
     friend bool operator==(const NestDone&, const NestDone&) = default;
 };
 
+/// One external input.
+struct InputDone {
+    std::string tensor;
+    /// Done: copied into line buffers, or read in place for the first time in a lifetime.
+    ElementsDone reads;
+    friend bool operator==(const InputDone&, const InputDone&) = default;
+};
+
 struct DoneCounts {
-    std::vector<NestDone> nests;  ///< in schedule order, sink last
-    /// Elements of external inputs that are copied into line buffers. Kernels that read the
-    /// caller's arrays in place copy nothing that is counted here.
-    Elements copied;
-    Elements output_reads;   ///< partial sums of Y
-    Elements output_writes;  ///< elements of Y
-    Bytes scratch;           ///< of one thread
+    std::vector<NestDone> nests;    ///< in schedule order, sink last
+    std::vector<InputDone> inputs;  ///< in the order of group_tensors()
+    ElementsDone output_reads;      ///< partial sums of Y
+    ElementsDone output_writes;     ///< elements of Y
+    Bytes scratch;                  ///< of one thread
     friend bool operator==(const DoneCounts&, const DoneCounts&) = default;
 
     [[nodiscard]] Macs scheduled() const {
@@ -40,6 +66,21 @@ struct DoneCounts {
     [[nodiscard]] Macs done() const {
         Macs sum;
         for (const NestDone& nest : nests) sum += nest.done;
+        return sum;
+    }
+    [[nodiscard]] ElementsDone input_reads() const {
+        ElementsDone sum;
+        for (const InputDone& input : inputs) sum += input.reads;
+        return sum;
+    }
+    [[nodiscard]] ElementsDone weight_reads() const {
+        ElementsDone sum;
+        for (const NestDone& nest : nests) sum += nest.weights;
+        return sum;
+    }
+    [[nodiscard]] ElementsDone computed() const {
+        ElementsDone sum;
+        for (const NestDone& nest : nests) sum += nest.computed;
         return sum;
     }
 };

@@ -266,9 +266,20 @@ private:
 /// Executes the group along one axis.
 class AxisRun {
 public:
+    /// How kernels read weights in place, by nest: output channels together, and where a lifetime
+    /// begins.
+    struct WeightsInPlace {
+        std::vector<int64_t> channels_together;
+        std::vector<Level> stores;
+    };
     /// `output`: what is computed of the sink's output along the axis, nothing for all of it.
-    AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {})
-        : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
+    AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {},
+            const WeightsInPlace* in_place = nullptr)
+        : g_(g),
+          axis_(axis),
+          in_place_(in_place),
+          stops_(g.problems.size()),
+          state_(g.problems.size()) {
         for (const GroupTensor& tensor : g.tensors)
             tensors_.emplace_back(g, axis, tensor.readers.front().nest,
                                   placement_of(g.group, tensor));
@@ -302,6 +313,7 @@ public:
         // What threads divide is a loop in any case.
         if (g.nest(g.group.sink()).loops.front().band == Band::strip)
             last_stop_.back() = std::max(last_stop_.back(), 0);
+        if (in_place != nullptr) stop_where_weights_begin();
         fresh_.resize(g.tensors.size());
         skips_.resize(g.tensors.size());
         steps_.resize(g.problems.size());
@@ -322,6 +334,10 @@ public:
     [[nodiscard]] const std::vector<std::map<Range, int64_t>>& brought_in() const {
         return brought_in_;
     }
+    /// By nest: of its weights, for the first time in a lifetime.
+    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& first_reads() const {
+        return first_reads_;
+    }
 
 private:
     /// What the schedule places in the body of a level.
@@ -329,6 +345,7 @@ private:
         bool is_used = false;
         std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
         std::vector<std::pair<int, size_t>> tensors_slid;  ///< whose loop number so and so this is
+        std::vector<int> weights_begin;  ///< lifetimes of weights that are read in place
     };
     struct NestState {
         Span part;  ///< what the body under way covers of the loops that run
@@ -339,6 +356,34 @@ private:
         Stop& s = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
         s.is_used = true;
         return s;
+    }
+
+    /// Lifetimes that begin in loops that kernels execute in one go begin with every execution.
+    void stop_where_weights_begin() {
+        first_reads_.resize(g_.problems.size());
+        read_before_.resize(g_.problems.size());
+        for (int k = 0; k < std::ssize(g_.problems); ++k) {
+            const Level level = in_place_->stores[at(k)];
+            if (level.is_root() || level.loop <= last_stop_[at(level.nest)]) {
+                read_before_[at(k)] = 0;
+                stop(level).weights_begin.push_back(k);
+            }
+        }
+    }
+    /// A kernel of nest k reads the weights of what the body under way covers.
+    void read_weights(int k) {
+        if (in_place_ == nullptr || !g_.nest(k).w) return;
+        const std::optional<Dim> d = axis_.loops[at(k)];
+        const bool is_index = axis_.kind == Axis::Kind::channels && d;
+        Span span = is_index ? state_[at(k)].part : Span{0, 1};
+        if (is_index && d == Dim::z)
+            span.end =
+                span.begin + round_up(span.end - span.begin, in_place_->channels_together[at(k)]);
+        if (std::optional<int64_t>& before = read_before_[at(k)]) {
+            span.begin = std::max(span.begin, *before);
+            *before = std::max(*before, span.end);
+        }
+        if (!span.is_empty()) ++first_reads_[at(k)][{span.begin, span.end}];
     }
 
     /// Without loops that run, and for shared channels, one element stands for all.
@@ -486,6 +531,7 @@ private:
         for (const int k : here.weights_stored) weights_[at(k)]->begin_lifetime();
         for (const auto& [t, loop] : here.tensors_slid)
             tensors_[at(t)].begin_body(loop, unclipped_need(t, level));
+        for (const int k : here.weights_begin) read_before_[at(k)] = 0;
 
         const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
         std::vector<std::pair<int, Span>> calls;
@@ -519,8 +565,10 @@ private:
 
     void loops(int k, int first) {
         if (first > last_stop_[at(k)]) {
-            if (rehearsal_.tensor < 0)
+            if (rehearsal_.tensor < 0) {
                 ++steps_[at(k)][{state_[at(k)].part.begin, state_[at(k)].part.end}];
+                read_weights(k);
+            }
             return;
         }
         const auto inside = [&] {
@@ -564,6 +612,7 @@ private:
 
     const Group& g_;
     const Axis& axis_;
+    const WeightsInPlace* in_place_;
     std::vector<Watched> tensors_;
     std::vector<std::optional<Watched>> weights_;
     Stop root_;
@@ -577,6 +626,10 @@ private:
     std::vector<bool> skips_;   ///< by tensor
     std::vector<std::map<Range, int64_t>> steps_;
     std::vector<std::map<Range, int64_t>> brought_in_;
+    std::vector<std::map<Range, int64_t>> first_reads_;
+    /// By nest: the end of what was read of its weights in the lifetime under way; none if every
+    /// execution of the kernel is a lifetime.
+    std::vector<std::optional<int64_t>> read_before_;
     Rehearsal rehearsal_;
 };
 
@@ -846,15 +899,25 @@ void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
 
 }  // namespace
 
-AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                       const std::vector<int64_t>& channels_together) {
     const GroupSchedule resident = with_resident_weights(group);
     const Group g(resident, problems);
+    AxisRun::WeightsInPlace in_place{channels_together, {}};
+    in_place.channels_together.resize(problems.size(), 1);
+    for (const Nest& nest : group.nests)
+        in_place.stores.push_back(nest.w ? nest.w->store : Level{});
     AskedBoxes boxes;
     boxes.nests.resize(problems.size());
+    boxes.weights.resize(problems.size());
     for (const Axis& axis : axes_of(g)) {
-        const AxisRun run(g, axis);
-        for (size_t k = 0; k < problems.size(); ++k)
+        const AxisRun run(g, axis, {}, &in_place);
+        for (size_t k = 0; k < problems.size(); ++k) {
+            const bool is_channels = axis.kind == Axis::Kind::channels;
             boxes.nests[k].push_back({axis.loops[k], run.steps()[k]});
+            boxes.weights[k].push_back(
+                {is_channels ? axis.loops[k] : std::nullopt, run.first_reads()[k]});
+        }
         for (size_t t = 0; t < g.tensors.size() && g.tensors[t].is_external(); ++t) {
             boxes.inputs.resize(std::max(boxes.inputs.size(), t + 1));
             const Dim along = axis.kind == Axis::Kind::rows      ? Dim::y

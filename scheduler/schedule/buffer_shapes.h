@@ -81,9 +81,15 @@ using BoxRanges = std::vector<AxisRanges>;
 struct AskedBoxes {
     std::vector<BoxRanges> nests;   ///< by nest: what its kernel computes at a time, dims z y x i
     std::vector<BoxRanges> inputs;  ///< by external input: what is brought in at a time, z y x
+    /// By nest with weights: what its kernel reads of them for the first time in a lifetime, z i.
+    /// A lifetime that begins inside the loops that a kernel executes in one go is one execution.
+    std::vector<BoxRanges> weights;
 };
+/// `channels_together`: by nest, to a multiple of how many output channels a kernel fills up what
+/// it reads of the weights; one if not given.
 [[nodiscard]] AskedBoxes asked_boxes(const GroupSchedule& group,
-                                     const std::vector<LayerProblem>& problems);
+                                     const std::vector<LayerProblem>& problems,
+                                     const std::vector<int64_t>& channels_together = {});
 
 /// Calls `make` with every combination of ranges, a range of one coordinate for dims without one,
 /// and how often it occurs.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -84,7 +85,7 @@ void expect_equal(const Network& network, const GroupSchedule& group, const std:
     EXPECT_EQ(difference(two_level_accesses(two_level), announced_accesses(network, group)), "")
         << what << ": " << to_text(group);
     if (kernel_row(group.nests.front().kernel.kind).scope == KernelScope::nest) {
-        EXPECT_EQ(model.copied, two_level.input_reads()) << what << ": " << to_text(group);
+        EXPECT_EQ(model.input_reads().done, two_level.input_reads()) << what << to_text(group);
     }
 }
 
@@ -109,6 +110,66 @@ TEST(Deployed, RandomKernelsUnderRandomSchedulesDoWhatTheirClosedFormsSay) {
 
 TEST(Deployed, RandomGraphsToo) {
     expect_equal_at_random(random_network, test::samples<uint64_t>(25));
+}
+
+/// Compiled code counts while it computes, and computes what it should.
+template <class MakeNetwork>
+void expect_executed_at_random(const MakeNetwork& make, uint64_t first, uint64_t seeds) {
+    for (uint64_t seed = first; seed < first + seeds && !testing::Test::HasFailure(); ++seed) {
+        const Network network = make(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        Rng rng(seed);
+        for (const GroupSchedule& drawn : schedule.groups()) {
+            const std::vector<LayerProblem> problems = group_problems(network, drawn);
+            const GroupSchedule group = random_kernels(problems, drawn, rng);
+            const DoneCounts model = done_counts(group, problems);
+            const CheckedDone code = executed_counts(network, group, model, seed);
+            EXPECT_EQ(difference(model, "model", code.counts, "executed"), "")
+                << "seed " << seed << ": " << to_text(group);
+            EXPECT_EQ(code.wrong_result, "") << "seed " << seed << ": " << to_text(group);
+        }
+    }
+}
+
+TEST(Deployed, CompiledCodeCountsTheSameWhileItComputes) {
+    expect_executed_at_random(random_chain, 1, test::samples<uint64_t>(6));
+    expect_executed_at_random(random_network, 1, test::samples<uint64_t>(2));
+}
+
+// Together more than 100,000 groups.
+TEST(DeployedLong, RandomChains) { expect_equal_at_random(random_chain, 40'000); }
+TEST(DeployedLong, RandomGraphs) { expect_equal_at_random(random_network, 20'000); }
+
+// More than 3,000 groups.
+TEST(DeployedLong, CompiledCodeCountsTheSameWhileItComputes) {
+    expect_executed_at_random(random_chain, 1000, test::samples<uint64_t>(1500));
+    expect_executed_at_random(random_network, 1000, test::samples<uint64_t>(600));
+}
+
+void expect_equal_by_default(const Network& network) {
+    const Schedule schedule = with_default_kernels(
+        network, std::get<Schedule>(line_buffer_schedule(network, {})), avx512);
+    for (const GroupSchedule& group : schedule.groups()) {
+        const DoneCounts model = done_counts(group, group_problems(network, group));
+        EXPECT_EQ(difference(model, "model", deployed_counts(network, group, model), "code"), "")
+            << network.name << ": " << to_text(group);
+    }
+}
+
+class DeployedZooLong : public testing::TestWithParam<ZooEntry> {};
+TEST_P(DeployedZooLong, FullSize) { expect_equal_by_default(zoo_network(GetParam().name)); }
+INSTANTIATE_TEST_SUITE_P(Zoo, DeployedZooLong, testing::ValuesIn(zoo_entries()),
+                         [](const auto& entry) {
+                             std::string name = entry.param.name;
+                             std::replace_if(
+                                 name.begin(), name.end(),
+                                 [](char c) { return c == '-' || c == '.'; }, '_');
+                             return name;
+                         });
+
+TEST(DeployedLong, PicturesOf960Columns) {
+    for (const char* name : {"fsrcnn", "mc-cnn", "dmcnn-vd"})
+        expect_equal_by_default(zoo_network(name, {.height = 540, .width = 960}));
 }
 
 TEST(Deployed, DefaultKernelsOfTheZoo) {
@@ -145,6 +206,20 @@ TEST(Deployed, ARegisterTileRoundsChannelsAndColumnsUp) {
     // of 16 columns with three taps each.
     EXPECT_EQ(model.nests.front().done, Macs(6 * 6 * 58 * (2 * 16 * 3)));
     expect_equal(layer.network, group, "rows");
+}
+
+TEST(Deployed, WeightsAreKeptWhileAKernelRuns) {
+    const OneLayer layer;
+    // 5 * 6 * 9 weights; blocks of two channels fill five up to six.
+    const DoneCounts resident = done_counts(layer.with("rows z2 y2 x1 v16"), layer.problems);
+    EXPECT_EQ(resident.nests.front().weights, (ElementsDone{Elements(270), Elements(324)}));
+    // Fetched for each of 20 rows; four rows to a box of the kernel.
+    std::string text = to_text(layer.with("rows z2 y2 x1 v16"));
+    text.replace(text.find("W root/root"), 11, "W yi/yi");
+    const GroupSchedule by_rows = parse_group(layer.network, text);
+    EXPECT_EQ(done_counts(by_rows, layer.problems).nests.front().weights,
+              (ElementsDone{Elements(20 * 270), Elements(5 * 324)}));
+    expect_equal(layer.network, by_rows, "by rows");
 }
 
 TEST(Deployed, AWrongGranularityIsCaught) {

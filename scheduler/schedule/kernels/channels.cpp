@@ -68,6 +68,10 @@ const KernelRow channels_kernel{
     .whole = {true, false, false, false},
     .multiplications = channels_multiplications,
     .work = channels_work,
+    .channels_together =
+        [](const Kernel& kernel) {
+            return kernel[KernelSize::channels] * kernel[KernelSize::lanes];
+        },
 };
 
 }  // namespace laminate

@@ -131,6 +131,12 @@ struct KernelRow {
     /// first-level cache, and what is begun anew. None for a chain (columns_work).
     KernelWork (*work)(const LayerProblem& problem, const Kernel& kernel,
                        const AskedBox& asked) = nullptr;
+    /// Output channels whose weights a kernel over line buffers reads together: a box is filled up
+    /// to a multiple of them. None: one.
+    int64_t (*channels_together)(const Kernel& kernel) = nullptr;
+    /// Columns that it stores of a box of that many, in a buffer with room behind a row's end.
+    /// None: as many.
+    int64_t (*columns_stored)(const Kernel& kernel, int64_t columns) = nullptr;
     /// What is wrong with the sizes for this layer beyond their limits, and what would be legal.
     std::optional<std::string> (*size_refusal)(const LayerProblem& problem,
                                                const Kernel& kernel) = nullptr;

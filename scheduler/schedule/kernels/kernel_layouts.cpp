@@ -58,6 +58,18 @@ int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel) 
     return of_map_layout(problem, kernel, [](const auto& at) { return at.scratch_elements(); });
 }
 
+int64_t map_channels_together(const LayerProblem& problem, const Kernel& kernel) {
+    return of_map_layout(problem, kernel, [](const auto& at) -> int64_t {
+        if constexpr (requires { at.block(); }) {
+            return at.block();
+        } else if constexpr (requires { at.block; }) {
+            return at.block;
+        } else {
+            return 1;
+        }
+    });
+}
+
 int64_t map_stored_elements(const LayerProblem& problem, const Kernel& kernel) {
     return kernel.kind == KernelKind::map_depthwise
                ? map_depthwise_layout(problem, unit_of(kernel)).stored_elements()

@@ -28,6 +28,8 @@ namespace laminate {
 
 /// Elements of the scratch block of a layer with a map kernel.
 [[nodiscard]] int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel);
+/// Output channels whose weights it reads together; zero weights fill the last ones up.
+[[nodiscard]] int64_t map_channels_together(const LayerProblem& problem, const Kernel& kernel);
 /// Elements of the output that its code stores.
 [[nodiscard]] int64_t map_stored_elements(const LayerProblem& problem, const Kernel& kernel);
 /// Multiplications executed for the whole layer.

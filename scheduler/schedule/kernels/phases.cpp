@@ -68,6 +68,7 @@ const KernelRow phases_kernel{
     .accepts = [](const LayerProblem& p) { return p.has_weights() && is_transposed(p); },
     .multiplications = phases_multiplications,
     .work = phases_work,
+    .channels_together = [](const Kernel& kernel) { return kernel[KernelSize::channels]; },
     .size_refusal = phases_size_refusal,
 };
 

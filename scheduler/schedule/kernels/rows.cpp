@@ -18,12 +18,16 @@ namespace laminate {
 
 namespace {
 
-int64_t rows_multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
+int64_t rows_columns(const Kernel& kernel, int64_t columns) {
     const int64_t tile = kernel[KernelSize::columns] * kernel[KernelSize::lanes];
     const int64_t unused = kernel[KernelSize::half] * kernel[KernelSize::lanes] / 2;
-    const int64_t columns = ceil_div(box[Dim::x].size(), tile) * (tile - unused);
+    return ceil_div(columns, tile) * (tile - unused);
+}
+
+int64_t rows_multiplications(const LayerProblem& p, const Kernel& kernel, const KernelBox& box) {
     return round_up(box[Dim::z].size(), kernel[KernelSize::channels]) * box[Dim::i].size() *
-           row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * columns * p.x().kernel;
+           row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) *
+           rows_columns(kernel, box[Dim::x].size()) * p.x().kernel;
 }
 
 /// Per tap a vector is loaded once for all rows whose windows hold it. One at a shifted column lies
@@ -85,6 +89,8 @@ const KernelRow rows_kernel{
     .accepts = [](const LayerProblem& p) { return p.has_weights() && !is_transposed(p); },
     .multiplications = rows_multiplications,
     .work = rows_work,
+    .channels_together = [](const Kernel& kernel) { return kernel[KernelSize::channels]; },
+    .columns_stored = rows_columns,
     .size_refusal = rows_size_refusal,
 };
 

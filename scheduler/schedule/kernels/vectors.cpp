@@ -39,6 +39,8 @@ const KernelRow vectors_kernel{
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },
     .multiplications = vectors_multiplications,
     .work = vectors_work,
+    .columns_stored = [](const Kernel& kernel,
+                         int64_t columns) { return round_up(columns, kernel[KernelSize::lanes]); },
 };
 
 }  // namespace laminate

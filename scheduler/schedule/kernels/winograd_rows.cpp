@@ -63,6 +63,7 @@ const KernelRow winograd_rows_kernel{
     .whole = {true, false, true, true},
     .multiplications = winograd_multiplications,
     .work = winograd_work,
+    .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },
 };
 
 const KernelRow winograd_channels_kernel{
@@ -77,6 +78,7 @@ const KernelRow winograd_channels_kernel{
     .whole = {true, false, true, true},
     .multiplications = winograd_multiplications,
     .work = winograd_work,
+    .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },
 };
 
 }  // namespace laminate

@@ -1,0 +1,51 @@
+// Steps through code, one iteration after the other, and says what happens in order: the events
+// that the code was made with (generators/lowering/events.h) and, if wanted, every element that it
+// loads and stores. Nothing is compiled and no float is computed: data steers no loop.
+#pragma once
+
+#include <Halide.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "generators/group_code.h"
+#include "generators/lowering/events.h"
+
+namespace laminate {
+
+struct HappenedEvent {
+    EventKind kind = EventKind::lifetime;
+    size_t array = 0;
+    std::array<int64_t, 6> box{};  ///< begin and end along z, y and x
+};
+
+/// Lanes first, first + stride, ... of a load or a store; `array` is an index into
+/// Watch::accesses. Lanes that a predicate leaves out are none.
+struct Access {
+    size_t array = 0;
+    bool is_store = false;
+    int64_t first = 0;
+    int64_t stride = 1;
+    int64_t lanes = 1;
+};
+
+/// What to tell of.
+struct Watch {
+    std::set<EventKind> events;
+    std::vector<std::string> accesses;  ///< names of arrays of floats in the code
+};
+
+struct Listener {
+    std::function<void(const HappenedEvent&)> event;
+    std::function<void(const Access&)> access;
+};
+
+/// Strips [0, code.strips), from first to last. Stores of constant zeros, which fill borders, and
+/// moves within an array are not told of.
+void replay(const GroupCode& code, const Watch& watch, const Listener& listener);
+
+}  // namespace laminate
