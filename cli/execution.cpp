@@ -30,6 +30,9 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
         "--no-winograd", no_winograd,
         "Compute every convolution by its definition, without minimal filtering, whose sums round "
         "differently");
+    verb->add_flag("--strict", strict,
+                   "Make of NaN, infinities and values of any magnitude what the operators make of "
+                   "them, and check the code on such values; includes --no-winograd");
     verb->add_option("--speed", speed,
                      "Speed of the processor, which the fastest schedule is chosen for: a name of "
                      "`laminate machine list` or a file of `laminate machine measure -o` "
@@ -48,7 +51,8 @@ Schedule ScheduleArgument::choose(const Network& network, int threads,
     if (!schedule.empty() || layer_by_layer) {
         const Schedule given = !schedule.empty()
                                    ? read_schedule(network, schedule)
-                                   : layer_by_layer_schedule(network, threads, !no_winograd);
+                                   : layer_by_layer_schedule(
+                                         network, threads, options.kernels.filters());
         return with_default_kernels(network, with_layers_alone(network, given), options.unit,
                                     options.kernels);
     }
@@ -74,7 +78,7 @@ TimedOptions ScheduleArgument::timed_options(int threads, const std::string& tar
 }
 
 KernelOptions ScheduleArgument::kernels() const {
-    KernelOptions kernels{.winograd = !no_winograd};
+    KernelOptions kernels{.winograd = !no_winograd, .strict = strict};
     if (!memory.empty()) kernels.scratch = Bytes(parse_bytes("--memory", memory));
     return kernels;
 }

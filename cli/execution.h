@@ -20,14 +20,15 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd and --speed. Without --schedule and
-/// --layer-by-layer: the schedule that the model of time takes for the fastest.
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd, --strict and --speed. Without
+/// --schedule and --layer-by-layer: the schedule that the model of time takes for the fastest.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
     std::string speed;  ///< of a processor, a name or file; empty: the usual one
     bool layer_by_layer = false;
     bool no_winograd = false;
+    bool strict = false;
     /// Cache sizes of one core of the machine that will run the code.
     Bytes second_level_cache = laminate::second_level_cache();
 
@@ -35,8 +36,8 @@ struct ScheduleArgument {
     [[nodiscard]] bool is_given() const {
         return !schedule.empty() || !memory.empty() || layer_by_layer;
     }
-    /// Kernels without Winograd's for --no-winograd, and with --memory only those that stay within
-    /// it.
+    /// Kernels without minimal filtering for --no-winograd and --strict, and with --memory only
+    /// those that stay within it.
     [[nodiscard]] KernelOptions kernels() const;
     /// The schedule for code for `target` (CompileOptions) that `threads` threads run, with kernels
     /// and with groups for layers that a given schedule leaves out (with_layers_alone). Throws

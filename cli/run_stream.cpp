@@ -155,7 +155,7 @@ public:
 
     /// The fastest window within the budget, with minimal filtering if a window without seams fits.
     [[nodiscard]] CompiledWindow compile() {
-        if (!options_.schedule.no_winograd &&
+        if (options_.schedule.kernels().filters() &&
             (has_winograd_layers(sample_) || has_column_tiles(sample_))) {
             if (auto window = attempt(true)) return std::move(*window);
             output_.note("laminate: no window for minimal filtering fits in " +
@@ -202,7 +202,9 @@ private:
                                                .second_level_cache = demand.second_level_cache});
             auto* schedule = std::get_if<Schedule>(&found);
             if (schedule == nullptr) break;
-            const KernelOptions kernels{.winograd = filtered, .scratch = choice->thread_memory};
+            const KernelOptions kernels{.winograd = filtered,
+                                        .strict = options_.schedule.strict,
+                                        .scratch = choice->thread_memory};
             CompiledWindow window{
                 std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels,
                                             common_, output_),

@@ -306,7 +306,7 @@ private:
                                 const Expr before = ir::load(to.name(), at);
                                 const Expr value = ir::load(from.name(), from.index(z, y, x));
                                 const Expr after = p.operation == Operation::max_pool
-                                                       ? Halide::max(before, value)
+                                                       ? ir::largest({value, before})
                                                        : before + value;
                                 return ir::store(
                                     to.name(),

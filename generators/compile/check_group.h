@@ -20,6 +20,8 @@ struct CheckOptions {
     /// whole all the same, and compared in three bands of rows: at the top, around the middle, at
     /// the bottom; the rest must at least have been written with finite values.
     Macs reference_macs{100'000'000};
+    /// Also NaN, infinities, 3e37 and 1e8 among ones, which minimal filtering spreads.
+    bool specials = false;
 };
 
 /// Memory for the arrays of wrong_result: inputs, which it holds twice, and the output. Throws
@@ -29,7 +31,9 @@ struct CheckOptions {
 /// Runs one image through the whole group, the second half of its strips first. Inputs and output
 /// are not aligned; output and scratch are filled with NaN, and so is what lies around them, which
 /// must stay as it is. Empty, or what is wrong in one line: an element that differs from the
-/// reference by more than 1e-4 of the output's range, one never written, a write outside.
+/// reference by more than 1e-4 of the output's range, one never written, a write outside. With
+/// specials an element must be NaN or infinite where the reference's is, and else within the bound
+/// of docs/reliability.md, twice; whether a sum above 1e38 overflows is not judged.
 /// `function` is `code` compiled; `group` is legal in `network`.
 [[nodiscard]] std::string wrong_result(const Network& network, const GroupSchedule& group,
                                        const GroupCode& code, laminate_group_function function,

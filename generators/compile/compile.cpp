@@ -220,8 +220,10 @@ private:
     void compile(const GroupSchedule& schedule, bool is_scheduled, std::vector<Piece>& pieces) {
         GroupCode code = group_code(network_, schedule);
         std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
+        CheckOptions check = options_.check;
+        check.specials = check.specials || options_.kernels.strict;
         const std::string wrong =
-            options_.checker(network_, schedule, code, jit->function(), options_.check);
+            options_.checker(network_, schedule, code, jit->function(), check);
         if (wrong.empty()) {
             pieces.emplace_back(
                 CheckedGroup{schedule, std::move(code), std::move(jit), is_scheduled});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <numbers>
 #include <stdexcept>
 #include <string>
@@ -30,16 +31,35 @@ Expr polynomial(const Expr& x, std::initializer_list<float> coefficients) {
     return sum;
 }
 
-/// e^x to the last bit or two, 0 and infinity where a float ends. Halide::exp() is for scalars.
-Expr exponential(const Expr& x) { return halide_exp(x); }
+// Halide lets LLVM assume that there is neither NaN nor infinity, except in operations marked by
+// strict_float, which in turn are not contracted to fused multiply-additions. Comparisons are
+// strict, because LLVM would decide for itself what a comparison with NaN yields, and so are the
+// last operations, lest LLVM join them with what follows. Polynomials are not: their arguments are
+// bounded, and a NaN passes through sums and products of any kind.
 
-/// e^x - 1, near 0 as precise as elsewhere; for x above 80 what it is for 80. e^x = 2^k e^r, |r| <=
-/// ln 2 / 2, and the series of e^r - 1.
-Expr exponential_minus_one(const Expr& x) {
+/// The larger of x and a number; NaN stays NaN.
+Expr at_least(const Expr& x, float bound) {
+    return with_value(x, [&](const Expr& v) {
+        const Expr least = like(x, bound);
+        return Halide::strict_float(Halide::select(v < least, least, v));
+    });
+}
+
+/// The smaller of x and a number; NaN stays NaN.
+Expr at_most(const Expr& x, float bound) {
+    return with_value(x, [&](const Expr& v) {
+        const Expr most = like(x, bound);
+        return Halide::strict_float(Halide::select(most < v, most, v));
+    });
+}
+
+/// `make` of 2^k and of e^r - 1, where e^x = 2^k e^r and |r| <= ln 2 / 2. x lies between -88, where
+/// 2^k is 0, and 89, where it is infinite, or is NaN, which stays in the second.
+Expr with_power_and_rest(const Expr& x,
+                         const std::function<Expr(const Expr& power, const Expr& rest)>& make) {
     constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
     constexpr float ln2_low = -2.12194440e-4f;
-    const auto clamped = Halide::min(Halide::max(x, like(x, -25)), like(x, 80));  // e^-25 - 1 is -1
-    return with_value(clamped, [](const Expr& v) {
+    return with_value(x, [&](const Expr& v) {
         const Expr nearest =
             Halide::floor(v * like(v, std::numbers::log2e_v<float>) + like(v, 0.5f));
         return with_value(nearest, [&](const Expr& k) {
@@ -50,12 +70,27 @@ Expr exponential_minus_one(const Expr& x) {
                 const Halide::Type integer = Halide::Int(32, v.type().lanes());
                 const Expr exponent = (Halide::cast(integer, k) + make_const(integer, 127))
                                       << make_const(integer, 23);
-                return with_value(Halide::reinterpret(v.type(), exponent), [&](const Expr& power) {
-                    return power * (r * series) + (power - like(v, 1));
-                });
+                return with_value(Halide::reinterpret(v.type(), exponent),
+                                  [&](const Expr& power) { return make(power, r * series); });
             });
         });
     });
+}
+
+/// e^x to the last bit or two: 0 below -88, infinity from 88.4 on.
+Expr exponential(const Expr& x) {
+    return with_power_and_rest(
+        at_least(at_most(x, 89), -88), [&](const Expr& power, const Expr& rest) {
+            return with_value(rest + like(x, 1),
+                              [&](const Expr& e) { return Halide::strict_float(power * e); });
+        });
+}
+
+/// e^x - 1, near 0 as precise as elsewhere; for x above 80 what it is for 80.
+Expr exponential_minus_one(const Expr& x) {
+    return with_power_and_rest(
+        at_most(at_least(x, -25), 80),  // e^-25 - 1 is -1
+        [&](const Expr& power, const Expr& rest) { return power * rest + (power - like(x, 1)); });
 }
 
 /// log(1 + t) for 0 <= t <= 1: 2 artanh(t / (t + 2)), whose series ends soon, as its argument is at
@@ -75,9 +110,10 @@ Expr hyperbolic_tangent(const Expr& x) {
                       [](const Expr& t) { return t / (t + like(t, 2)); });
 }
 
-/// x / (1 + e^-y); e^87 is finite.
-Expr times_sigmoid(const Expr& x, const Expr& y) {
-    return x / (like(x, 1) + exponential(Halide::min(-y, like(x, 87))));
+/// x / (1 + e^y)
+Expr over_one_plus_exponential(const Expr& x, const Expr& y) {
+    return with_value(exponential(y),
+                      [&](const Expr& e) { return Halide::strict_float(x / (like(x, 1) + e)); });
 }
 
 /// What a normal distribution has below x, to 1e-7 of the smaller side: (1 - erf(|x| / sqrt 2)) / 2
@@ -90,7 +126,7 @@ Expr normal_probability(const Expr& x) {
                 t, {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f, 1.061405429f});
             const Expr tail = like(x, 0.5f) * t * series * exponential(-z * z);
             return with_value(tail, [&](const Expr& p) {
-                return Halide::select(x < like(x, 0), p, like(x, 1) - p);
+                return Halide::strict_float(Halide::select(x < like(x, 0), p, like(x, 1) - p));
             });
         });
     });
@@ -102,7 +138,8 @@ bool flattens(float slope) { return slope > 0 && slope <= 1; }
 
 Expr rectified(const Expr& value, const Expr& slope, bool flattens) {
     return with_value(value, [&](const Expr& x) {
-        return flattens ? Halide::max(x, x * slope) : Halide::select(x < like(x, 0), x * slope, x);
+        return Halide::strict_float(flattens ? Halide::max(x, x * slope)
+                                             : Halide::select(x < like(x, 0), x * slope, x));
     });
 }
 
@@ -111,8 +148,9 @@ Expr rectified(const Expr& value, const Expr& slope, bool flattens) {
 Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
     const auto c = [&](float value) { return like(x, value); };
     const Expr zero = c(0), one = c(1);
-    const auto between_0_and_1 = [&](const Expr& v) {
-        return Halide::max(zero, Halide::min(one, v));
+    const auto strict = [](const Expr& e) { return Halide::strict_float(e); };
+    const auto product_with_x = [&](const Expr& factor) {
+        return with_value(factor, [&](const Expr& f) { return strict(x * f); });
     };
     switch (function) {
         case GeneralFunction::absolute:
@@ -120,40 +158,73 @@ Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
         case GeneralFunction::negative:
             return -x;
         case GeneralFunction::elu:
-            return Halide::select(x < zero, c(alpha) * exponential_minus_one(x), x);
+            return with_value(c(alpha) * exponential_minus_one(x), [&](const Expr& below) {
+                return strict(Halide::select(x < zero, below, x));
+            });
         case GeneralFunction::selu:
-            return c(beta) * Halide::select(x > zero, x, c(alpha) * exponential_minus_one(x));
+            return with_value(c(alpha) * exponential_minus_one(x), [&](const Expr& below) {
+                return strict(c(beta) * Halide::select(zero < x, x, below));
+            });
         case GeneralFunction::celu:
-            return Halide::max(x, zero) +
-                   Halide::min(zero, c(alpha) * exponential_minus_one(x / c(alpha)));
+            return with_value(c(alpha) * exponential_minus_one(x / c(alpha)), [&](const Expr& e) {
+                return with_value(at_most(e, 0), [&](const Expr& below) {
+                    return with_value(at_least(x, 0),
+                                      [&](const Expr& above) { return strict(above + below); });
+                });
+            });
         case GeneralFunction::softplus:
-            return Halide::max(x, zero) + logarithm_of_one_plus(exponential(-Halide::abs(x)));
+            return with_value(
+                logarithm_of_one_plus(exponential(-Halide::abs(x))), [&](const Expr& rest) {
+                    return with_value(at_least(x, 0),
+                                      [&](const Expr& above) { return strict(above + rest); });
+                });
         case GeneralFunction::softsign:
-            return x / (one + Halide::abs(x));
+            return strict(x / (one + Halide::abs(x)));
         case GeneralFunction::hard_sigmoid:
-            return between_0_and_1(c(alpha) * x + c(beta));
+            return at_least(at_most(c(alpha) * x + c(beta), 1), 0);
         case GeneralFunction::hard_swish:
-            return x * between_0_and_1(x / c(6) + c(0.5f));
+            return product_with_x(at_least(at_most(x * c(1.0f / 6) + c(0.5f), 1), 0));
         case GeneralFunction::mish:
             // tanh(log(1 + e)) = n / (n + 2), where n = (1 + e)^2 - 1; from e^20 on it is 1.
-            return with_value(exponential(Halide::min(x, c(20))), [&](const Expr& e) {
+            return with_value(exponential(at_most(x, 20)), [&](const Expr& e) {
                 return with_value(e * (e + c(2)),
-                                  [&](const Expr& n) { return x * (n / (n + c(2))); });
+                                  [&](const Expr& n) { return product_with_x(n / (n + c(2))); });
             });
         case GeneralFunction::swish:
-            return times_sigmoid(x, c(alpha) * x);
+            return over_one_plus_exponential(x, x * c(-alpha));
         case GeneralFunction::gelu:
-            return x * normal_probability(x);
+            return product_with_x(normal_probability(x));
         case GeneralFunction::gelu_tanh: {
             // (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
             const float slope =
                 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
-            return times_sigmoid(x, c(slope) * x * (one + c(0.044715f) * x * x));
+            return over_one_plus_exponential(x, c(-slope) * x * (one + c(0.044715f) * x * x));
         }
         default:
             break;
     }
     throw std::logic_error(std::string(to_string(function)) + " is no activation");
+}
+
+/// The largest of `before` and of elements n, n + 1, ...; NaN where the condition holds. The
+/// maximum of x86 is its second operand where either is NaN, so the last element's NaN stays by
+/// itself, and one comparison finds those of two others.
+Expr largest_behind(const Expr& before, const Expr& has_nan, const std::vector<Expr>& elements,
+                    size_t n) {
+    if (n == elements.size()) {
+        constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+        return Halide::select(has_nan, like(before, nan), before);
+    }
+    const auto is_nan = [](const Expr& e) { return Halide::strict_float(e != e); };
+    const Expr with_first = n == 1 ? is_nan(before) : has_nan;
+    return with_value(elements[n], [&](const Expr& x) {
+        const Expr larger = Halide::strict_float(Halide::select(x < before, before, x));
+        const bool is_last = n + 1 == elements.size();
+        return with_value(larger, [&](const Expr& most) {
+            return largest_behind(most, is_last ? with_first : with_first || is_nan(x), elements,
+                                  n + 1);
+        });
+    });
 }
 
 }  // namespace
@@ -165,21 +236,19 @@ bool is_maximum(const Activation& activation) {
 }
 
 Expr activate(const Activation& activation, const Expr& value, const Expr& slope) {
-    const auto constant = [&](float c) { return like(value, c); };
     switch (activation.kind) {
         case ActivationKind::none:
             return value;
         case ActivationKind::relu:
-            return Halide::max(value, constant(0));
+            return at_least(value, 0);
         case ActivationKind::leaky_relu:
-            return rectified(value, constant(activation.alpha), is_maximum(activation));
+            return rectified(value, like(value, activation.alpha), is_maximum(activation));
         case ActivationKind::prelu:
             return rectified(value, slope, is_maximum(activation));
         case ActivationKind::clip:
-            return Halide::min(Halide::max(value, constant(activation.low)),
-                               constant(activation.high));
+            return at_most(at_least(value, activation.low), activation.high);
         case ActivationKind::sigmoid:
-            return constant(1) / (constant(1) + exponential(-value));
+            return over_one_plus_exponential(like(value, 1), -value);
         case ActivationKind::tanh:
             return hyperbolic_tangent(value);
         case ActivationKind::unary:
@@ -188,6 +257,12 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
             });
     }
     return value;
+}
+
+Expr largest(const std::vector<Expr>& elements) {
+    return with_value(elements.front(), [&](const Expr& x) {
+        return largest_behind(x, Halide::Internal::const_false(x.type().lanes()), elements, 1);
+    });
 }
 
 }  // namespace laminate::ir

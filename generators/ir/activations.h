@@ -5,10 +5,12 @@
 // to 1e4: relu, leaky_relu, prelu, clip, absolute and negative are the same to the bit, the others
 // differ by at most 8 units in the last place of the larger of argument and result;
 // tests/generators/ir/activations_test.cpp has the bound of each. Results below 2^-80 may be 0. NaN
-// does not survive all of them, as Halide allows code to assume that there are none.
+// and infinities become what the reference operators make of them.
 #pragma once
 
 #include <Halide.h>
+
+#include <vector>
 
 #include "nets/network/network.h"
 
@@ -22,5 +24,8 @@ namespace laminate::ir {
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value,
                                     const Halide::Expr& slope);
+
+/// The largest element, as max pooling takes it: NaN wins.
+[[nodiscard]] Halide::Expr largest(const std::vector<Halide::Expr>& elements);
 
 }  // namespace laminate::ir

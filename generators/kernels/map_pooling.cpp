@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
@@ -110,14 +111,13 @@ Expr MapPooling::wide(const Expr& z, const Expr& y, int64_t n, int64_t m,
 
 Expr MapPooling::maximum(const Expr& z, const Expr& y, const Taps& taps,
                          const VectorRun& run) const {
-    Expr value = broadcast(Expr(outside()), run.lanes);
+    std::vector<Expr> columns;
     for (int64_t m = 0; m < p_.x().kernel; ++m) {
-        Expr all = wide(z, y, taps.front(), m, run);
-        for (size_t n = 1; n < taps.size(); ++n)
-            all = Halide::max(all, wide(z, y, taps[n], m, run));
-        value = Halide::max(value, of_tap(m, run, all));
+        std::vector<Expr> rows;
+        for (const int64_t n : taps) rows.push_back(wide(z, y, n, m, run));
+        columns.push_back(of_tap(m, run, ir::largest(rows)));
     }
-    return value;
+    return ir::largest(columns);
 }
 
 Expr MapPooling::average(const Expr& z, const Expr& y, const Taps& taps, const VectorRun& run) {

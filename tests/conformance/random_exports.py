@@ -425,17 +425,20 @@ class Judge:
         )
         wrong = wrong or self.against_torch(seed, model, inputs, found)
         every = self.arguments.compiled
-        if not wrong and every and seed % every == 0 and not random_models.has_specials(seed):
+        if not wrong and every and seed % every == 0:
             wrong = self.compiled(model, inputs, found, directory)
         return wrong
 
     def compiled(self, model, inputs, found, directory):
-        """Generated code against the reference operators."""
+        """Generated code against the reference operators; of specials, strict code."""
         path = os.path.join(directory, "net.onnx")
         onnx.save(model, path)
+        is_strict = random_models.has_specials(seed)
         self.counts["compared as generated code"] += 1
+        self.counts["compared as strict code, with specials"] += is_strict
+        options = ["--strict"] if is_strict else []
         try:
-            compare_model(self.arguments.laminate, path, inputs, directory)
+            compare_model(self.arguments.laminate, path, inputs, directory, options)
         except SystemExit as stopped:
             return str(stopped)
         for k, value in enumerate(found):

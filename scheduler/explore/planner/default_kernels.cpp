@@ -1,7 +1,6 @@
 #include "scheduler/explore/planner/default_kernels.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "scheduler/schedule/buffer_shapes.h"
@@ -36,7 +35,7 @@ Kernel kernel_for(KernelKind kind, const VectorUnit& unit) {
 std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
                                  const KernelOptions& options) {
     using enum KernelKind;
-    if (options.winograd && kernel_pays(p, winograd_map)) {
+    if (options.filters() && kernel_pays(p, winograd_map)) {
         const Kernel kernel = kernel_for(winograd_map, unit);
         if (fits(map_scratch_elements(p, kernel), options)) return kernel;
     }
@@ -145,15 +144,12 @@ private:
 
 /// A schedule that names minimal filtering contradicts the wish for sums by the definition.
 void refuse_filtering(const GroupSchedule& group) {
-    using enum KernelKind;
-    constexpr std::array filtering{winograd_rows, winograd_channels, winograd_map, columns};
     for (const Nest& nest : group.nests) {
-        if (std::find(filtering.begin(), filtering.end(), nest.kernel.kind) == filtering.end())
-            continue;
+        if (!kernel_row(nest.kernel.kind).filters) continue;
         throw InputError(
             nest.layer + ": kernel " + to_text(nest.kernel) +
             " of the schedule is minimal filtering, expected one that computes sums by "
-            "the definition (--no-winograd), or a schedule without kernels");
+            "the definition (--no-winograd, --strict), or a schedule without kernels");
     }
 }
 
@@ -162,7 +158,7 @@ void refuse_filtering(const GroupSchedule& group) {
 GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, GroupSchedule group,
                                    const VectorUnit& unit, const KernelOptions& options) {
     if (group.nests.front().kernel.is_chosen()) {
-        if (!options.winograd) refuse_filtering(group);
+        if (!options.filters()) refuse_filtering(group);
         return group;
     }
     if (is_whole_map_group(group, problems)) {
@@ -173,13 +169,13 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
             return group;
         }
     }
-    if (options.winograd && column_chain_pays(problems) && goes_by_rows(group, problems)) {
+    if (options.filters() && column_chain_pays(problems) && goes_by_rows(group, problems)) {
         GroupSchedule chain = group;
         for (Nest& nest : chain.nests) nest.kernel = kernel_for(KernelKind::columns, unit);
         if (fits(columns_layout(chain, problems).scratch_elements(), options)) return chain;
     }
     const LineBufferChoice choice(problems, std::move(group), unit);
-    if (options.winograd) {
+    if (options.filters()) {
         GroupSchedule filtered = choice.with_kernels(true);
         if (fits(line_plan(filtered, problems).scratch_elements, options)) return filtered;
     }

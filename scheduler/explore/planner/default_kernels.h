@@ -14,9 +14,14 @@ namespace laminate {
 struct KernelOptions {
     /// Minimal filtering where it pays; sums then differ by rounding. False: sums by definition.
     bool winograd = true;
+    /// NaN, infinities and values of any magnitude become what the operators make of them, and
+    /// nothing else (docs/reliability.md): no minimal filtering, and checked on such values.
+    bool strict = false;
     /// Limit on a thread's scratch block. Kernels that would need more are not chosen, and pixels
     /// whose panel would are read in place.
     std::optional<Bytes> scratch{};
+
+    [[nodiscard]] bool filters() const { return winograd && !strict; }
 };
 
 /// The group with a kernel for every nest; a group that has kernels stays as it is. Throws

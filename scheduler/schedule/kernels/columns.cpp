@@ -137,6 +137,7 @@ const KernelRow columns_kernel{
     .sizes = {KernelSize::sums, KernelSize::lanes},
     .formula = "F(4, 3) or F(4, 5) along columns, plain sums along rows",
     .scope = KernelScope::chain,
+    .filters = true,
     .layers =
         "a dense convolution of stride 1, or a transposed one of stride 2 and at most 4 output "
         "channels",

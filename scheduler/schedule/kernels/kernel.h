@@ -114,6 +114,9 @@ struct KernelRow {
     std::vector<KernelSize> sizes;  ///< in the order of the text
     const char* formula = "";       ///< what it computes, one line
     KernelScope scope = KernelScope::nest;
+    /// Minimal filtering: fewer products than the definition has, of sums and differences of
+    /// inputs. A sum then depends on elements outside its window, by rounding or worse.
+    bool filters = false;
     /// The layers that it computes, as a message says it behind "expected".
     const char* layers = "";
     bool (*accepts)(const LayerProblem& problem) = nullptr;

@@ -41,6 +41,7 @@ const KernelRow winograd_map_kernel{
     .sizes = {KernelSize::sums, KernelSize::lanes},
     .formula = "F(2x4, 3x3), weights transformed block by block",
     .scope = KernelScope::map,
+    .filters = true,
     .layers =
         "a dense 3x3 convolution of stride 1 and dilation 1, of 5 to 64 columns, at most 64 rows "
         "and 32 channels or more",

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
@@ -339,6 +340,24 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
     const std::vector<float> expected = run_reference_network(network, {input})[0];
     for (size_t n = 0; n < expected.size(); ++n)
         ASSERT_NEAR(found[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
+}
+
+TEST(JitNetwork, StrictCodeIsCheckedOnSpecials) {
+    const Network network = zoo_network("l3net");
+    for (const bool strict : {false, true}) {
+        std::atomic<int> checks = 0, with_specials = 0;
+        CompileOptions options;
+        options.kernels.strict = strict;
+        options.checker = [&](const Network&, const GroupSchedule&, const GroupCode&,
+                              laminate_group_function, const CheckOptions& check) {
+            ++checks;
+            with_specials += check.specials ? 1 : 0;
+            return std::string();
+        };
+        const JitNetwork compiled(network, layer_by_layer_schedule(network), options);
+        EXPECT_GT(checks, 0);
+        EXPECT_EQ(with_specials, strict ? checks.load() : 0);
+    }
 }
 
 TEST(JitNetwork, AnErrorInOneThreadOfTheCompilerReachesTheCaller) {

@@ -5,8 +5,10 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "base/aligned.h"
 #include "base/rng.h"
 #include "generators/compile/executable.h"
 #include "generators/ir/arrays.h"
@@ -89,28 +91,38 @@ std::vector<float> arguments() {
     return values;
 }
 
-/// Y[n] = activation(X[n]) of a channel, `lanes` at a time.
-std::vector<float> computed(const Activation& activation, const std::vector<float>& x,
-                            int64_t lanes, size_t channel = 0) {
+/// Y[n] = make(X[n] * 1 + 0), `lanes` at a time. The compiler sees a sum of products, as an
+/// activation gets it, and knows neither number.
+std::vector<float> computed(const std::function<Halide::Expr(const Halide::Expr&)>& make,
+                            const std::vector<float>& x, int64_t lanes) {
     using namespace Halide::Internal;
     const Halide::Expr n = Variable::make(Halide::Int(32), "n");
     const Halide::Expr index = ir::lanes_from(n * ir::size(lanes), lanes);
-    const float slope = activation.slope ? activation.slope->values[channel] : 0;
-    const Stmt one =
-        ir::store("Y",
-                  ir::activate(activation, ir::load("X", index, ir::Alignment::element),
-                               ir::broadcast(slope, lanes)),
-                  index, ir::Alignment::element);
-    const Stmt loop = For::make("n", 0, ir::size(std::ssize(x) / lanes), ForType::Serial,
-                                Halide::Partition::Auto, Halide::DeviceAPI::None, one);
-    const JitGroup jit(ir::with_pointer("X", argument::inputs, 0,
-                                        ir::with_pointer("Y", argument::outputs, 0, loop)),
-                       false);
+    const auto number = [&](int32_t at) { return ir::broadcast(ir::load("numbers", at), lanes); };
+    const Halide::Expr sum = ir::load("X", index, ir::Alignment::element) * number(0) + number(1);
+    const Stmt one = ir::store("Y", make(sum), index, ir::Alignment::element);
+    Stmt body = For::make("n", 0, ir::size(std::ssize(x) / lanes), ForType::Serial,
+                          Halide::Partition::Auto, Halide::DeviceAPI::None, one);
+    body = ir::with_pointer("X", argument::inputs, 0,
+                            ir::with_pointer("Y", argument::outputs, 0, body));
+    const JitGroup jit(ir::with_array("numbers", argument::constants, 0, body), false);
     std::vector<float> y(x.size(), std::numeric_limits<float>::quiet_NaN());
     const float* in = x.data();
     float* out = y.data();
-    EXPECT_EQ(jit.function()(&in, &out, nullptr, nullptr, 0, 1), 0);
+    const AlignedFloats numbers(std::vector<float>{1, -0.0F});
+    EXPECT_EQ(jit.function()(&in, &out, numbers.data(), nullptr, 0, 1), 0);
     return y;
+}
+
+/// Y[n] = activation(X[n]) of a channel.
+std::vector<float> computed(const Activation& activation, const std::vector<float>& x,
+                            int64_t lanes, size_t channel = 0) {
+    const float slope = activation.slope ? activation.slope->values[channel] : 0;
+    return computed(
+        [&](const Halide::Expr& sum) {
+            return ir::activate(activation, sum, ir::broadcast(slope, lanes));
+        },
+        x, lanes);
 }
 
 double unit(double value) {
@@ -171,6 +183,56 @@ TEST(Activations, RectifiersKeepInfinitiesAndZeros) {
     }
     const std::vector<float> flat = computed(with_slopes({0.0f}), x, 8);
     EXPECT_EQ(flat[0], infinity) << "0 times infinity is not asked for";
+}
+
+/// The same class as the reference's value: NaN, an infinity of the same sign, or finite and near.
+void expect_like_reference(const Activation& activation, const std::vector<float>& x,
+                           int64_t lanes) {
+    const std::vector<float> y = computed(activation, x, lanes);
+    for (size_t n = 0; n < x.size(); ++n) {
+        const float expected = apply_activation(activation, x[n], 0);
+        const bool is_right = std::isnan(expected) ? std::isnan(y[n])
+                              : std::isinf(expected)
+                                  ? y[n] == expected
+                                  : std::abs(y[n] - expected) <= 1e-5F * std::abs(expected) + 1e-6F;
+        EXPECT_TRUE(is_right) << activation_text(activation) << " of " << x[n] << " is " << y[n]
+                              << ", expected " << expected << ", " << lanes << " lanes";
+    }
+}
+
+TEST(Activations, SpecialsBecomeWhatTheReferenceOperatorsMakeOfThem) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> x{nan,    -nan,  infinity, -infinity, 3e37F, -3e37F, 1e8F,   -1e8F,
+                               1e-40F, -1.0F, 0.0F,     1.0F,      89.0F, -89.0F, 1e-30F, 20.0F};
+    std::vector<Bound> all = bounds();
+    all.push_back({{.kind = ActivationKind::clip, .low = -infinity, .high = infinity}, 0});
+    for (const Bound& bound : all) {
+        for (const int64_t lanes : {1, 8, 16}) expect_like_reference(bound.activation, x, lanes);
+    }
+}
+
+TEST(Activations, TheLargestIsNaNIfAnyIs) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> x{nan, -nan, infinity, -infinity, 2, -2, 0, 1};
+    for (const int64_t lanes : {1, 8}) {
+        for (size_t others = 0; others < 4; ++others) {
+            for (size_t place = 0; place <= others; ++place) {
+                const std::vector<float> y = computed(
+                    [&](const Halide::Expr& sum) {
+                        std::vector<Halide::Expr> all(others, ir::broadcast(1.0F, lanes));
+                        all.insert(all.begin() + static_cast<std::ptrdiff_t>(place), sum);
+                        return ir::largest(all);
+                    },
+                    x, lanes);
+                EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]))
+                    << y[0] << ", " << y[1] << ", element " << place << " of " << others + 1;
+                for (size_t n = 2; n < x.size(); ++n)
+                    EXPECT_EQ(y[n], others == 0 ? x[n] : std::max(1.0F, x[n])) << place;
+            }
+        }
+    }
 }
 
 /// What one vector computes and what is left at the end of a row must not differ: pictures are cut

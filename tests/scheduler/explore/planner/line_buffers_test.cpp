@@ -357,10 +357,15 @@ TEST(DefaultKernels, MinimalFilteringOfAScheduleContradictsSumsByTheDefinition) 
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const VectorUnit unit{16, 24};
     const GroupSchedule filtered = with_default_kernels(problems, group, unit);
-    ASSERT_NE(with_default_kernels(problems, group, unit, {.winograd = false}), filtered);
     EXPECT_EQ(with_default_kernels(problems, filtered, unit), filtered);
-    EXPECT_THROW((void)with_default_kernels(problems, filtered, unit, {.winograd = false}),
-                 InputError);
+    const GroupSchedule direct = with_default_kernels(problems, group, unit, {.winograd = false});
+    ASSERT_NE(direct, filtered);
+    EXPECT_EQ(with_default_kernels(problems, group, unit, {.strict = true}), direct);
+    for (const KernelOptions& options :
+         {KernelOptions{.winograd = false}, KernelOptions{.strict = true}}) {
+        EXPECT_EQ(with_default_kernels(problems, direct, unit, options), direct);
+        EXPECT_THROW((void)with_default_kernels(problems, filtered, unit, options), InputError);
+    }
 }
 
 }  // namespace
