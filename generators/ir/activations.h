@@ -5,7 +5,8 @@
 // to 1e4: relu, leaky_relu, prelu, clip, absolute and negative are the same to the bit, the others
 // differ by at most 8 units in the last place of the larger of argument and result;
 // tests/generators/ir/activations_test.cpp has the bound of each. Results below 2^-80 may be 0. NaN
-// and infinities become what the reference operators make of them.
+// and infinities become what the reference operators make of them, but for LeakyRelu of slope 0:
+// LLVM makes 0 of 0 times a sum.
 #pragma once
 
 #include <Halide.h>
@@ -25,7 +26,8 @@ namespace laminate::ir {
 [[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value,
                                     const Halide::Expr& slope);
 
-/// The largest element, as max pooling takes it: NaN wins.
+/// The largest element, as max pooling takes it: NaN wins. The elements are loaded: LLVM assumes
+/// that sums in registers are not NaN.
 [[nodiscard]] Halide::Expr largest(const std::vector<Halide::Expr>& elements);
 
 }  // namespace laminate::ir

@@ -113,9 +113,18 @@ Expr MapPooling::maximum(const Expr& z, const Expr& y, const Taps& taps,
                          const VectorRun& run) const {
     std::vector<Expr> columns;
     for (int64_t m = 0; m < p_.x().kernel; ++m) {
-        std::vector<Expr> rows;
-        for (const int64_t n : taps) rows.push_back(wide(z, y, n, m, run));
-        columns.push_back(of_tap(m, run, ir::largest(rows)));
+        // One register at a time: the compiler makes masks of more lanes in many instructions.
+        std::vector<Expr> registers;
+        for (int64_t part = 0; part < p_.x().stride; ++part) {
+            std::vector<Expr> rows;
+            for (const int64_t n : taps) {
+                rows.push_back(Shuffle::make_slice(wide(z, y, n, m, run),
+                                                   static_cast<int>(part * run.lanes), 1,
+                                                   static_cast<int>(run.lanes)));
+            }
+            registers.push_back(ir::largest(rows));
+        }
+        columns.push_back(of_tap(m, run, Shuffle::make_concat(registers)));
     }
     return ir::largest(columns);
 }
