@@ -56,6 +56,11 @@ Schedule ScheduleArgument::choose(const Network& network, int threads,
         return with_default_kernels(network, with_layers_alone(network, given), options.unit,
                                     options.kernels);
     }
+    // What memory does not hold is refused before it is priced, box by box: the planner's own
+    // schedule fuses most.
+    if (const auto planned = line_buffer_schedule(network, {.threads = threads});
+        const auto* all = std::get_if<Schedule>(&planned))
+        require_memory_to_check(network, *all);
     auto found = fastest_schedule(network, options);
     if (const auto* none = std::get_if<Infeasible>(&found)) {
         const int64_t least = to_bytes(none->demand).value();

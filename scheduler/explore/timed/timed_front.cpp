@@ -168,7 +168,7 @@ private:
         };
         priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels);
         priced.milliseconds = time(priced.group);
-        if (!options_.kernels.winograd || group.nests.front().kernel.is_chosen()) return;
+        if (!options_.kernels.filters() || group.nests.front().kernel.is_chosen()) return;
         KernelOptions by_definition = options_.kernels;
         by_definition.winograd = false;
         GroupSchedule other = with_default_kernels(problems, group, options_.unit, by_definition);
@@ -194,7 +194,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
                     const std::vector<Bytes>& budgets) {
     LineBufferOptions plain;
     plain.threads = options.threads;
-    plain.winograd = options.kernels.winograd;
+    plain.winograd = options.kernels.filters();
     const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
     const auto add = [&](const LineBufferOptions& wanted) {
         const auto found = line_buffer_schedule(network, wanted);
@@ -236,7 +236,7 @@ std::vector<Bytes> budgets_within(const std::optional<Bytes>& memory, bool all) 
 void add_smallest(Candidates& candidates, const Network& network, const TimedOptions& options) {
     LineBufferOptions smallest;
     smallest.threads = options.threads;
-    smallest.winograd = options.kernels.winograd;
+    smallest.winograd = options.kernels.filters();
     smallest.memory = Bytes(0);
     const auto none = line_buffer_schedule(network, smallest);
     if (const auto* infeasible = std::get_if<Infeasible>(&none)) {
