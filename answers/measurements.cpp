@@ -107,7 +107,9 @@ Json measured_json(const std::vector<std::string>& schedules,
             const std::string verb = verb_of(answer).value();
             int64_t found = 0;
             const auto note = [&](const Json& entry, const char* key, const auto& value) {
-                const auto point = known.find(entry.at("schedule").get<std::string>());
+                const char* schedule =
+                    entry.contains("schedule_given") ? "schedule_given" : "schedule";
+                const auto point = known.find(entry.at(schedule).get<std::string>());
                 if (point == known.end()) return;
                 points[point->second][key] = value();
                 ++found;

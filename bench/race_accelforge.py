@@ -12,8 +12,8 @@ Both solve the same problem: convolutions without padding on 8-bit words, an ext
 every access costs 1, and an internal memory of the given number of words that costs nothing and
 that every operand passes through. AccelForge runs its mapper with default options for the metric
 energy, which then is the traffic; the detailed evaluation of the winner is left out. Laminate is
-asked the same (--objective accesses) unless other options are given, such as --option=--axes --option=accesses,memory,macs for a
-front. It counts in elements, so its --memory is four bytes per word. Both use one thread. Seconds
+asked the same (--objective accesses) unless other options are given, such as --option=--axes
+--option=accesses,memory,macs for a front. It counts in elements, so its --memory is four bytes per word. Both use one thread. Seconds
 are CPU time, so a busy machine does not matter.
 """
 

@@ -135,7 +135,11 @@ private:
             }
             void visit(const Let* let) override {
                 let->value.accept(this);
-                substitute(let->name, let->value, let->body).accept(this);
+                // No index depends on a float.
+                if (let->value.type().is_float())
+                    let->body.accept(this);
+                else
+                    substitute(let->name, let->value, let->body).accept(this);
             }
             void visit(const Call* call) override {
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);

@@ -217,7 +217,9 @@ TEST(Run, ADirectoryWithHooksIsCountedLikeItsNetwork) {
     const auto counts_of = [](const std::string& what) {
         const ProgramResult result = run_program("run " + what + " --counts --json -");
         EXPECT_EQ(result.exit_code, 0) << result.err;
-        return nlohmann::json::parse(result.out).at("counts");
+        nlohmann::json counts = nlohmann::json::parse(result.out).at("counts");
+        counts.erase("deployed");  // code without hooks, of which a directory has none
+        return counts;
     };
     EXPECT_EQ(counts_of(hooked), counts_of(network));
     const auto info = nlohmann::json::parse(run_program("info " + hooked + " --json -").out);

@@ -426,10 +426,10 @@ class Judge:
         wrong = wrong or self.against_torch(seed, model, inputs, found)
         every = self.arguments.compiled
         if not wrong and every and seed % every == 0:
-            wrong = self.compiled(model, inputs, found, directory)
+            wrong = self.compiled(seed, model, inputs, found, directory)
         return wrong
 
-    def compiled(self, model, inputs, found, directory):
+    def compiled(self, seed, model, inputs, found, directory):
         """Generated code against the reference operators; of specials, strict code."""
         path = os.path.join(directory, "net.onnx")
         onnx.save(model, path)
