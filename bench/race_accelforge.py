@@ -13,8 +13,8 @@ every access costs 1, and an internal memory of the given number of words that c
 that every operand passes through. AccelForge runs its mapper with default options for the metric
 energy, which then is the traffic; the detailed evaluation of the winner is left out. Laminate is
 asked the same (--objective accesses) unless other options are given, such as --option=--axes
---option=accesses,memory,macs for a front. It counts in elements, so its --memory is four bytes per word. Both use one thread. Seconds
-are CPU time, so a busy machine does not matter.
+--option=accesses,memory,macs for a front. It counts in elements, so its --memory is four bytes per
+word. Both use one thread. Seconds are CPU time, so a busy machine does not matter.
 """
 
 import argparse
