@@ -37,6 +37,7 @@
 #include "nets/open.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/timed/timed_front.h"
+#include "scheduler/schedule/kernel_legality.h"
 
 namespace laminate {
 namespace {

@@ -8,6 +8,7 @@
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
 
 namespace laminate {
@@ -106,9 +107,10 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
         });
     }
     for (const BoxRanges& input : boxes.inputs) {
-        for_each_box(like_boxes(input, problems.front()), [&](const PerDim<Range>& box, int64_t times) {
-            terms["lines.rows"] +=
-                static_cast<double>(box[Dim::z].size() * box[Dim::y].size() * times);
+        for_each_box(like_boxes(input, problems.front()), [&](const PerDim<Range>& box,
+                                                              int64_t times) {
+            terms["lines.ragged"] += ragged_rows(box, static_cast<int64_t>(vector_elements)) *
+                                     static_cast<double>(times);
             terms["lines.copies"] += static_cast<double>(box[Dim::z].size() * box[Dim::y].size() *
                                                          box[Dim::x].size() * times) /
                                      vector_elements;

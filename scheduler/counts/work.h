@@ -3,12 +3,12 @@
 //   time of a group = sum over terms of amount * time of one, scheduler/machine/cpu_speed.h
 //
 // Terms of kernels are "rows.products", "rows.outputs", ... (KernelRow::work), summed over the
-// boxes that the loops of the schedule ask for. "lines.copies" and "lines.rows" are external inputs
-// brought into line buffers, in vectors and in rows of one channel. "memory.second", "memory.third"
-// and "memory.main" are external tensors and weights by what they come from or go to: the second-
-// or third-level cache, or main memory because they are larger than the levels below; these and the
-// copies are in vectors of 16 elements. "groups.begun" is 1: code and constants of a group are cold
-// when it is its turn.
+// boxes that the loops of the schedule ask for. "lines.copies" are external inputs brought into line
+// buffers, "lines.ragged" the rows of one channel among them whose last vector is not whole.
+// "memory.second", "memory.third" and "memory.main" are external tensors and weights by what they
+// come from or go to: the second- or third-level cache, or main memory because they are larger than
+// the levels below; these and the copies are in vectors of 16 elements. "groups.begun" is 1: code
+// and constants of a group are cold when it is its turn.
 #pragma once
 
 #include <map>

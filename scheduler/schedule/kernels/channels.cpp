@@ -33,13 +33,13 @@ KernelWork channels_work(const LayerProblem& p, const Kernel& kernel, const Aske
     const int64_t block = kernel[KernelSize::channels] * kernel[KernelSize::lanes];
     const int64_t blocks = ceil_div(box[Dim::z].size(), block);
     const int64_t width = box[Dim::x].size(), height = box[Dim::y].size();
-    const int64_t taps = row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * p.x().kernel *
-                         box[Dim::i].size();
+    const int64_t taps =
+        row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * p.x().kernel * box[Dim::i].size();
     const auto vectors = static_cast<double>(kernel[KernelSize::channels]);
     double cycles = 0;
     const int64_t rest = width % step;
-    const auto behind = asked.has_one_width ? std::pair{rest, int64_t{1}}
-                                            : std::pair{int64_t{1}, rest};
+    const auto behind =
+        asked.has_one_width ? std::pair{rest, int64_t{1}} : std::pair{int64_t{1}, rest};
     for (const auto& [columns, tiles] : {std::pair{step, width / step}, behind}) {
         if (columns == 0 || tiles == 0) continue;
         const double products = vectors * static_cast<double>(columns);

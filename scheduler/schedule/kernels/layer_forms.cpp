@@ -41,14 +41,19 @@ double output_vectors(const KernelBox& box, const Kernel& kernel) {
                                ceil_div(box[Dim::x].size(), kernel[KernelSize::lanes]));
 }
 
+double ragged_rows(const KernelBox& box, int64_t lanes) {
+    if (box[Dim::x].size() % lanes == 0) return 0;
+    return static_cast<double>(box[Dim::z].size() * box[Dim::y].size());
+}
+
 double vectors_of(int64_t elements, const Kernel& kernel) {
     return static_cast<double>(elements) / static_cast<double>(kernel[KernelSize::lanes]);
 }
 
 double cycles_of_tap(double vectors, double scalars, double products, double sums) {
     constexpr double per_cycle = 2, latency = 4;
-    return std::max({products / per_cycle, (vectors + scalars) / per_cycle,
-                     latency * products / sums});
+    return std::max(
+        {products / per_cycle, (vectors + scalars) / per_cycle, latency * products / sums});
 }
 
 bool has_large_weights(const LayerProblem& problem) {

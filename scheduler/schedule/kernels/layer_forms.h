@@ -23,6 +23,9 @@ namespace laminate {
 
 /// Output elements of a box in vectors that run along rows.
 [[nodiscard]] double output_vectors(const KernelBox& box, const Kernel& kernel);
+/// Rows of one channel of a box whose last vector is not whole, which loads and stores lane by lane
+/// or under a mask.
+[[nodiscard]] double ragged_rows(const KernelBox& box, int64_t lanes);
 /// Elements in vectors.
 [[nodiscard]] double vectors_of(int64_t elements, const Kernel& kernel);
 /// Time of the multiply-adds of a register tile in multiply-adds that never wait, for one tap of

@@ -17,8 +17,8 @@ namespace {
 bool map_depthwise_accepts(const LayerProblem& p) {
     constexpr int64_t most_taps = 25, most_stride = 2;
     return p.has_weights() && !is_transposed(p) && p.groups > 1 && p.groups == p[Dim::z] &&
-           p[Dim::i] == 1 && p.x().stride <= most_stride &&
-           p.y().stride <= most_stride && p.y().kernel * p.x().kernel <= most_taps && p[Dim::x] > 1;
+           p[Dim::i] == 1 && p.x().stride <= most_stride && p.y().stride <= most_stride &&
+           p.y().kernel * p.x().kernel <= most_taps && p[Dim::x] > 1;
 }
 
 /// The input should fit the caches too. After a larger map, the layer is better fused.
@@ -30,10 +30,9 @@ bool map_depthwise_pays(const LayerProblem& p) {
 
 /// Vectors of rows, however short these are. Products hide behind the loads.
 KernelWork map_depthwise_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
-    const auto inputs = static_cast<double>(
-        p[Dim::z] * p.y().in * ceil_div(p.x().in, kernel[KernelSize::lanes]));
-    return {{"inputs", inputs},
-            {"outputs", output_vectors(asked.box, kernel)}};
+    const auto inputs =
+        static_cast<double>(p[Dim::z] * p.y().in * ceil_div(p.x().in, kernel[KernelSize::lanes]));
+    return {{"inputs", inputs}, {"outputs", output_vectors(asked.box, kernel)}};
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ KernelWork rows_work(const LayerProblem& p, const Kernel& kernel, const AskedBox
     return {{"products", vectors_of(rows_multiplications(p, kernel, box), kernel) * cycles /
                              static_cast<double>(height)},
             {"outputs", output_vectors(box, kernel)},
-            {"rows", static_cast<double>(box[Dim::z].size() * height)},
+            {"ragged", ragged_rows(box, kernel[KernelSize::lanes])},
             {"boxes", 1}};
 }
 

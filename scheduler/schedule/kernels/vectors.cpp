@@ -24,6 +24,7 @@ KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const Asked
     return {{"inputs", outputs * static_cast<double>(p.y().kernel * p.x().kernel * operands)},
             {"outputs", outputs},
             {"rows", static_cast<double>(box[Dim::z].size() * box[Dim::y].size())},
+            {"ragged", ragged_rows(box, kernel[KernelSize::lanes])},
             {"boxes", 1}};
 }
 
