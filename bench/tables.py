@@ -127,6 +127,27 @@ def choice(file):
                f"{row['chosen_ms'] / row['best_ms']:.3f}"]
 
 
+def times(file):
+    yield ["Network", "points", "within 20 %", "predicted / measured", "fastest, ms"]
+    for name, points in itertools.groupby(data(file, "laminate.times_bench")["points"],
+                                          key=lambda point: point["network"]):
+        points = list(points)
+        ratios = [point["predicted_ms"] / point["measured_ms"] for point in points]
+        yield [network(name), str(len(points)),
+               str(sum(abs(ratio - 1) <= 0.2 for ratio in ratios)),
+               f"{min(ratios):.2f} to {max(ratios):.2f}",
+               figure(min(point["measured_ms"] for point in points))]
+
+
+def versions(file):
+    yield ["Network", "before, ms", "after, ms", "after / before", "spreads", "arena, MiB"]
+    for entry in data(file, "laminate.versions")["networks"]:
+        yield [network(entry["network"]), figure(entry["old_ms"]), figure(entry["new_ms"]),
+               f"{entry['new_ms'] / entry['old_ms']:.3f}",
+               f"{100 * entry['old_spread']:.0f} % / {100 * entry['new_spread']:.0f} %",
+               f"{entry['old_arena'] / 2**20:.1f} / {entry['new_arena'] / 2**20:.1f}"]
+
+
 def machines(_):
     yield ["Name", "Processor", "date", "threads", "GFLOP/s", "L1", "L2", "L3", "memory"]
     for machine in data("machines", "laminate.benched_machines")["machines"]:
@@ -160,7 +181,7 @@ def notes_table(rules):
 
 
 TABLES = {"race": race, "short-race": short_race, "threads": threads, "choice": choice,
-          "machines": machines, "csv": plain}
+          "times": times, "versions": versions, "machines": machines, "csv": plain}
 
 
 def rules_of(text):

@@ -168,10 +168,21 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
 
 /// Throws UsageError for options that do not go together.
 void check_options(const ExploreTwoLevelOptions& options) {
-    if (options.is_timed() && options.explore.space != Space::fusion_recompute)
-        throw UsageError(
-            "--space: schedules with time have a space of their own; expected no "
-            "--space with time");
+    const ExploreOptions& wanted = options.explore;
+    const std::pair<bool, const char*> of_the_search[]{
+        {wanted.space != Space::fusion_recompute, "--space"},
+        {wanted.tiles != TileSizes::divisors, "--tiles"},
+        {wanted.max_depth.has_value(), "--max-depth"},
+        {wanted.footprint != Footprint::live, "--footprint"},
+        {options.no_recompute, "--no-recompute"}};
+    for (const auto& [is_given, name] : of_the_search) {
+        if (options.is_timed() && is_given)
+            throw UsageError(std::string(name) +
+                             ": schedules with time have a space of their own (docs/search.md); "
+                             "expected none with time");
+    }
+    if (!options.is_timed() && !options.speed.empty())
+        throw UsageError("--speed: expected with --objective time or time among --axes");
     if (!options.axes.empty() && !axes_of(options).time) {
         const FrontAxes axes = axes_of(options);
         if (!axes.accesses || !axes.memory)

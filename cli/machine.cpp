@@ -278,8 +278,8 @@ nlohmann::ordered_json write_speed(const MeasureOptions& options, const Output& 
     return probes;
 }
 
-/// Measures this machine: its peak, and the sizes and bandwidths of its memories.
-/// With a file, also the speed of its kernels.
+/// Measures this machine: its peak, and the sizes and bandwidths of its memories. If a file is
+/// given, the speed of its kernels is measured too.
 Exit measure(const CommonOptions& common, const MeasureOptions& options, const Output& output) {
     const int threads = common.thread_count();
     const double first = peak_gflops(threads);

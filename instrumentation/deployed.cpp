@@ -51,7 +51,7 @@ private:
     const GroupSchedule& group_;
 };
 
-/// By array: what is read of it for the first time in a lifetime.
+/// Counts, by array, the elements that are read for the first time in a lifetime.
 std::vector<Elements> first_reads(const GroupCode& code) {
     std::vector<Elements> counts(code.arrays.size());
     std::vector<std::optional<FirstReads>> memory(code.arrays.size());

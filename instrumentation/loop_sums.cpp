@@ -386,7 +386,7 @@ private:
     IndexVector<Name, int> names_;
     IndexVector<std::vector<Affine>, int> arrays_;
     std::vector<Affine> conditions_;
-    /// By variable: rounds after which all quotients repeat.
+    /// Rounds after which all quotients of a variable repeat.
     IndexVector<int64_t, int32_t> period_of_;
     int32_t depth_ = 0;
 };

@@ -16,7 +16,7 @@ int64_t replayed_spills(const BlockStream& stream, int64_t memory, Replacement r
     const int32_t words = largest + 1;
     const auto never = static_cast<int64_t>(stream.size());
 
-    // For each use, the step of the word's next use.
+    // The step of the next use of the same word, for each use.
     std::vector<std::vector<int64_t>> next_use(stream.size());
     IndexVector<int64_t, int32_t> later(words, never);
     for (size_t s = stream.size(); s-- > 0;) {

@@ -178,7 +178,7 @@ FunctionTables plain_functions(const std::string& name, size_t count) {
     return tables;
 }
 
-/// With hooks, a group runs without a listener as it does with one.
+/// A group with hooks runs the same code whether a listener is set or not.
 FunctionTables hooked_functions(const std::string& name, size_t count) {
     FunctionTables tables;
     tables.text = "HIDDEN int " + hook_symbol(name) +

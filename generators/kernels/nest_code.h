@@ -78,7 +78,7 @@ struct NestCode {
 
     [[nodiscard]] Expr output_index(const Expr& z, const Expr& y, const Expr& x) const;
     [[nodiscard]] std::string output_array() const { return is_sink() ? "Y" : output->name; }
-    /// From an element of one channel to the same of the next.
+    /// The distance from an element of one channel to the same element of the next.
     [[nodiscard]] int64_t output_plane() const {
         return is_sink() ? p[Dim::y] * p[Dim::x] : output->pitch();
     }

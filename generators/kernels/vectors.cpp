@@ -96,7 +96,7 @@ private:
                 const Stmt along = GroupLowering::for_each(
                     p_.name + ".m", {0, size(p_.x().kernel)}, [&](const Expr& m) {
                         const Expr value = tap(z, row, x, m);
-                        // In this order, also where the compiler unrolls the loops.
+                        // Sums are added in this order, also where the compiler unrolls the loops.
                         return result.set(0, is_max ? ir::largest({value, result.get(0)})
                                                     : Halide::strict_float(result.get(0) + value));
                     });

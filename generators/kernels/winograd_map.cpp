@@ -193,7 +193,7 @@ public:
     MapProducts(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), parts_(code, at) {}
 
-    /// Of the first `pairs` pairs of rows in V.
+    /// Products of the patches in V of the first `pairs` pairs of rows.
     [[nodiscard]] Stmt code(const Expr& z, const Expr& pairs) const;
 
 private:

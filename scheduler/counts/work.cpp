@@ -129,8 +129,8 @@ Elements packed_weights(const LayerProblem& p, const Kernel& kernel) {
 /// What passes through the caches between two uses decides where an array lies.
 void add_memory(WorkTerms& terms, Elements elements, Bytes between, const CoreCaches& caches) {
     const auto vectors = static_cast<double>(elements.value()) / vector_elements;
-    // Other cores and programs have their part of the third level.
-    if (between.value() > caches.third.value() / 4)
+    // Half of the third level is left to what other cores and programs keep there.
+    if (between.value() > caches.third.value() / 2)
         terms["memory.main"] += vectors;
     else if (between.value() > 2 * caches.second.value())
         terms["memory.third"] += vectors;

@@ -7,6 +7,7 @@
 
 #include "base/json_object.h"
 #include "scheduler/machine/embedded_machines.h"
+#include "scheduler/schedule/kernels/kernel.h"
 
 namespace laminate {
 
@@ -23,6 +24,14 @@ CpuSpeed parse_cpu_speed(const std::string& json, const std::string& where) {
     for (const auto& [term, value] : parsed["nanoseconds"].items())
         speed.nanoseconds[term] = terms.number(term);
     file.refuse_other_keys();
+    // A kernel without any time would look as if it took none.
+    for (const KernelRow* row : kernel_table()) {
+        const std::string prefix = std::string(row->name) + ".";
+        const auto first = speed.nanoseconds.lower_bound(prefix);
+        if (first == speed.nanoseconds.end() || !first->first.starts_with(prefix))
+            terms.fail(prefix + "*", "none",
+                       "a time of each kernel, as laminate machine measure -o writes them");
+    }
     return speed;
 }
 
@@ -73,8 +82,7 @@ std::map<std::string, double> fitted_nanoseconds(const std::vector<TimedWork>& r
     for (size_t t = 0; t < terms.size(); ++t) {
         for (size_t n = 0; n < rows.size(); ++n) {
             const auto found = rows[n].amounts.find(terms[t]);
-            if (found != rows[n].amounts.end())
-                columns[t][n] = found->second / rows[n].nanoseconds;
+            if (found != rows[n].amounts.end()) columns[t][n] = found->second / rows[n].nanoseconds;
         }
     }
     std::vector<double> floors(terms.size(), 0), rest(rows.size(), 1);

@@ -25,8 +25,8 @@ struct CpuSpeed {
     std::map<std::string, double> nanoseconds;
 };
 
-/// Throws InputError if the text is not JSON, or a key is missing, unknown or negative. Messages
-/// begin with `where`.
+/// Throws InputError if the text is not JSON, if a key is missing, unknown or negative, or if some
+/// kernel has no time. Messages begin with `where`.
 [[nodiscard]] CpuSpeed parse_cpu_speed(const std::string& json, const std::string& where);
 [[nodiscard]] std::string to_json(const CpuSpeed& speed);
 

@@ -202,5 +202,26 @@ TEST(Explore, SecondsEndASearchWithWhatWasFoundAndItsGap) {
     EXPECT_EQ(run_program("explore zoo:l2net --seconds 0 -o " + (scratch / "none")).exit_code, 2);
 }
 
+TEST(Explore, WithTimeOptionsOfTheSearchAreRefusedAndPointsHaveTimes) {
+    const ScratchDirectory scratch;
+    const std::string command = "explore zoo:l3net -q -o " + (scratch / "front") + " ";
+    for (const char* option :
+         {"--tiles pow2", "--max-depth 2", "--footprint sum", "--no-recompute", "--space dag"}) {
+        const ProgramResult refused = run_program(command + "--objective time " + option);
+        EXPECT_EQ(refused.exit_code, 2) << option << refused.err;
+    }
+    EXPECT_EQ(run_program(command + "--speed avx2").exit_code, 2);
+    EXPECT_EQ(run_program(command + "--axes accesses,speed").exit_code, 2);
+    EXPECT_TRUE(scratch.is_empty());
+
+    const ProgramResult found = run_program(command + "--axes memory,time --json -");
+    ASSERT_EQ(found.exit_code, 0) << found.err;
+    const auto front = nlohmann::json::parse(found.out);
+    EXPECT_EQ(front.at("axes"), (nlohmann::json{"memory", "time"}));
+    for (const auto& point : front.at("points")) EXPECT_GT(point.at("time_ms").get<double>(), 0);
+    const ProgramResult counted = run_program("validate zoo:l3net --front " + (scratch / "front"));
+    EXPECT_EQ(counted.exit_code, 0) << counted.out;
+}
+
 }  // namespace
 }  // namespace laminate::cli

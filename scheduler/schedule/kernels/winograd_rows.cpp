@@ -10,6 +10,10 @@
 //   winograd_channels  lanes are output channels; z vectors of v channels x x tiles in registers,
 //                      tiles from p pairs of rows together
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
+
+#include <utility>
+#include <vector>
+
 #include "base/units.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
@@ -49,38 +53,36 @@ KernelWork winograd_work(const LayerProblem& p, const Kernel& kernel, const Aske
             {"boxes", 1}};
 }
 
+/// Both kernels are the same but for what their lanes are.
+KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize> sizes,
+                       const char* formula) {
+    return {
+        .kind = kind,
+        .name = name,
+        .sizes = std::move(sizes),
+        .formula = formula,
+        .scope = KernelScope::nest,
+        .filters = true,
+        .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
+        .accepts = winograd_accepts,
+        .pays = winograd_pays,
+        .whole = {true, false, true, true},
+        .multiplications = winograd_multiplications,
+        .work = winograd_work,
+        .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },
+    };
+}
+
 }  // namespace
 
-const KernelRow winograd_rows_kernel{
-    .kind = KernelKind::winograd_rows,
-    .name = "winograd_rows",
-    .sizes = {KernelSize::channels, KernelSize::columns, KernelSize::lanes},
-    .formula = "F(2x4, 3x3), z channels x x vectors of tiles in registers",
-    .scope = KernelScope::nest,
-    .filters = true,
-    .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
-    .accepts = winograd_accepts,
-    .pays = winograd_pays,
-    .whole = {true, false, true, true},
-    .multiplications = winograd_multiplications,
-    .work = winograd_work,
-    .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },
-};
+const KernelRow winograd_rows_kernel =
+    winograd_row(KernelKind::winograd_rows, "winograd_rows",
+                 {KernelSize::channels, KernelSize::columns, KernelSize::lanes},
+                 "F(2x4, 3x3), z channels x x vectors of tiles in registers");
 
-const KernelRow winograd_channels_kernel{
-    .kind = KernelKind::winograd_channels,
-    .name = "winograd_channels",
-    .sizes = {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::lanes},
-    .formula = "F(2x4, 3x3), z vectors of channels x x tiles in registers",
-    .scope = KernelScope::nest,
-    .filters = true,
-    .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
-    .accepts = winograd_accepts,
-    .pays = winograd_pays,
-    .whole = {true, false, true, true},
-    .multiplications = winograd_multiplications,
-    .work = winograd_work,
-    .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },
-};
+const KernelRow winograd_channels_kernel =
+    winograd_row(KernelKind::winograd_channels, "winograd_channels",
+                 {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::lanes},
+                 "F(2x4, 3x3), z vectors of channels x x tiles in registers");
 
 }  // namespace laminate

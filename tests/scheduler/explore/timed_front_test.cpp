@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/error.h"
 #include "nets/open.h"
 #include "scheduler/counts/work.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -105,7 +106,8 @@ TEST(TimedFront, ANetworkWithoutLayersToScheduleHasOneEmptySchedule) {
 
 TEST(TiledLayer, EveryPointIsLegalAndCountsAsTheModelDoes) {
     const Network network = chain(
-        12, 20, 40, {{24, square_window(3, 1, 1)}, {24, square_window(3, 2, 1), 24}, {8, square_window(1)}});
+        12, 20, 40,
+        {{24, square_window(3, 1, 1)}, {24, square_window(3, 2, 1), 24}, {8, square_window(1)}});
     for (const LayerId layer : all_layers(network)) {
         const std::vector<LayerProblem> problems = layer_problems(network, {layer});
         TwoLevelCache cache;
@@ -145,7 +147,7 @@ TEST(GroupWork, ArraysBeyondTheCachesComeFromFurtherAway) {
     const std::vector<LayerProblem> problems = layer_problems(network, {0});
     const GroupSchedule group =
         with_default_kernels(problems, line_buffer_group(network, {0}), {16, 24});
-    const CoreCaches small{Bytes(16 << 10), Bytes(256 << 10)};
+    const CoreCaches small{Bytes(16 << 10), Bytes(128 << 10)};
     const WorkTerms work = group_work(group, problems, small, Bytes(40 << 10));
     EXPECT_EQ(work.at("memory.main"), (64 * 256 + 32 * 256) / 16.0) << "98,304 bytes";
     EXPECT_EQ(work.at("memory.third"), 32 * 64 / 16.0) << "of 48 KiB of weights";
@@ -164,6 +166,20 @@ TEST(CpuSpeed, TimesAreFoundFromAmountsAndTimes) {
     EXPECT_NEAR(times.at("a.boxes"), 3.0, 1e-3);
     // A multiplication cannot take less than at the peak, whatever was measured.
     EXPECT_GE(fitted_nanoseconds(rows, 0.7).at("a.products"), 0.7);
+}
+
+TEST(CpuSpeed, AFileWithoutAKernelIsRefused) {
+    CpuSpeed speed = usual_cpu_speed(8);
+    std::erase_if(speed.nanoseconds,
+                  [](const auto& entry) { return entry.first.starts_with("map_pixels."); });
+    try {
+        (void)parse_cpu_speed(to_json(speed), "mine.json");
+        FAIL() << "accepted";
+    } catch (const InputError& error) {
+        EXPECT_EQ(
+            std::string(error.what()).find("mine.json: nanoseconds: map_pixels.*: found none"), 0U)
+            << error.what();
+    }
 }
 
 TEST(CpuSpeed, PrintsAndParses) {
