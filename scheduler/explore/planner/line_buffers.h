@@ -54,7 +54,7 @@ struct LineBufferOptions {
     /// filtered by tiles of columns may also grow while column_tiles_memory() stays below
     /// most_column_tiles_memory() (scheduler/schedule/kernels/columns.h). Single layers have no
     /// limit.
-    std::optional<Bytes> memory;
+    std::optional<Bytes> memory = std::nullopt;
     /// Each group gets at least two strips per thread where that recomputes less than 3 % of the
     /// MACs.
     int threads = 1;
