@@ -1,9 +1,11 @@
 // Predicted against measured time:
 //   times_bench [--speed FILE] [--threads N] [--points N] [--rounds N] [--json FILE] NETWORK...
-//   times_bench --groups NETWORK...
+//   times_bench --groups [--memory BYTES] NETWORK...
 //
 // For each network, points drawn evenly from its front of accesses, memory and time are compiled
-// and run in a session, in turn; a point's time is its median over the rounds. With --groups: the
+// and run in a session, in turn; a point's time is its median over the rounds. Its rate is the
+// multiplications done per millisecond as part of what the network's fastest point does. With
+// --rounds 0 nothing is run, and rates are those of predicted times. With --groups: the
 // groups of the fastest schedule one after the other on one thread, by the thread's own clock, each
 // with its least time.
 #include <fmt/core.h>
@@ -30,6 +32,7 @@
 #include "generators/kernels/group_kernels.h"
 #include "nets/open.h"
 #include "runtime/session.h"
+#include "scheduler/counts/done.h"
 #include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate {
@@ -41,6 +44,7 @@ struct Options {
     std::string speed, json;
     int threads = 2;
     int64_t points = 10, rounds = 9;
+    int64_t memory = 0;  ///< of the fastest schedule; 0: any
     bool groups = false;
     std::vector<std::string> networks;
 };
@@ -51,6 +55,7 @@ TimedOptions timed_options(const Options& options) {
     timed.speed =
         options.speed.empty() ? usual_cpu_speed(timed.unit.lanes) : open_cpu_speed(options.speed);
     timed.threads = options.groups ? 1 : options.threads;
+    if (options.memory > 0) timed.memory = Bytes(options.memory);
     timed.second_level_cache = second_level_cache();
     return timed;
 }
@@ -101,8 +106,15 @@ double median(std::vector<double> values) {
 }
 
 struct Tally {
-    int64_t points = 0, within = 0;
+    int64_t points = 0, within = 0, at_speed = 0;
 };
+
+double multiplications_done(const Network& network, const Schedule& schedule) {
+    double sum = 0;
+    for (const GroupSchedule& group : schedule.groups())
+        sum += static_cast<double>(done_counts(group, group_problems(network, group)).done().value());
+    return sum;
+}
 
 void points_of(const std::string& spec, const Options& options, Tally& tally, Json& entries) {
     const Network network = open_network(spec);
@@ -114,9 +126,13 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
         points.push_back(&front.points[static_cast<size_t>(at)]);
     }
     std::vector<std::unique_ptr<Runner>> runners;
-    for (const FrontPoint* point : points)
-        runners.push_back(std::make_unique<Runner>(network, schedule_of(network, front, *point),
-                                                   options.threads));
+    std::vector<double> multiplications;
+    for (const FrontPoint* point : points) {
+        const Schedule schedule = schedule_of(network, front, *point);
+        multiplications.push_back(multiplications_done(network, schedule));
+        if (options.rounds > 0)
+            runners.push_back(std::make_unique<Runner>(network, schedule, options.threads));
+    }
     std::vector<std::vector<double>> times(points.size());
     for (int64_t round = -1; round < options.rounds; ++round) {
         for (size_t n = 0; n < runners.size(); ++n) {
@@ -125,19 +141,28 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
         }
     }
     for (size_t n = 0; n < points.size(); ++n) {
+        if (options.rounds == 0) times[n].push_back(*points[n]->milliseconds);
+    }
+    const auto fastest = std::ranges::min_element(times, {}, median) - times.begin();
+    const auto rate = [&](size_t n) { return multiplications[n] / median(times[n]); };
+    for (size_t n = 0; n < points.size(); ++n) {
         const double measured = median(times[n]), predicted = *points[n]->milliseconds;
         const double ratio = predicted / measured;
-        constexpr double allowed = 0.2;
+        const double relative_rate = rate(n) / rate(static_cast<size_t>(fastest));
+        constexpr double allowed = 0.2, least_rate = 0.6;
         ++tally.points;
         tally.within += std::abs(ratio - 1) <= allowed ? 1 : 0;
-        fmt::print("{:36}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>8.2f}\n", spec,
+        tally.at_speed += relative_rate >= least_rate ? 1 : 0;
+        fmt::print("{:36}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>8.2f}{:>8.2f}\n", spec,
                    points[n]->counts.accesses.value(),
-                   to_bytes(points[n]->counts.live_total).value(), predicted, measured, ratio);
+                   to_bytes(points[n]->counts.live_total).value(), predicted, measured, ratio,
+                   relative_rate);
         std::fflush(stdout);
         entries.push_back({{"network", spec},
                            {"accesses_elements", points[n]->counts.accesses.value()},
                            {"live_bytes", to_bytes(points[n]->counts.live_total).value()},
                            {"scratch_bytes", points[n]->scratch->value()},
+                           {"multiplications", multiplications[n]},
                            {"predicted_ms", predicted},
                            {"measured_ms", measured},
                            {"least_ms", *std::min_element(times[n].begin(), times[n].end())}});
@@ -215,12 +240,13 @@ int bench(const Options& options) {
         for (const std::string& spec : options.networks) groups_of(spec, options);
         return 0;
     }
-    fmt::print("{:36}{:>12}{:>12}{:>10}{:>10}{:>8}\n", "network", "accesses", "live bytes",
-               "predicted", "measured", "ratio");
+    fmt::print("{:36}{:>12}{:>12}{:>10}{:>10}{:>8}{:>8}\n", "network", "accesses", "live bytes",
+               "predicted", "measured", "ratio", "rate");
     Tally tally;
     auto entries = Json::array();
     for (const std::string& spec : options.networks) points_of(spec, options, tally, entries);
-    fmt::print("within 20 %: {} of {}\n", tally.within, tally.points);
+    fmt::print("within 20 %: {} of {}; at 60 % of the fastest point's rate: {}\n", tally.within,
+               tally.points, tally.at_speed);
     if (!options.json.empty()) {
         const Json answer{{"schema", "laminate.times_bench"},
                           {"version", 1},
@@ -249,6 +275,8 @@ int main(int argc, char** argv) {
             options.points = std::atoll(value().c_str());
         else if (argument == "--rounds")
             options.rounds = std::atoll(value().c_str());
+        else if (argument == "--memory")
+            options.memory = std::atoll(value().c_str());
         else if (argument == "--groups")
             options.groups = true;
         else

@@ -37,7 +37,14 @@ struct ExploreTwoLevelOptions {
     [[nodiscard]] bool is_timed() const {
         return objective == "time" || axes.find("time") != std::string::npos;
     }
+    std::optional<Space> space;
+    std::optional<TileSizes> tiles;
     ExploreOptions explore;
+    /// Whether an option names what a search looks at, which with time is not searched otherwise.
+    [[nodiscard]] bool names_a_search() const {
+        return space || tiles || explore.max_depth || explore.footprint != Footprint::live ||
+               no_recompute;
+    }
 };
 
 const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
@@ -93,6 +100,8 @@ std::optional<int64_t> budget_of(const ExploreTwoLevelOptions& options) {
 ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const ModelRequest& request,
                                std::optional<int64_t> budget_bytes, OccasionalNotes& notes) {
     ExploreOptions wanted = options.explore;
+    wanted.space = options.space.value_or(wanted.space);
+    wanted.tiles = options.tiles.value_or(wanted.tiles);
     wanted.threads = request.common.thread_count();
     wanted.recompute = !options.no_recompute;
     if (!options.axes.empty()) wanted.macs_is_axis = axes_of(options).macs;
@@ -108,14 +117,16 @@ ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const Mode
 }
 
 /// With time as an axis or objective, the schedules are those that `compile`, `run` and `bench`
-/// choose from.
+/// choose from; if a space is named, also what its search finds.
 Front timed(const Network& network, const ExploreTwoLevelOptions& options,
-            const ModelRequest& request, std::optional<int64_t> budget_bytes) {
+            const ExploreOptions& wanted, const ModelRequest& request,
+            std::optional<int64_t> budget_bytes) {
     ScheduleArgument argument;
     argument.speed = options.speed;
     TimedOptions timed = argument.timed_options(request.common.thread_count());
     timed.stop = request.stop;
     if (budget_bytes) timed.memory = Bytes(*budget_bytes);
+    if (options.names_a_search()) timed.searched = explore(network, wanted).groups;
     if (options.objective == "time") return fastest_front(network, timed);
     return timed_front(network, axes_of(options), timed);
 }
@@ -129,7 +140,7 @@ Front timed(const Network& network, const ExploreTwoLevelOptions& options,
         throw std::runtime_error("explore: no schedule was looked at");
     wanted.memory.reset();
     Elements least = Elements(INT64_MAX);
-    const Front all = options.is_timed() ? timed(network, options, request, std::nullopt)
+    const Front all = options.is_timed() ? timed(network, options, wanted, request, std::nullopt)
                                          : explore(network, wanted);
     for (const FrontPoint& point : all.points)
         least = std::min(least, memory_of(point.counts, wanted.footprint));
@@ -152,7 +163,8 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
         answer["axes"] = axes_json(axes);
     }
     if (options.is_timed()) {
-        answer["space"] = "timed";
+        answer["space"] = options.names_a_search() ? "timed and " + name_of(space_names, wanted.space)
+                                                   : std::string("timed");
         answer["threads"] = wanted.threads;
         answer["speed"] = options.speed.empty() ? "usual" : options.speed;
         answer["network_given"] = request.network.to_json();
@@ -168,19 +180,6 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
 
 /// Throws UsageError for options that do not go together.
 void check_options(const ExploreTwoLevelOptions& options) {
-    const ExploreOptions& wanted = options.explore;
-    const std::pair<bool, const char*> of_the_search[]{
-        {wanted.space != Space::fusion_recompute, "--space"},
-        {wanted.tiles != TileSizes::divisors, "--tiles"},
-        {wanted.max_depth.has_value(), "--max-depth"},
-        {wanted.footprint != Footprint::live, "--footprint"},
-        {options.no_recompute, "--no-recompute"}};
-    for (const auto& [is_given, name] : of_the_search) {
-        if (options.is_timed() && is_given)
-            throw UsageError(std::string(name) +
-                             ": schedules with time have a space of their own (docs/search.md); "
-                             "expected none with time");
-    }
     if (!options.is_timed() && !options.speed.empty())
         throw UsageError("--speed: expected with --objective time or time among --axes");
     if (!options.axes.empty() && !axes_of(options).time) {
@@ -206,7 +205,7 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
     OccasionalNotes progress(output);
     const ExploreOptions wanted = explore_options(options, request, budget_bytes, progress);
     const bool only_accesses = options.objective == "accesses";
-    const Front front = options.is_timed() ? timed(network, options, request, budget_bytes)
+    const Front front = options.is_timed() ? timed(network, options, wanted, request, budget_bytes)
                         : only_accesses    ? search::fewest_accesses(network, wanted)
                                            : explore(network, wanted);
     if (request.stop->load()) output.note("interrupted: the front of what was looked at so far");
@@ -233,13 +232,14 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<ExploreTwoLevelOptions>();
     app.add_option(
-           "--space", options->explore.space,
+           "--space", options->space,
            "A space of ConvFusion: baseline, tiling, fusion (resident weights, nothing "
            "computed twice) or fusion-recompute; or dag: groups with forks and joins, every "
-           "pool and Add counted")
+           "pool and Add counted. With time, what the search finds joins the "
+           "planner's groups")
         ->transform(one_of(space_names))
         ->default_str("fusion-recompute");
-    app.add_option("--tiles", options->explore.tiles, "Tile sizes to try: all, divisors or pow2")
+    app.add_option("--tiles", options->tiles, "Tile sizes to try: all, divisors or pow2")
         ->transform(one_of(tile_names))
         ->default_str("divisors");
     app.add_option("--max-depth", options->explore.max_depth,

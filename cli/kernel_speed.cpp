@@ -73,7 +73,7 @@ void add_tiled(
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (!must_be_scheduled(network, id)) continue;
         const std::vector<GroupPoint> points =
-            tiled_layer_points(layer_problems(network, {id}), cache);
+            tiled_layer_points(layer_problems(network, {id}), 1, cache);
         for (const size_t part : {3, 6, 7}) {
             constexpr size_t parts = 8;
             add(network, points[points.size() * part / parts].group, {.winograd = false});

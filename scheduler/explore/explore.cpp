@@ -355,9 +355,9 @@ private:
             for (const Partial* group : groups) {
                 const auto [entry, is_new] = known.try_emplace(group);
                 if (is_new)
-                    entry->second = builder.group(
+                    entry->second = builder.found_group(
                         search::on_layers(network_, group->group->group, *group->layers),
-                        *group->counts);
+                        &*group->counts);
                 point.push_back(entry->second);
             }
             builder.add_point(std::move(point));

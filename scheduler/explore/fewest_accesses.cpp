@@ -67,7 +67,7 @@ std::optional<Front> at_the_bound(const Network& network, const ExploreOptions& 
     FrontBuilder builder(network);
     std::vector<uint32_t> groups;
     for (size_t n = 0; n < sequences.size(); ++n)
-        groups.push_back(builder.group(on_layers(network, *found[like[n]], sequences[n])));
+        groups.push_back(builder.found_group(on_layers(network, *found[like[n]], sequences[n])));
     builder.add_point(std::move(groups));
     Front front = std::move(builder).front(options.footprint);
     front.macs_is_axis = false;

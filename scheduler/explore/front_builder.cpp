@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "scheduler/explore/compute_levels.h"
+
 namespace laminate {
 namespace search {
 
@@ -37,6 +39,10 @@ uint32_t FrontBuilder::group(GroupSchedule group) { return this->group(std::move
 
 uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts& counts) {
     return this->group(std::move(group), &counts);
+}
+
+uint32_t FrontBuilder::found_group(GroupSchedule group, const NetworkCounts* counts) {
+    return this->group(with_outer_compute_levels(network_, std::move(group), cache_), counts);
 }
 
 uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts* counts) {

@@ -190,7 +190,7 @@ Front front_of_covers(const Network& network, const Covers& covers, Footprint fo
             const auto [entry, is_new] = known.try_emplace({c->group, c->layers});
             if (is_new)
                 entry->second =
-                    builder.group(search::on_layers(network, c->group->schedule(), *c->layers));
+                    builder.found_group(search::on_layers(network, c->group->schedule(), *c->layers));
             point.push_back(entry->second);
         }
         builder.add_point(std::move(point));

@@ -251,7 +251,7 @@ private:
     /// tiled_layer_points() of layers of the same shape.
     const std::vector<GroupPoint>& tiled(const std::vector<LayerProblem>& problems) {
         const auto [known, is_new] = tiled_.try_emplace(shape_key(problems));
-        if (is_new) known->second = tiled_layer_points(problems, cache_);
+        if (is_new) known->second = tiled_layer_points(problems, options_.threads, cache_);
         return known->second;
     }
 

@@ -1,6 +1,7 @@
 #include "scheduler/explore/planner/tiled_layer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/units.h"
@@ -10,8 +11,10 @@ namespace laminate {
 
 namespace {
 
-constexpr int64_t channels_at_a_time = 4;
+// Below these sizes kernels wait for sums, or load and store them more often than they add.
+constexpr int64_t channels_at_a_time = 8;
 constexpr int64_t columns_at_a_time = 16;
+constexpr int64_t products_at_a_time = 16;
 
 /// The extent and ever smaller parts of it in whole steps, down to one step.
 std::vector<int64_t> halves(int64_t extent, int64_t step) {
@@ -72,21 +75,36 @@ std::vector<GroupPoint> best_points(const search::Archive<GroupSchedule>& best) 
     return points;
 }
 
+/// The form with its rows in a strip for each thread; none if a tile has as many rows.
+std::optional<GroupSchedule> in_strips(const LayerProblem& p, GroupSchedule form, int threads) {
+    Nest& nest = form.nests.front();
+    const int64_t tile = nest.tile[Dim::y];
+    const int64_t rows = round_up(ceil_div(p[Dim::y], threads), tile);
+    if (rows >= p[Dim::y]) return std::nullopt;
+    nest.loops.insert(nest.loops.begin(), {Dim::y, Band::strip});
+    nest.strip[0] = rows;
+    const auto move = [](Placement& placed) {
+        ++placed.store.loop;
+        ++placed.compute.loop;
+    };
+    for (InputPlacement& x : nest.x) move(x.placement);
+    if (nest.w) move(*nest.w);
+    move(nest.y);
+    return form;
+}
+
 constexpr Loop zo{Dim::z, Band::outer}, yo{Dim::y, Band::outer}, xo{Dim::x, Band::outer},
     io{Dim::i, Band::outer}, xi{Dim::x, Band::inner};
 
 }  // namespace
 
-std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& problems,
-                                           TwoLevelCache& cache) {
-    const LayerProblem& p = problems.front();
-    search::Archive<GroupSchedule> best(false);
-    const auto offer = [&](const GroupSchedule& group) {
-        const GroupCounts counts = two_level_counts(problems, group, &cache);
-        best.offer({static_cast<double>(counts.accesses().value()),
-                    static_cast<double>(counts.live_total.value()),
-                    static_cast<double>(counts.macs().value())},
-                   group);
+std::vector<GroupSchedule> tiled_layer_forms(const LayerProblem& p, int threads) {
+    std::vector<GroupSchedule> forms;
+    const auto add = [&](GroupSchedule form) {
+        if (threads == 1 || p[Dim::y] == 1)
+            forms.push_back(std::move(form));
+        else if (auto shared = in_strips(p, std::move(form), threads))
+            forms.push_back(std::move(*shared));
     };
     // A kernel's block of channels reads one group of channels.
     const bool is_dense = p.groups == 1 && p.has_weights();
@@ -98,25 +116,37 @@ std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& prob
                 const PerDim<int64_t> tile{z, y, x, p[Dim::i]};
                 const bool whole_rows = x == p[Dim::x];
                 const Nest by_channels = nest_of(p, {Dim::z, Dim::y, Dim::x, Dim::i}, tile);
-                offer(
-                    group_of(p, by_channels, {whole_rows ? zo : xo, whole_rows ? yo : xo, zo, xi}));
+                add(group_of(p, by_channels, {whole_rows ? zo : xo, whole_rows ? yo : xo, zo, xi}));
                 const Nest by_pixels = nest_of(p, {Dim::y, Dim::x, Dim::z, Dim::i}, tile);
-                if (is_dense) offer(group_of(p, by_pixels, {xo, xo, zo, xi}));
+                if (is_dense) add(group_of(p, by_pixels, {xo, xo, zo, xi}));
             }
         }
     }
-    if (!is_dense || p[Dim::i] == 1) return best_points(best);
-    std::vector<int64_t> inputs = halves(p[Dim::i], 1);
+    if (!is_dense || p[Dim::i] == 1) return forms;
+    const int64_t inputs_at_a_time = ceil_div(products_at_a_time, p.y().kernel * p.x().kernel);
     for (const int64_t z : channels) {
-        for (const int64_t i : inputs) {
+        for (const int64_t i : halves(p[Dim::i], inputs_at_a_time)) {
             for (const int64_t x : columns) {
                 for (const int64_t y : {int64_t{4}, int64_t{1}}) {
                     const PerDim<int64_t> tile{z, std::min(y, p[Dim::y]), x, i};
-                    offer(group_of(p, nest_of(p, {Dim::z, Dim::y, Dim::x, Dim::i}, tile),
-                                   {io, io, io, xo}));
+                    add(group_of(p, nest_of(p, {Dim::z, Dim::y, Dim::x, Dim::i}, tile),
+                                 {io, io, io, xo}));
                 }
             }
         }
+    }
+    return forms;
+}
+
+std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& problems, int threads,
+                                           TwoLevelCache& cache) {
+    search::Archive<GroupSchedule> best(false);
+    for (GroupSchedule& form : tiled_layer_forms(problems.front(), threads)) {
+        const GroupCounts counts = two_level_counts(problems, form, &cache);
+        best.offer({static_cast<double>(counts.accesses().value()),
+                    static_cast<double>(counts.live_total.value()),
+                    static_cast<double>(counts.macs().value())},
+                   std::move(form));
     }
     return best_points(best);
 }

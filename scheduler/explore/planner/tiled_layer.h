@@ -11,16 +11,20 @@
 
 namespace laminate {
 
-/// The Pareto front of accesses and live memory, fewest accesses first, of three forms of the
-/// layer's nest in which every tile is at least as large as what kernels compute at a time, where
-/// the layer is:
+/// Three forms of a layer's nest, with tiles from the layer's extents down to what kernels compute
+/// at a time:
 ///
 ///   weights stay   {zo yo xo io ...; X zo/yo (rows kept) or xo/xo; W zo/zo; Y xi/xi}
 ///   pixels stay    {yo xo zo io ...; X xo/xo; W zo/zo; Y xi/xi}
 ///   sums stay      {zo yo xo io ...; X io/io; W io/io; Y xo/xo}, for dense convolutions
 ///
-/// `problems` holds one layer.
+/// For several threads, the rows are in strips, one for each thread.
+[[nodiscard]] std::vector<GroupSchedule> tiled_layer_forms(const LayerProblem& problem,
+                                                           int threads);
+
+/// The Pareto front of accesses and live memory of these forms, fewest accesses first. `problems`
+/// holds one layer.
 [[nodiscard]] std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& problems,
-                                                         TwoLevelCache& cache);
+                                                         int threads, TwoLevelCache& cache);
 
 }  // namespace laminate

@@ -12,10 +12,19 @@
 #include "scheduler/counts/done.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/counts/work.h"
+#include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/timed/cover.h"
 
 namespace laminate {
+
+using timed::Cover;
+using timed::Groups;
+using timed::Part;
+using timed::Priced;
+using timed::Pricing;
+using timed::Wish;
 
 namespace {
 
@@ -33,159 +42,101 @@ double longest_part(const GroupSchedule& group, const std::vector<LayerProblem>&
            static_cast<double>(extent);
 }
 
-/// A group with kernels and all that is known of it.
-struct Priced {
-    GroupSchedule group;
-    Elements accesses;
-    Elements live;
-    Bytes scratch;
-    Macs macs;
-    double milliseconds = 0;
-    [[nodiscard]] bool fits(const std::optional<Bytes>& memory) const {
-        return !memory || std::max(to_bytes(live), scratch) <= *memory;
-    }
-};
-
-/// A prediction less than this part of another one is taken for faster.
-constexpr double surely_faster = 0.93;
-
-using Groups = std::vector<const Priced*>;
-
-/// One way to execute a part of the network.
-struct Way {
-    Groups groups;
-    double accesses = 0;
-    double milliseconds = 0;
-    Elements live;
-};
-
+/// Groups that schedules may consist of.
 class Candidates {
 public:
     Candidates(const Network& network, const TimedOptions& options)
-        : network_(network), options_(options), part_(network.layers.size()) {
+        : network_(network), options_(options), pricing_(network, options),
+          part_(network.layers.size()) {
         std::iota(part_.begin(), part_.end(), size_t{0});
-        for (const Layer& layer : network.layers) {
-            if (layer.weights) weights_ += to_bytes(Elements(element_count(layer.weights->dims)));
-        }
     }
 
     void add(const Schedule& schedule) {
         Groups groups;
         const Schedule whole = with_layers_alone(network_, schedule);
-        for (const GroupSchedule& group : whole.groups()) {
-            const Priced* priced = &price(group);
-            groups.push_back(priced);
-            const size_t first = part_of(network_.find_layer(group.nests.front().layer));
-            for (const Nest& nest : group.nests)
-                part_[part_of(network_.find_layer(nest.layer))] = first;
-        }
+        for (const GroupSchedule& group : whole.groups()) groups.push_back(&known(group));
         schedules_.push_back(std::move(groups));
     }
-
-    /// The ways of every part of the network that fit, in the order of the candidates.
-    [[nodiscard]] std::vector<std::vector<Way>> parts() const {
-        std::map<size_t, std::vector<Way>> parts;
-        for (const Groups& groups : schedules_) {
-            std::map<size_t, Way> ways;
-            for (const Priced* priced : groups) {
-                const std::string& first = priced->group.nests.front().layer;
-                Way& way = ways[part_of(network_.find_layer(first))];
-                way.groups.push_back(priced);
-                way.accesses += static_cast<double>(priced->accesses.value());
-                way.milliseconds += priced->milliseconds;
-                way.live = std::max(way.live, priced->live);
-            }
-            for (auto& [part, way] : ways) {
-                std::vector<Way>& known = parts[part];
-                const auto fits = [&](const Priced* priced) {
-                    return priced->fits(options_.memory);
-                };
-                if (std::ranges::all_of(way.groups, fits) &&
-                    std::ranges::find(known, way.groups, &Way::groups) == known.end())
-                    known.push_back(std::move(way));
-            }
+    void add_searched() {
+        for (const GroupSchedule& group : options_.searched) {
+            if (is_stopped()) return;
+            others_.push_back(&known(group));
+            others_.push_back(&known(with_whole_tiles(network_, group)));
         }
-        std::vector<std::vector<Way>> all;
-        for (auto& [part, ways] : parts) all.push_back(std::move(ways));
-        return all;
     }
 
-    /// The least memory that any candidate needs.
-    [[nodiscard]] Elements least_memory() const {
-        Elements least(std::numeric_limits<int64_t>::max());
-        for (const auto& groups : schedules_) {
-            Elements most;
+    /// Adds forms of single layers that hold less at a time than their groups among the candidates.
+    void add_tiled_layers() {
+        std::map<LayerId, const Priced*> alone;
+        for (const Groups& groups : schedules_) {
             for (const Priced* priced : groups) {
-                const Elements scratch(ceil_div(priced->scratch.value(), bytes_per_element));
-                most = std::max({most, priced->live, scratch});
+                if (priced->group.nests.size() != 1) continue;
+                const LayerId layer = network_.find_layer(priced->group.nests.front().layer);
+                const Priced*& least = alone.try_emplace(layer, priced).first->second;
+                if (priced->memory() < least->memory()) least = priced;
             }
+        }
+        for (const auto& [layer, priced] : alone) {
+            if (is_stopped()) return;
+            const Groups& forms = pricing_.tiled(layer, *priced);
+            others_.insert(others_.end(), forms.begin(), forms.end());
+        }
+    }
+
+    [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
+
+    [[nodiscard]] std::vector<Cover> parts() const {
+        std::map<size_t, Part> parts;
+        const auto part_with = [&](const Priced* priced) -> Part& {
+            return parts[part_of(network_.find_layer(priced->group.nests.front().layer))];
+        };
+        for (const Groups& groups : schedules_) {
+            std::map<Part*, Groups> ways;
+            for (const Priced* priced : groups) ways[&part_with(priced)].push_back(priced);
+            for (auto& [part, way] : ways) {
+                if (std::ranges::find(part->ways, way) == part->ways.end())
+                    part->ways.push_back(std::move(way));
+            }
+        }
+        for (const Priced* priced : others_) part_with(priced).others.push_back(priced);
+        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
+            const auto part = parts.find(part_of(id));
+            if (part != parts.end()) part->second.layers.push_back(network_.layer(id).name);
+        }
+        std::vector<Cover> covers;
+        for (const auto& [first, part] : parts) covers.emplace_back(part, options_.memory);
+        return covers;
+    }
+
+    /// The least memory that any schedule among them needs.
+    [[nodiscard]] Elements least_memory() const {
+        Bytes least(std::numeric_limits<int64_t>::max());
+        for (const Groups& groups : schedules_) {
+            Bytes most;
+            for (const Priced* priced : groups) most = std::max(most, priced->memory());
             least = std::min(least, most);
         }
-        return least;
+        return Elements(ceil_div(least.value(), bytes_per_element));
     }
 
 private:
+    const Priced& known(const GroupSchedule& group) {
+        const size_t first = part_of(network_.find_layer(group.nests.front().layer));
+        for (const Nest& nest : group.nests)
+            part_[part_of(network_.find_layer(nest.layer))] = first;
+        return pricing_.price(group);
+    }
     [[nodiscard]] size_t part_of(LayerId layer) const {
         auto part = static_cast<size_t>(layer);
         while (part_[part] != part) part = part_[part];
         return part;
     }
 
-    /// Groups of the same shape are priced once.
-    const Priced& price(const GroupSchedule& group) {
-        const auto [known, is_new] = by_text_.try_emplace(to_text(group));
-        if (!is_new) return known->second;
-        const std::vector<LayerProblem> problems = group_problems(network_, group);
-        GroupSchedule nameless = group;
-        for (Nest& nest : nameless.nests) nest.layer.clear();
-        const auto [like, is_first] =
-            by_shape_.try_emplace(std::pair(shape_key(problems), std::move(nameless)));
-        Priced& priced = known->second;
-        if (is_first) {
-            const GroupCounts counts = two_level_counts(problems, group, &cache_);
-            priced.accesses = counts.accesses();
-            priced.live = counts.live_total;
-            priced.macs = counts.macs();
-            choose_kernels(priced, problems, group);
-            priced.scratch = scratch_bytes(priced.group, problems);
-            like->second = priced;
-            return priced;
-        }
-        priced = like->second;
-        for (size_t k = 0; k < group.nests.size(); ++k)
-            priced.group.nests[k].layer = group.nests[k].layer;
-        return priced;
-    }
-
-    /// The default kernels, or those without minimal filtering if they are clearly faster.
-    void choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
-                        const GroupSchedule& group) const {
-        Bytes own;
-        for (const LayerProblem& p : problems) own += to_bytes(p.weight_elements());
-        const auto time = [&](const GroupSchedule& with_kernels) {
-            return predicted_milliseconds(with_kernels, problems, options_.speed, options_.threads,
-                                          Bytes(weights_.value() - own.value()));
-        };
-        priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels);
-        priced.milliseconds = time(priced.group);
-        if (!options_.kernels.filters() || group.nests.front().kernel.is_chosen()) return;
-        KernelOptions by_definition = options_.kernels;
-        by_definition.winograd = false;
-        GroupSchedule other = with_default_kernels(problems, group, options_.unit, by_definition);
-        if (other == priced.group) return;
-        const double milliseconds = time(other);
-        if (milliseconds >= surely_faster * priced.milliseconds) return;
-        priced.group = std::move(other);
-        priced.milliseconds = milliseconds;
-    }
-
     const Network& network_;
     const TimedOptions& options_;
-    Bytes weights_;
-    TwoLevelCache cache_;
-    std::map<std::string, Priced> by_text_;
-    std::map<std::pair<std::vector<int64_t>, GroupSchedule>, Priced> by_shape_;
+    Pricing pricing_;
     std::vector<Groups> schedules_;
+    Groups others_;
     std::vector<size_t> part_;  ///< by layer: another layer of its part, itself for the first
 };
 
@@ -195,7 +146,6 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     LineBufferOptions plain;
     plain.threads = options.threads;
     plain.winograd = options.kernels.filters();
-    const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
     const auto add = [&](const LineBufferOptions& wanted) {
         const auto found = line_buffer_schedule(network, wanted);
         if (const auto* schedule = std::get_if<Schedule>(&found)) candidates.add(*schedule);
@@ -205,12 +155,12 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         plain.second_level_cache =
             Bytes(options.second_level_cache.value() * numerator / denominator);
         add(plain);
-        if (is_stopped()) return;
+        if (candidates.is_stopped()) return;
     }
     candidates.add(layer_by_layer_schedule(network, options.threads, plain.winograd));
     plain.second_level_cache = options.second_level_cache;
     for (const Bytes budget : budgets) {
-        if (is_stopped()) return;
+        if (candidates.is_stopped()) return;
         plain.memory = budget;
         add(plain);
     }
@@ -247,34 +197,18 @@ void add_smallest(Candidates& candidates, const Network& network, const TimedOpt
     }
 }
 
-Groups in_order(const Network& network, Groups groups) {
-    std::ranges::sort(groups, {}, [&](const Priced* priced) {
-        return network.find_layer(priced->group.nests.back().layer);
-    });
+Groups in_order(Groups groups) {
+    std::ranges::sort(groups, {}, &Priced::sink);
     return groups;
 }
 
-/// The way of every part with the lowest sum of time and priced accesses within a memory; empty if
-/// some part has none. The planner's own way, the first, is kept unless another one is faster by
-/// more than what the model of time is sure of.
-Groups cheapest(const std::vector<std::vector<Way>>& parts, Elements memory,
-                double milliseconds_per_access) {
+/// The cheapest groups of all parts; empty if some part has none.
+Groups cheapest(const std::vector<Cover>& parts, const Wish& wish) {
     Groups groups;
-    for (const std::vector<Way>& ways : parts) {
-        const Way* best = nullptr;
-        std::pair<double, double> least;
-        for (const Way& way : ways) {
-            if (way.live > memory) continue;
-            const double time = way.milliseconds * (&way == &ways.front() ? surely_faster : 1);
-            const double price = std::isinf(milliseconds_per_access)
-                                     ? way.accesses
-                                     : time + milliseconds_per_access * way.accesses;
-            if (best != nullptr && std::pair(price, time) >= least) continue;
-            best = &way;
-            least = {price, time};
-        }
-        if (best == nullptr) return {};
-        groups.insert(groups.end(), best->groups.begin(), best->groups.end());
+    for (const Cover& part : parts) {
+        const Groups& own = part.cheapest(wish);
+        if (own.empty()) return {};
+        groups.insert(groups.end(), own.begin(), own.end());
     }
     return groups;
 }
@@ -339,16 +273,18 @@ namespace {
 /// Builds the points of a front with time.
 class TimedPoints {
 public:
-    explicit TimedPoints(const Network& network) : network_(network), builder_(network) {}
+    explicit TimedPoints(const Network& network) : builder_(network) {}
 
     void add(const Groups& groups) {
-        const Groups ordered = in_order(network_, groups);
+        const Groups ordered = in_order(groups);
         if (!known_.insert(ordered).second) return;
         std::vector<uint32_t> point;
         double milliseconds = 0;
         Bytes scratch;
         for (const Priced* priced : ordered) {
-            point.push_back(builder_.group(priced->group));
+            const auto [place, is_new] = places_.try_emplace(priced, 0);
+            if (is_new) place->second = builder_.group(priced->group);
+            point.push_back(place->second);
             milliseconds += priced->milliseconds;
             scratch = std::max(scratch, priced->scratch);
         }
@@ -366,8 +302,8 @@ public:
     }
 
 private:
-    const Network& network_;
     search::FrontBuilder builder_;
+    std::map<const Priced*, uint32_t> places_;  ///< in the front
     std::set<Groups> known_;
 };
 
@@ -377,11 +313,29 @@ constexpr Elements any_memory(std::numeric_limits<int64_t>::max());
 std::optional<Groups> fastest(Candidates& candidates, const Network& network,
                               const TimedOptions& options) {
     add_candidates(candidates, network, options, budgets_within(options.memory, false));
-    const auto parts = candidates.parts();
-    if (Groups best = cheapest(parts, any_memory, 0); !best.empty() || parts.empty()) return best;
+    if (options.memory) candidates.add_tiled_layers();
+    candidates.add_searched();
+    const std::vector<Cover> parts = candidates.parts();
+    if (Groups best = cheapest(parts, {any_memory}); !best.empty() || parts.empty()) return best;
     add_smallest(candidates, network, options);
-    if (Groups best = cheapest(candidates.parts(), any_memory, 0); !best.empty()) return best;
+    if (Groups best = cheapest(candidates.parts(), {any_memory}); !best.empty()) return best;
     return std::nullopt;
+}
+
+/// Live memory of groups, without values that are close above another one.
+std::vector<Elements> memory_steps(const std::vector<Cover>& parts) {
+    constexpr double closest = 1.02;
+    std::set<Elements, std::greater<>> all;
+    for (const Cover& part : parts) {
+        for (const Elements memory : part.memories()) all.insert(memory);
+    }
+    std::vector<Elements> steps;
+    for (const Elements memory : all) {
+        if (steps.empty() || static_cast<double>(memory.value()) * closest <
+                                 static_cast<double>(steps.back().value()))
+            steps.push_back(memory);
+    }
+    return steps;
 }
 
 }  // namespace
@@ -389,24 +343,23 @@ std::optional<Groups> fastest(Candidates& candidates, const Network& network,
 Front timed_front(const Network& network, const FrontAxes& axes, const TimedOptions& options) {
     Candidates candidates(network, options);
     add_candidates(candidates, network, options, budgets_within(options.memory, true));
+    candidates.add_tiled_layers();
+    candidates.add_searched();
     add_smallest(candidates, network, options);
-    const std::vector<std::vector<Way>> parts = candidates.parts();
-    std::set<Elements> memories;
+    const std::vector<Cover> parts = candidates.parts();
     double accesses = 0, milliseconds = 0;
-    for (const std::vector<Way>& ways : parts) {
-        for (const Way& way : ways) memories.insert(way.live);
-        if (ways.empty()) continue;
-        accesses += ways.front().accesses;
-        milliseconds += ways.front().milliseconds;
+    for (const Cover& part : parts) {
+        milliseconds += part.first_way().first;
+        accesses += part.first_way().second;
     }
     // Prices of an access from a thousandth of what it takes on average to a thousand times that.
     std::vector<double> prices{0, std::numeric_limits<double>::infinity()};
     for (double price = 1e-3; price <= 1e3; price *= 4)
         prices.push_back(price * milliseconds / std::max(1.0, accesses));
     TimedPoints points(network);
-    for (const Elements memory : memories) {
+    for (const Elements memory : memory_steps(parts)) {
         for (const double price : prices) {
-            if (const Groups groups = cheapest(parts, memory, price); !groups.empty())
+            if (const Groups groups = cheapest(parts, {memory, price}); !groups.empty())
                 points.add(groups);
         }
     }
@@ -428,7 +381,7 @@ std::variant<Schedule, Infeasible> fastest_schedule(const Network& network,
         return Infeasible{candidates.least_memory(),
                           Elements(options.memory->value() / bytes_per_element)};
     std::vector<GroupSchedule> all;
-    for (const Priced* priced : in_order(network, *groups)) all.push_back(priced->group);
+    for (const Priced* priced : in_order(*groups)) all.push_back(priced->group);
     return Schedule(network, std::move(all));
 }
 

@@ -33,6 +33,9 @@ struct TimedOptions {
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
     /// Only schedules whose live memory and whose scratch of one thread are within it.
     std::optional<Bytes> memory;
+    /// Groups that a search found, without kernels: they join the planner's, as they are and with
+    /// whole tiles (compute_levels.h).
+    std::vector<GroupSchedule> searched{};
     /// Set it to get the front of what has been looked at so far.
     const std::atomic<bool>* stop = nullptr;
 };

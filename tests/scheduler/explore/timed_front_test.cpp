@@ -111,7 +111,7 @@ TEST(TiledLayer, EveryPointIsLegalAndCountsAsTheModelDoes) {
     for (const LayerId layer : all_layers(network)) {
         const std::vector<LayerProblem> problems = layer_problems(network, {layer});
         TwoLevelCache cache;
-        const std::vector<GroupPoint> points = tiled_layer_points(problems, cache);
+        const std::vector<GroupPoint> points = tiled_layer_points(problems, 1, cache);
         ASSERT_GT(points.size(), 1U);
         for (size_t n = 0; n < points.size(); ++n) {
             check_group(network, points[n].group);

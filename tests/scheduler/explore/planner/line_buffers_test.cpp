@@ -283,13 +283,13 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
 }
 
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
-    // Conv2 and conv3 in tiles of all four output channels, one of four input channels, one row and
-    // 16 of its columns: 3 * 18 of X, 4 * 9 weights and 4 * 16 sums.
+    // Conv2 and conv3 in tiles of all four output channels, two of four input channels, one row and
+    // 16 of its columns: 2 * 3 * 18 of X, 2 * 4 * 9 weights and 4 * 16 sums.
     const auto answer = line_buffer_schedule(l3net(), {Bytes(4 * 100), 1});
     const auto* infeasible = std::get_if<Infeasible>(&answer);
     ASSERT_NE(infeasible, nullptr);
     EXPECT_EQ(infeasible->capacity, Elements(100));
-    EXPECT_EQ(infeasible->demand, Elements(154));
+    EXPECT_EQ(infeasible->demand, Elements(244));
     EXPECT_TRUE(std::holds_alternative<Schedule>(
         line_buffer_schedule(l3net(), {to_bytes(infeasible->demand), 1})));
 }

@@ -1,0 +1,22 @@
+// Other compute levels for a group that a search found. A search by counts alone leaves compute
+// levels as deep as it found them, and code that computes or copies little at a time is slow.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// The group with inputs and outputs of producers computed as far out as no count changes. The
+/// group is legal, and so is the result.
+[[nodiscard]] GroupSchedule with_outer_compute_levels(const Network& network, GroupSchedule group,
+                                                      TwoLevelCache& cache);
+
+/// The group with nothing stored or computed inside a tile, except sums: what inner loops enclose
+/// is moved to the innermost outer loop of the nest. It may hold and recompute more or less. The
+/// group itself if the result would be illegal.
+[[nodiscard]] GroupSchedule with_whole_tiles(const Network& network, const GroupSchedule& group);
+
+}  // namespace laminate

@@ -1,0 +1,105 @@
+#include "scheduler/explore/timed/pricing.h"
+
+#include "scheduler/counts/done.h"
+#include "scheduler/explore/front_builder.h"
+#include "scheduler/explore/pareto.h"
+#include "scheduler/explore/planner/tiled_layer.h"
+
+namespace laminate::timed {
+
+Pricing::Pricing(const Network& network, const TimedOptions& options)
+    : network_(network), options_(options) {
+    for (const Layer& layer : network.layers) {
+        if (layer.weights) weights_ += to_bytes(Elements(element_count(layer.weights->dims)));
+    }
+}
+
+const Priced& Pricing::price(const GroupSchedule& group) {
+    const auto [known, is_new] = by_text_.try_emplace(to_text(group));
+    if (!is_new) return known->second;
+    const std::vector<LayerProblem> problems = group_problems(network_, group);
+    GroupSchedule nameless = group;
+    for (Nest& nest : nameless.nests) nest.layer.clear();
+    const auto [like, is_first] =
+        by_shape_.try_emplace(std::pair(shape_key(problems), std::move(nameless)));
+    if (is_first) like->second = priced(group, problems);
+    known->second = like->second;
+    for (size_t k = 0; k < group.nests.size(); ++k)
+        known->second.group.nests[k].layer = group.nests[k].layer;
+    known->second.sink = network_.find_layer(group.nests.back().layer);
+    return known->second;
+}
+
+const std::vector<const Priced*>& Pricing::tiled(LayerId layer, const Priced& alone) {
+    const auto [known, is_new] = tiled_.try_emplace(layer);
+    if (!is_new) return known->second;
+    const std::vector<LayerProblem> problems = layer_problems(network_, {layer});
+    const auto [like, is_first] = tiled_shapes_.try_emplace(shape_key(problems));
+    if (is_first) like->second = best_tiled(problems, alone);
+    for (const GroupSchedule& form : like->second)
+        known->second.push_back(&price(search::on_layers(network_, form, {layer})));
+    return known->second;
+}
+
+std::vector<GroupSchedule> Pricing::best_tiled(const std::vector<LayerProblem>& problems,
+                                               const Priced& alone) {
+    const LayerProblem& p = problems.front();
+    Bytes most = alone.memory();
+    if (options_.memory) most = std::min(most, Bytes(options_.memory->value() + 1));
+    // Kernels and their time take much longer to find than counts, so only those forms get them
+    // that no other one beats in accesses, memory and the number of its tiles.
+    search::Archive<GroupSchedule> counted(true);
+    for (GroupSchedule& form : tiled_layer_forms(p, options_.threads)) {
+        const GroupCounts counts = two_level_counts(problems, form, &cache_);
+        if (to_bytes(counts.live_total) >= most) continue;
+        double tiles = 1;
+        for (const Dim d : all_dims)
+            tiles *= static_cast<double>(ceil_div(p[d], form.nests.front().tile[d]));
+        counted.offer({static_cast<double>(counts.accesses().value()),
+                       static_cast<double>(counts.live_total.value()), tiles},
+                      std::move(form));
+    }
+    search::Archive<GroupSchedule> best(true);
+    for (const GroupSchedule& form : counted.items()) {
+        const Priced with_time = priced(form, problems);
+        if (with_time.memory() >= most) continue;
+        best.offer({static_cast<double>(with_time.accesses.value()),
+                    static_cast<double>(with_time.memory().value()), with_time.milliseconds},
+                   form);
+    }
+    return best.items();
+}
+
+Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    Priced priced;
+    const GroupCounts counts = two_level_counts(problems, group, &cache_);
+    priced.accesses = counts.accesses();
+    priced.live = counts.live_total;
+    choose_kernels(priced, problems, group);
+    priced.scratch = scratch_bytes(priced.group, problems);
+    return priced;
+}
+
+/// The default kernels, or those without minimal filtering if they are clearly faster.
+void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
+                             const GroupSchedule& group) const {
+    Bytes own;
+    for (const LayerProblem& p : problems) own += to_bytes(p.weight_elements());
+    const auto time = [&](const GroupSchedule& with_kernels) {
+        return predicted_milliseconds(with_kernels, problems, options_.speed, options_.threads,
+                                      Bytes(weights_.value() - own.value()));
+    };
+    priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels);
+    priced.milliseconds = time(priced.group);
+    if (!options_.kernels.filters() || group.nests.front().kernel.is_chosen()) return;
+    KernelOptions by_definition = options_.kernels;
+    by_definition.winograd = false;
+    GroupSchedule other = with_default_kernels(problems, group, options_.unit, by_definition);
+    if (other == priced.group) return;
+    const double milliseconds = time(other);
+    if (milliseconds >= surely_faster * priced.milliseconds) return;
+    priced.group = std::move(other);
+    priced.milliseconds = milliseconds;
+}
+
+}  // namespace laminate::timed

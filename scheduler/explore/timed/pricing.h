@@ -1,0 +1,61 @@
+// Groups with kernels and all that is known of them, for schedules that are chosen by time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/timed/timed_front.h"
+
+namespace laminate::timed {
+
+/// A prediction less than this part of another one is taken for faster.
+constexpr double surely_faster = 0.93;
+
+struct Priced {
+    GroupSchedule group;
+    LayerId sink = 0;
+    Elements accesses;
+    Elements live;
+    Bytes scratch;  ///< of one thread
+    double milliseconds = 0;
+    /// Live memory or scratch, whichever is more.
+    [[nodiscard]] Bytes memory() const { return std::max(to_bytes(live), scratch); }
+};
+
+/// Gives groups of a network kernels, and prices them. Groups of the same shape are priced once.
+class Pricing {
+public:
+    /// Both outlive this.
+    Pricing(const Network& network, const TimedOptions& options);
+
+    /// Valid as long as this.
+    const Priced& price(const GroupSchedule& group);
+    /// The forms of tiled_layer.h of one layer that need less memory than `alone`, the layer's
+    /// group by lines or of its whole map, and that no other of them beats in accesses, memory and
+    /// time.
+    const std::vector<const Priced*>& tiled(LayerId layer, const Priced& alone);
+
+private:
+    using Shape = std::vector<int64_t>;
+    [[nodiscard]] Priced priced(const GroupSchedule& group,
+                                const std::vector<LayerProblem>& problems);
+    [[nodiscard]] std::vector<GroupSchedule> best_tiled(const std::vector<LayerProblem>& problems,
+                                                        const Priced& alone);
+    void choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
+                        const GroupSchedule& group) const;
+
+    const Network& network_;
+    const TimedOptions& options_;
+    Bytes weights_;  ///< of the whole network
+    TwoLevelCache cache_;
+    std::map<std::string, Priced> by_text_;
+    std::map<std::pair<Shape, GroupSchedule>, Priced> by_shape_;  ///< groups without layers' names
+    std::map<Shape, std::vector<GroupSchedule>> tiled_shapes_;
+    std::map<LayerId, std::vector<const Priced*>> tiled_;
+};
+
+}  // namespace laminate::timed
