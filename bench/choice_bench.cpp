@@ -91,11 +91,10 @@ public:
             throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network,
                                          long_ones.size()));
         layers_ = long_ones[name.number];
-        TimedOptions options;
-        options.unit = vector_unit(Halide::get_host_target());
-        options.speed = usual_cpu_speed(options.unit.lanes);
-        options.second_level_cache = second_level_cache();
-        const auto answer = fastest_schedule(network_, options);
+        options_.unit = vector_unit(Halide::get_host_target());
+        options_.speed = usual_cpu_speed(options_.unit.lanes);
+        options_.second_level_cache = second_level_cache();
+        const auto answer = fastest_schedule(network_, options_);
         for (const GroupSchedule& group : std::get<Schedule>(answer).groups()) {
             if (std::find(layers_.begin(), layers_.end(),
                           network_.find_layer(group.nests.front().layer)) == layers_.end())
@@ -116,6 +115,17 @@ public:
     }
 
     [[nodiscard]] const Plan& chosen() const { return chosen_; }
+
+    /// Milliseconds that the model expects, with the kernels that prepare() gives the groups.
+    [[nodiscard]] double predicted(const Plan& plan) const {
+        double sum = 0;
+        for (const GroupSchedule& group : plan) {
+            const std::vector<LayerProblem> problems = group_problems(network_, group);
+            sum += predicted_milliseconds(with_default_kernels(problems, group, options_.unit),
+                                          problems, options_.speed, 1);
+        }
+        return sum;
+    }
 
     [[nodiscard]] Plan random(Rng& rng) const {
         Plan plan;
@@ -239,6 +249,7 @@ private:
     }
 
     Network network_;
+    TimedOptions options_;
     std::vector<LayerId> layers_;
     std::optional<LayerId> add_;  ///< behind the last layer, where the planner's groups contain it
     Plan chosen_;
@@ -311,6 +322,8 @@ int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, in
                            {"chain", chain.text()},
                            {"chosen_ms", least.front()},
                            {"best_ms", least[best]},
+                           {"chosen_predicted_ms", chain.predicted(plans.front())},
+                           {"best_predicted_ms", chain.predicted(plans[best])},
                            {"alternatives", plans.size() - 1},
                            {"chosen", Chain::text_of(plans.front())},
                            {"best", Chain::text_of(plans[best])}});

@@ -118,8 +118,12 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
     }
 }
 
-/// Weights as the code keeps them: transformed ones of F(2x4, 3x3) over lines are 24 for 9.
-Elements packed_weights(const LayerProblem& p, const Kernel& kernel) {
+/// Weights as the code reads them: transformed ones of F(2x4, 3x3) over lines are 24 for 9, and
+/// winograd_map reads them for every chunk of rows.
+Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
+    if (kernel.kind == KernelKind::winograd_map)
+        return Elements(winograd_map_layout(p, unit_of(kernel)).chunks *
+                        p.weight_elements().value());
     const bool is_transformed =
         kernel.kind == KernelKind::winograd_rows || kernel.kind == KernelKind::winograd_channels;
     return is_transformed ? Elements(WinogradTile::frequencies(2) * p[Dim::z] * p[Dim::i])
@@ -166,7 +170,7 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
     for (const LayerProblem& p : problems) weights += to_bytes(p.weight_elements());
     Elements external = problems.back().output_elements();
     for (size_t k = 0; k < problems.size(); ++k)
-        add_memory(terms, packed_weights(problems[k], group.nests[k].kernel), weights, caches);
+        add_memory(terms, weights_read(problems[k], group.nests[k].kernel), weights, caches);
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
         const TensorReader& reader = tensor.readers.front();

@@ -26,11 +26,13 @@ bool winograd_map_accepts(const LayerProblem& p) {
 
 bool winograd_map_pays(const LayerProblem& p) { return winograd_rows_kernel.pays(p); }
 
+/// Every chunk of rows transforms the weights anew.
 KernelWork winograd_map_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
+    const int64_t chunks = winograd_map_layout(p, unit_of(kernel)).chunks;
     return {{"products", vectors_of(map_multiplications(p, kernel), kernel)},
             {"inputs", vectors_of(p.input_elements().value(), kernel)},
             {"outputs", vectors_of(p.output_elements().value(), kernel)},
-            {"weights", vectors_of(p.weight_elements().value(), kernel)}};
+            {"weights", vectors_of(chunks * p.weight_elements().value(), kernel)}};
 }
 
 }  // namespace
