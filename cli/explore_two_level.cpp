@@ -118,17 +118,16 @@ ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const Mode
 
 /// With time as an axis or objective, the schedules are those that `compile`, `run` and `bench`
 /// choose from; if a space is named, also what its search finds.
-Front timed(const Network& network, const ExploreTwoLevelOptions& options,
-            const ExploreOptions& wanted, const ModelRequest& request,
-            std::optional<int64_t> budget_bytes) {
+TimedOptions timed_options(const Network& network, const ExploreTwoLevelOptions& options,
+                           const ExploreOptions& wanted, const ModelRequest& request,
+                           std::optional<int64_t> budget_bytes) {
     ScheduleArgument argument;
     argument.speed = options.speed;
     TimedOptions timed = argument.timed_options(request.common.thread_count());
     timed.stop = request.stop;
     if (budget_bytes) timed.memory = Bytes(*budget_bytes);
     if (options.names_a_search()) timed.searched = explore(network, wanted).groups;
-    if (options.objective == "time") return fastest_front(network, timed);
-    return timed_front(network, axes_of(options), timed);
+    return timed;
 }
 
 /// An empty front has a reason: the budget, for which the smallest that works is searched, or an
@@ -138,12 +137,16 @@ Front timed(const Network& network, const ExploreTwoLevelOptions& options,
                                      std::optional<int64_t> budget_bytes) {
     if (wanted.stop->load() || !budget_bytes)
         throw std::runtime_error("explore: no schedule was looked at");
-    wanted.memory.reset();
     Elements least = Elements(INT64_MAX);
-    const Front all = options.is_timed() ? timed(network, options, wanted, request, std::nullopt)
-                                         : explore(network, wanted);
-    for (const FrontPoint& point : all.points)
-        least = std::min(least, memory_of(point.counts, wanted.footprint));
+    if (options.is_timed()) {
+        const auto none = fastest_schedule(
+            network, timed_options(network, options, wanted, request, budget_bytes));
+        least = std::get<Infeasible>(none).demand;
+    } else {
+        wanted.memory.reset();
+        for (const FrontPoint& point : explore(network, wanted).points)
+            least = std::min(least, memory_of(point.counts, wanted.footprint));
+    }
     throw InfeasibleError(fmt::format(
         "{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})", network.name,
         bytes_text(*budget_bytes), to_bytes(least).value(), bytes_text(to_bytes(least).value())));
@@ -205,9 +208,14 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
     OccasionalNotes progress(output);
     const ExploreOptions wanted = explore_options(options, request, budget_bytes, progress);
     const bool only_accesses = options.objective == "accesses";
-    const Front front = options.is_timed() ? timed(network, options, wanted, request, budget_bytes)
-                        : only_accesses    ? search::fewest_accesses(network, wanted)
-                                           : explore(network, wanted);
+    const Front front = [&] {
+        if (!options.is_timed())
+            return only_accesses ? search::fewest_accesses(network, wanted)
+                                 : explore(network, wanted);
+        const TimedOptions timed = timed_options(network, options, wanted, request, budget_bytes);
+        return options.objective == "time" ? fastest_front(network, timed)
+                                           : timed_front(network, axes_of(options), timed);
+    }();
     if (request.stop->load()) output.note("interrupted: the front of what was looked at so far");
     if (front.points.empty()) refuse_empty_front(network, options, wanted, request, budget_bytes);
 

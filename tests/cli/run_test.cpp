@@ -283,12 +283,12 @@ TEST(Run, TheArenaIsPrintedAndWithinTheBudget) {
     EXPECT_NE(run_program("run zoo:l2net").out.find("arena "), std::string::npos);
 }
 
-TEST(Run, ABudgetOfOneKibibyteIsInfeasibleAndNamesTheSmallestThatWorks) {
+TEST(Run, ABudgetOfSomeBytesIsInfeasibleAndNamesTheSmallestThatWorks) {
     const ScratchDirectory scratch;
     const std::string command = "run " + example + " --input " + data +
                                 "/chelsea_half.png --output " + (scratch / "y.png") + " --memory ";
-    const ProgramResult result = run_program(command + "1KiB");
-    expect_refused(result, 4, "no schedule fits in 1.0 KiB; the smallest budget that works is ",
+    const ProgramResult result = run_program(command + "200B");
+    expect_refused(result, 4, "no schedule fits in 200 B; the smallest budget that works is ",
                    scratch);
     const std::string smallest = result.err.substr(result.err.find("works is ") + 9);
     const int64_t bytes = std::stoll(smallest);

@@ -42,6 +42,8 @@ double longest_part(const GroupSchedule& group, const std::vector<LayerProblem>&
            static_cast<double>(extent);
 }
 
+constexpr Elements any_memory(std::numeric_limits<int64_t>::max());
+
 /// Groups that schedules may consist of.
 class Candidates {
 public:
@@ -85,7 +87,8 @@ public:
 
     [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
 
-    [[nodiscard]] std::vector<Cover> parts() const {
+    /// With the groups that fit into `memory`.
+    [[nodiscard]] std::vector<Cover> parts(const std::optional<Bytes>& memory) const {
         std::map<size_t, Part> parts;
         const auto part_with = [&](const Priced* priced) -> Part& {
             return parts[part_of(network_.find_layer(priced->group.nests.front().layer))];
@@ -104,19 +107,25 @@ public:
             if (part != parts.end()) part->second.layers.push_back(network_.layer(id).name);
         }
         std::vector<Cover> covers;
-        for (const auto& [first, part] : parts) covers.emplace_back(part, options_.memory);
+        for (const auto& [first, part] : parts) covers.emplace_back(part, memory);
         return covers;
     }
 
-    /// The least memory that any schedule among them needs.
-    [[nodiscard]] Elements least_memory() const {
-        Bytes least(std::numeric_limits<int64_t>::max());
+    [[nodiscard]] std::vector<Cover> parts() const { return parts(options_.memory); }
+
+    /// The least memory that a schedule of these groups needs.
+    [[nodiscard]] Bytes least_memory() const {
+        std::set<Bytes> sizes;
         for (const Groups& groups : schedules_) {
-            Bytes most;
-            for (const Priced* priced : groups) most = std::max(most, priced->memory());
-            least = std::min(least, most);
+            for (const Priced* priced : groups) sizes.insert(priced->memory());
         }
-        return Elements(ceil_div(least.value(), bytes_per_element));
+        for (const Priced* priced : others_) sizes.insert(priced->memory());
+        const std::vector<Bytes> ascending(sizes.begin(), sizes.end());
+        return *std::ranges::partition_point(ascending, [&](Bytes memory) {
+            return std::ranges::any_of(parts(memory), [](const Cover& part) {
+                return part.cheapest({any_memory}).empty();
+            });
+        });
     }
 
 private:
@@ -307,8 +316,6 @@ private:
     std::set<Groups> known_;
 };
 
-constexpr Elements any_memory(std::numeric_limits<int64_t>::max());
-
 /// The fastest groups of all parts, none if nothing fits.
 std::optional<Groups> fastest(Candidates& candidates, const Network& network,
                               const TimedOptions& options) {
@@ -320,6 +327,33 @@ std::optional<Groups> fastest(Candidates& candidates, const Network& network,
     add_smallest(candidates, network, options);
     if (Groups best = cheapest(candidates.parts(), {any_memory}); !best.empty()) return best;
     return std::nullopt;
+}
+
+/// The least memory that is enough for a schedule.
+Bytes least_memory(const Network& network, TimedOptions options) {
+    const auto limit = [&](std::optional<Bytes> memory) {
+        options.memory = memory;
+        if (options.kernels.scratch) options.kernels.scratch = memory;
+    };
+    limit(std::nullopt);
+    Bytes least;
+    {
+        Candidates candidates(network, options);
+        add_candidates(candidates, network, options, {});
+        candidates.add_tiled_layers();
+        candidates.add_searched();
+        add_smallest(candidates, network, options);
+        least = candidates.least_memory();
+    }
+    // Within another budget other groups are looked at.
+    for (;;) {
+        limit(Bytes(least.value() - 1));
+        Candidates candidates(network, options);
+        const auto groups = fastest(candidates, network, options);
+        if (!groups) return least;
+        least = Bytes(0);
+        for (const Priced* priced : *groups) least = std::max(least, priced->memory());
+    }
 }
 
 /// Live memory of groups, without values that are close above another one.
@@ -378,7 +412,8 @@ std::variant<Schedule, Infeasible> fastest_schedule(const Network& network,
     Candidates candidates(network, options);
     const auto groups = fastest(candidates, network, options);
     if (!groups)
-        return Infeasible{candidates.least_memory(),
+        return Infeasible{Elements(ceil_div(least_memory(network, options).value(),
+                                            bytes_per_element)),
                           Elements(options.memory->value() / bytes_per_element)};
     std::vector<GroupSchedule> all;
     for (const Priced* priced : in_order(*groups)) all.push_back(priced->group);
