@@ -2,11 +2,11 @@
 installed (bench/requirements-*.txt).
 
   peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W]
-           [--threads 1,2] [--rounds 7] [--json FILE]
+           [--threads 1,2] [--rounds 7] [--before PROGRAM] [--json FILE]
 
 A network must have one input and one output, both FLOAT. For each network and thread count the
-contestants are the fused network, the same network compiled layer by layer, onnxruntime, OpenVINO
-and PyTorch. Outputs are compared before anything is timed. In each round every contestant in turn
+contestants are the fused network, the same network compiled layer by layer and, if asked for, by an
+older version of the program, onnxruntime, OpenVINO and PyTorch. Outputs are compared before anything is timed. In each round every contestant in turn
 gets a fresh process, which warms up and times some runs, so drift of the machine meets all alike.
 
   min, median   over all timed runs of all rounds
@@ -316,18 +316,22 @@ def race(program, net, options, threads, directory):
     macs = json.loads(run([program, "info", model, "--json", "-"]))["macs"]
 
     contestants = {}
-    for name, extra in (("laminate fused", []), ("laminate layer by layer", ["--layer-by-layer"])):
+    ours = [("laminate fused", program, []),
+            ("laminate layer by layer", program, ["--layer-by-layer"])]
+    if options.before:
+        ours.append(("laminate before", options.before, []))
+    for name, own, extra in ours:
         compiled = os.path.join(directory, name.replace(" ", "_"))
-        run([program, "compile", model, "-o", compiled, "--threads", str(threads), "--quiet", *extra])
+        run([own, "compile", model, "-o", compiled, "--threads", str(threads), "--quiet", *extra])
         ours_file = os.path.join(directory, "ours.npy")
-        run([program, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output",
+        run([own, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output",
              ours_file, "--quiet"])
-        ours = np.load(ours_file)
+        made = np.load(ours_file)
         span = float(expected.max() - expected.min())
-        if not np.allclose(ours, expected, rtol=1e-3, atol=1e-5 * span):
-            error = np.abs(ours - expected).max()
+        if not np.allclose(made, expected, rtol=1e-3, atol=1e-5 * span):
+            error = np.abs(made - expected).max()
             raise Failed(f"{name} differs from onnxruntime by {error:.3g} (range {span:.3g})")
-        contestants[name] = functools.partial(laminate_round, program, compiled, threads, seconds)
+        contestants[name] = functools.partial(laminate_round, own, compiled, threads, seconds)
     peers = installed_peers()
     for name, peer in peers.items():
         contestants[name] = lambda peer=peer: json.loads(run(
@@ -358,6 +362,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", help="the program")
+    parser.add_argument("--before", help="an older version of the program, to race with")
     parser.add_argument("--net", action="append", help=f"default: {', '.join(DEFAULT_NETS)}")
     parser.add_argument("--height", type=int,
                         help="rows of inputs of an .onnx file where they are symbolic")

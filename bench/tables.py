@@ -30,6 +30,7 @@ BEGIN = re.compile(r"<!-- table: (\S+)(?: (\S+))? -->")
 END = "<!-- end of table -->"
 OURS = "laminate fused"
 LAYERS = "laminate layer by layer"
+BEFORE = "laminate before"
 
 
 class Problem(Exception):
@@ -87,7 +88,7 @@ def race_columns(races, with_least):
     peers = peers_of(races)
     columns = [("ours", time(OURS))]
     if with_least:
-        columns.append(("layer by layer", time(LAYERS)))
+        columns += [("before", time(BEFORE)), ("layer by layer", time(LAYERS))]
     columns += [(name, time(name)) for name in peers]
     columns.append(("times", lambda c: best_peer_over_ours(c, "median_ms")))
     if with_least:
