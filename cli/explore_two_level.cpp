@@ -130,17 +130,23 @@ TimedOptions timed_options(const Network& network, const ExploreTwoLevelOptions&
     return timed;
 }
 
+[[noreturn]] void refuse_nothing(const Network& network) {
+    throw InputError("network " + network.name +
+                     ": no layer that a schedule covers; nothing to explore");
+}
+
 /// An empty front has a reason: the budget, for which the smallest that works is searched, or an
 /// interrupt before the first schedule.
 [[noreturn]] void refuse_empty_front(const Network& network, const ExploreTwoLevelOptions& options,
                                      ExploreOptions wanted, const ModelRequest& request,
                                      std::optional<int64_t> budget_bytes) {
-    if (wanted.stop->load() || !budget_bytes)
-        throw std::runtime_error("explore: no schedule was looked at");
+    if (wanted.stop->load()) throw std::runtime_error("explore: no schedule was looked at");
+    if (!budget_bytes) refuse_nothing(network);
     Elements least = Elements(INT64_MAX);
     if (options.is_timed()) {
         const auto none = fastest_schedule(
             network, timed_options(network, options, wanted, request, budget_bytes));
+        if (std::holds_alternative<Schedule>(none)) refuse_nothing(network);
         least = std::get<Infeasible>(none).demand;
     } else {
         wanted.memory.reset();
@@ -217,6 +223,7 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
                                            : timed_front(network, axes_of(options), timed);
     }();
     if (request.stop->load()) output.note("interrupted: the front of what was looked at so far");
+    if (front.groups.empty() && !front.points.empty()) refuse_nothing(network);
     if (front.points.empty()) refuse_empty_front(network, options, wanted, request, budget_bytes);
 
     std::optional<Elements> misses;

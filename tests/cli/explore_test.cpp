@@ -204,6 +204,19 @@ TEST(Explore, SecondsEndASearchWithWhatWasFoundAndItsGap) {
     EXPECT_EQ(run_program("explore zoo:l2net --seconds 0 -o " + (scratch / "none")).exit_code, 2);
 }
 
+TEST(Explore, ANetworkWithoutLayersToScheduleIsRefusedAlikeForEveryAxisAndObjective) {
+    const ScratchDirectory scratch;
+    for (const char* options :
+         {"", "--axes memory,time", "--axes time --memory 1KiB", "--objective time",
+          "--objective time --memory 1KiB", "--objective accesses"}) {
+        const ProgramResult refused =
+            run_program("explore random:2039 -q -o " + (scratch / "front") + " " + options);
+        EXPECT_EQ(refused.exit_code, 3) << options << refused.err;
+        EXPECT_NE(refused.err.find("nothing to explore"), std::string::npos) << refused.err;
+    }
+    EXPECT_TRUE(scratch.is_empty());
+}
+
 TEST(Explore, WithTimePointsHaveTimesAndWhatANamedSpaceHoldsJoins) {
     const ScratchDirectory scratch;
     const std::string command = "explore zoo:l3net -q -o " + (scratch / "front") + " ";
