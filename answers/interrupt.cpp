@@ -7,6 +7,8 @@ namespace laminate::cli {
 
 namespace {
 
+constexpr std::array signals{SIGINT, SIGTERM, SIGUSR1};
+
 std::atomic<bool> interrupted{false};
 std::atomic<int> received{SIGINT};
 
@@ -17,13 +19,13 @@ extern "C" void note_interrupt(int number) {
 
 }  // namespace
 
-InterruptHandler::InterruptHandler()
-    : before_interrupt_(std::signal(SIGINT, note_interrupt)),
-      before_termination_(std::signal(SIGTERM, note_interrupt)) {}
+InterruptHandler::InterruptHandler() {
+    for (size_t n = 0; n < signals.size(); ++n)
+        before_[n] = std::signal(signals[n], note_interrupt);
+}
 
 InterruptHandler::~InterruptHandler() {
-    std::signal(SIGINT, before_interrupt_);
-    std::signal(SIGTERM, before_termination_);
+    for (size_t n = 0; n < signals.size(); ++n) std::signal(signals[n], before_[n]);
 }
 
 std::atomic<bool>* InterruptHandler::stop() const { return &interrupted; }

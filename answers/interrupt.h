@@ -1,4 +1,5 @@
-// Ends long work in order when a person interrupts it (SIGINT) or a batch system ends it (SIGTERM).
+// Ends long work in order when a person interrupts it (SIGINT), a batch system ends it (SIGTERM), or
+// a sweep, whose jobs leave these two to it, asks a job for what it has found (SIGUSR1).
 //
 //   bool is_done = false;
 //   {
@@ -8,11 +9,12 @@
 //   if (!is_done) end_interrupted();
 #pragma once
 
+#include <array>
 #include <atomic>
 
 namespace laminate::cli {
 
-/// While it lives, the two signals set a flag instead of ending the program. One at a time.
+/// While it lives, the three signals set a flag instead of ending the program. One at a time.
 class InterruptHandler {
 public:
     InterruptHandler();
@@ -23,7 +25,7 @@ public:
 
 private:
     using Handler = void (*)(int);
-    Handler before_interrupt_, before_termination_;
+    std::array<Handler, 3> before_;
 };
 
 /// Ends the program by the signal that was received, so that its parent sees an interrupted

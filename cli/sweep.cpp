@@ -144,7 +144,7 @@ public:
     Sweep& operator=(const Sweep&) = delete;
 
     /// Runs until every job has an outcome, with `waits` also those that other processes have
-    /// claimed. Returns false when interrupted.
+    /// claimed. Returns false when interrupted; jobs under way then hand over what they have found.
     bool run(bool waits) {
         while (!interrupted_) {
             size_t elsewhere = 0;
@@ -172,15 +172,33 @@ public:
             else
                 finish_one(elsewhere > 0);
         }
+        hand_over();
         end_jobs();
         return false;
     }
 
     [[nodiscard]] const std::map<std::string, Json>& outcomes() const { return outcomes_; }
+    /// Jobs without an outcome whose directories hold what they had found at an interrupt.
+    [[nodiscard]] int handed_over() const { return handed_over_; }
 
 private:
-    /// Kills the jobs: at any other signal they would hand over what they have found so far as an
-    /// answer.
+    /// Lets each job write the front that it has found so far. It has no outcome, so the next sweep
+    /// does it again. Waits ten seconds: batch systems kill half a minute after they have asked.
+    void hand_over() {
+        for (const auto& [pid, job] : running_) ::kill(pid, SIGUSR1);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (!running_.empty() && std::chrono::steady_clock::now() < end) {
+            std::erase_if(running_, [&](const auto& entry) {
+                int status = 0;
+                if (::waitpid(entry.first, &status, WNOHANG) == 0) return false;
+                NewDirectory::remove_abandoned(fs::absolute(directory_ / entry.second->id));
+                handed_over_ += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+                return true;
+            });
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+    }
+
     void end_jobs() {
         for (const auto& [pid, job] : running_) ::kill(pid, SIGKILL);
         for (const auto& [pid, job] : running_) {
@@ -303,6 +321,7 @@ private:
         written_before_;  ///< outcomes by job, when this sweep began
     std::map<pid_t, const SweepJob*> running_;
     std::map<std::string, Json> outcomes_;
+    int handed_over_ = 0;
 };
 
 // ---- merging
@@ -425,17 +444,19 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     const bool is_first = is_first_of_command();
     std::map<std::string, Json> outcomes;
     bool is_done = false;
+    int handed_over = 0;
     {
         const InterruptHandler interrupt;
         Sweep work(jobs, options.directory, processes, std::max(1, cores / processes),
                    *interrupt.stop(), output);
         is_done = work.run(is_first);
         outcomes = work.outcomes();
+        handed_over = work.handed_over();
     }
     if (!is_done) {
-        output.note(fmt::format(
-            "laminate: interrupted; {} of {} jobs are done, the same command goes on from here",
-            outcomes.size(), jobs.size()));
+        output.note(fmt::format("laminate: interrupted; {} of {} jobs are done, {} wrote what they "
+                                "had found; the same command goes on from here",
+                                outcomes.size(), jobs.size(), handed_over));
         end_interrupted();
     }
     if (!is_first) return Exit::ok;  // the first process waits for all and merges

@@ -132,14 +132,28 @@ Expr normal_probability(const Expr& x) {
     });
 }
 
+/// x times a number. LLVM, which takes sums for finite, makes 0 of 0 times one; x - x is 0 or NaN
+/// as IEEE 754 has the product, but for the sign of the zero.
+Expr times(const Expr& x, float factor) {
+    if (factor != 0) return x * like(x, factor);
+    return with_value(x, [](const Expr& v) { return Halide::strict_float(v - v); });
+}
+
+/// factor x + summand
+Expr line(const Expr& x, float factor, float summand) {
+    const Expr sum = times(x, factor) + like(x, summand);
+    return factor != 0 ? sum : Halide::strict_float(sum);
+}
+
 /// A slope that makes what it multiplies neither larger in magnitude nor another sign: max(x, slope
 /// x) is then x, or slope x where x < 0, infinities and zeros included.
 bool flattens(float slope) { return slope > 0 && slope <= 1; }
 
-Expr rectified(const Expr& value, const Expr& slope, bool flattens) {
+/// `product`: of a value and its slope.
+Expr rectified(const Expr& value, const std::function<Expr(const Expr&)>& product, bool flattens) {
     return with_value(value, [&](const Expr& x) {
-        return Halide::strict_float(flattens ? Halide::max(x, x * slope)
-                                             : Halide::select(x < like(x, 0), x * slope, x));
+        return Halide::strict_float(flattens ? Halide::max(x, product(x))
+                                             : Halide::select(x < like(x, 0), product(x), x));
     });
 }
 
@@ -162,8 +176,8 @@ Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
                 return strict(Halide::select(x < zero, below, x));
             });
         case GeneralFunction::selu:
-            return with_value(c(alpha) * exponential_minus_one(x), [&](const Expr& below) {
-                return strict(c(beta) * Halide::select(zero < x, x, below));
+            return with_value(times(exponential_minus_one(x), alpha), [&](const Expr& below) {
+                return strict(times(Halide::select(zero < x, x, below), beta));
             });
         case GeneralFunction::celu:
             return with_value(c(alpha) * exponential_minus_one(x / c(alpha)), [&](const Expr& e) {
@@ -181,7 +195,7 @@ Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
         case GeneralFunction::softsign:
             return strict(x / (one + Halide::abs(x)));
         case GeneralFunction::hard_sigmoid:
-            return at_least(at_most(c(alpha) * x + c(beta), 1), 0);
+            return at_least(at_most(line(x, alpha, beta), 1), 0);
         case GeneralFunction::hard_swish:
             return product_with_x(at_least(at_most(x * c(1.0f / 6) + c(0.5f), 1), 0));
         case GeneralFunction::mish:
@@ -191,7 +205,7 @@ Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
                                   [&](const Expr& n) { return product_with_x(n / (n + c(2))); });
             });
         case GeneralFunction::swish:
-            return over_one_plus_exponential(x, x * c(-alpha));
+            return over_one_plus_exponential(x, times(x, -alpha));
         case GeneralFunction::gelu:
             return product_with_x(normal_probability(x));
         case GeneralFunction::gelu_tanh: {
@@ -242,9 +256,12 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
         case ActivationKind::relu:
             return at_least(value, 0);
         case ActivationKind::leaky_relu:
-            return rectified(value, like(value, activation.alpha), is_maximum(activation));
+            return rectified(
+                value, [&](const Expr& x) { return times(x, activation.alpha); },
+                is_maximum(activation));
         case ActivationKind::prelu:
-            return rectified(value, slope, is_maximum(activation));
+            return rectified(
+                value, [&](const Expr& x) { return x * slope; }, is_maximum(activation));
         case ActivationKind::clip:
             return at_most(at_least(value, activation.low), activation.high);
         case ActivationKind::sigmoid:

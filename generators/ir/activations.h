@@ -5,8 +5,7 @@
 // to 1e4: relu, leaky_relu, prelu, clip, absolute and negative are the same to the bit, the others
 // differ by at most 8 units in the last place of the larger of argument and result;
 // tests/generators/ir/activations_test.cpp has the bound of each. Results below 2^-80 may be 0. NaN
-// and infinities become what the reference operators make of them, but for LeakyRelu of slope 0:
-// LLVM makes 0 of 0 times a sum.
+// and infinities become what the reference operators make of them.
 #pragma once
 
 #include <Halide.h>

@@ -343,7 +343,7 @@ bool is_activation(GeneralFunction function, float alpha, float beta) {
     if (!std::isfinite(alpha) || !std::isfinite(beta)) return false;
     switch (function) {
         case GeneralFunction::celu:
-            return alpha != 0;  // it divides by it
+            return alpha > 0;  // else it grows like e^-x or divides by 0
         case GeneralFunction::absolute:
         case GeneralFunction::negative:
         case GeneralFunction::elu:

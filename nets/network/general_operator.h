@@ -124,7 +124,8 @@ enum class GridPadding { zeros, border, reflection };
 [[nodiscard]] const char* to_string(GeneralFunction function);
 /// Whether a layer can apply the function to its finished sums, so that generated code computes it
 /// in vectors (generators/ir/activations.h). The function must be unary, continuous (rounding
-/// errors stay small), and finite for finite arguments; alpha and beta must be finite.
+/// errors stay small), and finite for finite arguments; alpha and beta must be finite, and alpha of
+/// celu positive.
 [[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
 inline constexpr int general_kind_count = static_cast<int>(GeneralKind::sample) + 1;
 inline constexpr int general_function_count = static_cast<int>(GeneralFunction::cubic) + 1;

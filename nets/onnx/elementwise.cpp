@@ -83,7 +83,8 @@ void clip(Importer& importer, Node& node) {
         a.high = importer.scalar(node, 2, highest);
     }
     a.low = std::min(a.low, a.high);  // ONNX: if the bounds cross, the result is `max`
-    if (a.low == 0 && a.high >= highest) a = {.kind = ActivationKind::relu};
+    // Without an upper bound it clips infinity to the largest float, which Relu does not.
+    if (a.low == 0 && a.high > highest) a = {.kind = ActivationKind::relu};
     activation(importer, node, std::move(a));
 }
 

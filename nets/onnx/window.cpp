@@ -25,7 +25,8 @@ bool SpatialWindow::is_padded() const {
 bool SpatialWindow::fits_picture() const {
     constexpr int64_t most = 1 << 15;
     for (size_t axis = 0; axis < kernel.size(); ++axis) {
-        if (span(axis) > most || pad_begin[axis] > most || pad_end[axis] > most) return false;
+        if (std::max({span(axis), stride[axis], pad_begin[axis], pad_end[axis]}) > most)
+            return false;
     }
     return kernel.size() <= 2;
 }

@@ -20,8 +20,8 @@ struct SpatialWindow {
     }
     [[nodiscard]] bool is_padded() const;
     /// Whether a picture layer may have the window: one or two axes, and a size that leaves
-    /// schedules and generated code no loops over 2^30 elements of padding or dilation. General
-    /// layers clip larger windows to the map.
+    /// schedules and generated code no loops over 2^30 elements of padding, dilation or stride.
+    /// General layers clip larger windows to the map.
     [[nodiscard]] bool fits_picture() const;
 };
 

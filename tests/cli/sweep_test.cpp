@@ -292,33 +292,57 @@ bool appears(const std::string& file, const std::string& text) {
     return false;
 }
 
+// Issue 26, 6: a job under way hands over its front, but has no outcome.
 TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
     for (const int number : {SIGINT, SIGTERM}) {
         write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]},
-                    {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
+                    {"networks": ["zoo:fsrcnn"], "arguments": ["--tiles=all"]})"));
+        const std::string second =
+            sweep_jobs(read_file(scratch_ / "jobs.json"), "jobs.json")[1].id;
         const pid_t child = started({"laminate", "sweep", scratch_ / "jobs.json", "-o",
                                      scratch_ / "out", "--processes", "1"},
                                     scratch_ / "said");
-        ASSERT_TRUE(appears(scratch_ / "said", "(1 of 2)"));
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the second is under way
+        ASSERT_TRUE(appears(scratch_ / ("out/" + second + ".log"), " groups"));
         ::kill(-child, number);  // as terminals and batch systems do: all of the group
         int status = 0;
         ::waitpid(child, &status, 0);
         EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
         const std::string said = read_file(scratch_ / "said");
-        EXPECT_NE(said.find("\nlaminate: interrupted; 1 of 2 jobs are done, the same command goes "
-                            "on from here\n"),
+        EXPECT_NE(said.find("\nlaminate: interrupted; 1 of 2 jobs are done, 1 wrote what they had "
+                            "found; the same command goes on from here\n"),
                   std::string::npos)
             << said;
         EXPECT_EQ(said.find("error"), std::string::npos) << said;
-        // The job that was ended leaves neither an outcome nor half a directory.
+        const auto front = nlohmann::json::parse(read_file(scratch_ / ("out/" + second + "/front.json")));
+        EXPECT_EQ(front["complete"], false);
+        EXPECT_FALSE(front["points"].empty());
         for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out")) {
             const std::string name = entry.path().filename().string();
-            EXPECT_TRUE(name.rfind("fsrcnn", 0) != 0 || entry.path().extension() == ".log") << name;
+            EXPECT_EQ(name.find(".partial-"), std::string::npos) << name;
+            EXPECT_NE(name, second + ".json");
         }
         std::filesystem::remove_all(scratch_ / "out");
         std::filesystem::remove(scratch_ / "said");
     }
+}
+
+// A front that a job handed over gives way to the whole one.
+TEST_F(SweepTest, GoesOnAfterAnInterrupt) {
+    const std::string sweeps = R"({"networks": ["zoo:l3net"], "arguments": ["--tiles=pow2"]})";
+    write_file_atomically(scratch_ / "jobs.json", list(sweeps));
+    const std::string id = sweep_jobs(list(sweeps), "jobs.json")[0].id;
+    ASSERT_EQ(run_program(command("whole")).exit_code, 0);
+    std::filesystem::copy(scratch_ / "whole", scratch_ / "out",
+                          std::filesystem::copy_options::recursive);
+    const std::string file = scratch_ / ("out/" + id + "/front.json");
+    auto front = nlohmann::json::parse(read_file(file));
+    front["complete"] = false;
+    front["points"].erase(0);
+    write_file_atomically(file, front.dump());
+    std::filesystem::remove(scratch_ / ("out/" + id + ".json"));
+    const ProgramResult result = run_program(command("out"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(merged("out"), merged("whole"));
 }
 
 TEST_F(SweepTest, AFailureIsNotMetAgainByTheOtherProcessesOfTheSweep) {

@@ -173,6 +173,16 @@ TEST(GeneralLayers, WindowsAreClippedToTheMap) {
     for (float& value : expected) value *= 5;  // the middle weight alone reads the map
     EXPECT_EQ(run_reference_network(conv.parse(), {map})[0], expected);
 
+    // Strides that leave one window: elements 0 to 2 of rows 0 to 2 are 0 to 2, 8 to 10, 16 to 18.
+    ModelBuilder strided({1, 1, 8, 8});
+    strided.weights("w", {1, 1, 3, 3}, Values(9, 1.0f));
+    strided.node("Conv", {"x", "w"}, "y").integers("strides", {far, far});
+    EXPECT_EQ(run_reference_network(strided.parse(), {map})[0], (Values{3 + 27 + 51}));
+    ModelBuilder transposed({1, 1, 1, 1});
+    transposed.weights("w", {1, 1, 3, 3}, Values(9, 1.0f));
+    transposed.node("ConvTranspose", {"x", "w"}, "y").integers("strides", {far, far});
+    EXPECT_EQ(run_reference_network(transposed.parse(), {{2}})[0], Values(9, 2.0f));
+
     constexpr int64_t wide = 2000000000;
     ModelBuilder pool({1, 1, 8, 8});
     pool.node("AveragePool", {"x"}, "y")

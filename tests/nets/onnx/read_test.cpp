@@ -209,11 +209,16 @@ TEST(ReadActivation, ClipInBothForms) {
     upper.node("Clip", {"x", "", "high"}, "y");
     EXPECT_EQ(only_layer(upper.parse()).activation.low, std::numeric_limits<float>::lowest());
 
-    ModelBuilder lower({1, 1, 4, 4});
+    // Issue 26, 2: without an upper bound infinity becomes the largest float, as in onnxruntime.
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    ModelBuilder lower({1, 1, 1, 3});
     lower.weights("low", {}, {0});
     lower.node("Clip", {"x", "low"}, "y");
-    EXPECT_EQ(only_layer(lower.parse()).activation.kind,
-              ActivationKind::relu);  // clip to 0 and above
+    EXPECT_EQ(run_reference_network(lower.parse(), {{infinity, -infinity, 2}})[0],
+              (std::vector<float>{std::numeric_limits<float>::max(), 0, 2}));
+    lower.weights("high", {}, {infinity});
+    lower.model.mutable_graph()->mutable_node(0)->add_input("high");
+    EXPECT_EQ(only_layer(lower.parse()).activation.kind, ActivationKind::relu);
 
     ModelBuilder crossed({1, 1, 4, 4});
     crossed.weights("low", {}, {3}).weights("high", {}, {2});

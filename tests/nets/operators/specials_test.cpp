@@ -31,6 +31,15 @@ TEST(Specials, EveryActivationKeepsNaN) {
     }
 }
 
+// Generated code computes e^x - 1 for x up to 80 only, more than activations need that do not grow
+// towards -infinity.
+TEST(Specials, CeluOfANegativeAlphaIsNotFused) {
+    EXPECT_TRUE(is_activation(Function::celu, 0.5f, 0));
+    EXPECT_FALSE(is_activation(Function::celu, -1, 0));
+    EXPECT_EQ(apply_unary(Function::celu, -infinity, -1, 0), -infinity);
+    EXPECT_LT(apply_unary(Function::celu, -85, -1, 0), -8e36f);
+}
+
 TEST(Specials, ActivationsOfInfinities) {
     const auto of = [](Function function, float x) { return apply_unary(function, x, 1, 1); };
     EXPECT_EQ(of(Function::hard_sigmoid, infinity), 1);
