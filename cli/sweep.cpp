@@ -183,10 +183,10 @@ public:
 
 private:
     /// Lets each job write the front that it has found so far. It has no outcome, so the next sweep
-    /// does it again. Waits ten seconds: batch systems kill half a minute after they have asked.
+    /// does it again. Waits 20 seconds: batch systems kill half a minute after they have asked.
     void hand_over() {
         for (const auto& [pid, job] : running_) ::kill(pid, SIGUSR1);
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (!running_.empty() && std::chrono::steady_clock::now() < end) {
             std::erase_if(running_, [&](const auto& entry) {
                 int status = 0;

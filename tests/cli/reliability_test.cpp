@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "nets/onnx/onnx.h"
 #include "tests/support/run_program.h"
 
 namespace laminate::cli {
@@ -186,7 +187,7 @@ TEST(Killed, ExploreLeavesTheWholeOrNothingAndTheNextOneWorks) {
     kill_again_and_again(scratch, "explore", "zoo:l3net", "report ");
 }
 
-// A person interrupts; `timeout` and batch systems send SIGTERM.
+// Issue 26, 6. A person interrupts; `timeout` and batch systems send SIGTERM.
 TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
     for (const int number : {SIGINT, SIGTERM}) {
         const ScratchDirectory scratch;
@@ -275,7 +276,7 @@ TEST(Interrupted, AStreamedPictureLeavesNothingBehind) {
     EXPECT_FALSE(std::filesystem::exists(out));
 }
 
-// Each publishes over what the others have published since it began.
+// Issue 26, 7. Each publishes over what the others have published since it began.
 TEST(SameDirectory, SeveralCompilationsLeaveTheFilesOfOne) {
     const ScratchDirectory scratch;
     const std::string place = scratch / "net";
@@ -295,7 +296,7 @@ TEST(SameDirectory, SeveralCompilationsLeaveTheFilesOfOne) {
     EXPECT_EQ(run_program("run " + place + " --quiet").exit_code, 0);
 }
 
-// JSON of a million brackets: values as deep as that overflow the stack when they are copied,
+// Issue 26, 10. JSON of a million brackets: values as deep as that overflow the stack when they are copied,
 // compared or printed.
 TEST(DeepJson, IsRefusedInOneLine) {
     const ScratchDirectory scratch;
@@ -324,7 +325,7 @@ TEST(DeepJson, IsRefusedInOneLine) {
     }
 }
 
-// Halide walks expressions by recursion.
+// Issue 26, 10. Halide walks expressions by recursion.
 TEST(SmallStack, IsEnough) {
     const ScratchDirectory scratch;
     for (const std::string& command :
@@ -335,7 +336,7 @@ TEST(SmallStack, IsEnough) {
     }
 }
 
-// Outputs of more than 2^31 elements, 8 GiB, do not fit in 3 GiB of addresses.
+// Issue 26, 10. Outputs of more than 2^31 elements, 8 GiB, do not fit in 3 GiB of addresses.
 TEST(AddressSpace, ALimitIsMemoryThatIsNotThere) {
     if (test::is_sanitized) GTEST_SKIP() << "the sanitizer's shadow takes more";
     const ScratchDirectory scratch;
@@ -345,6 +346,31 @@ TEST(AddressSpace, ALimitIsMemoryThatIsNotThere) {
     EXPECT_EQ(result.exit_code, 4);
     EXPECT_EQ(lines_of(result.err), 1U) << result.err;
     EXPECT_NE(result.err.find(" of memory that are available"), std::string::npos) << result.err;
+}
+
+// Issue 26, 10. CPU seconds, which other programs do not use up; work that grows with the square of
+// the layers would take them.
+TEST(ManyLayers, AreReadAndListedSoon) {
+    if (test::is_sanitized) GTEST_SKIP() << "the sanitizer takes more";
+    const ScratchDirectory scratch;
+    Network network;
+    network.name = "relus";
+    network.tensors = {{"x", {1, 4, 8, 8}}};
+    network.inputs = {0};
+    for (int k = 0; k < 50'000; ++k) {
+        Layer relu{.kind = LayerKind::activation, .inputs = {k}, .output = k + 1};
+        relu.name = relu.onnx_name = "relu" + std::to_string(k);
+        relu.activation.kind = ActivationKind::relu;
+        network.tensors.push_back({"t" + std::to_string(k), {1, 4, 8, 8}});
+        network.layers.push_back(std::move(relu));
+    }
+    network.outputs = {50'000};
+    save_onnx(network, scratch / "relus.onnx");
+    for (const std::string verb : {"info ", "run --quiet "}) {
+        const ProgramResult result =
+            run_shell(scratch, "ulimit -t 20; $laminate " + verb + (scratch / "relus.onnx"));
+        EXPECT_EQ(result.exit_code, 0) << verb << result.err;
+    }
 }
 
 TEST(NobodyListens, ExitCodesSpeak) {

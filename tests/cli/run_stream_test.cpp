@@ -223,7 +223,7 @@ TEST(RunVideo, MoreBitsAndAlphaAreTheSameFilm) {
     EXPECT_EQ(alpha.substr(3 * large_pixels), std::string(large_pixels, static_cast<char>(77)));
 }
 
-// Shells make pipes of `<(...)`; each is read once, and its contents say what it is.
+// Issue 26, 9. Shells make pipes of `<(...)`; each is read once, and its contents say what it is.
 TEST(RunFiles, PipesOfPicturesArraysAndNetworks) {
     const ScratchDirectory scratch;
     save_picture(grey(part_of_chelsea(20, 16)), scratch / "a.pgm");

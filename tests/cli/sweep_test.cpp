@@ -296,7 +296,7 @@ bool appears(const std::string& file, const std::string& text) {
 TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
     for (const int number : {SIGINT, SIGTERM}) {
         write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]},
-                    {"networks": ["zoo:fsrcnn"], "arguments": ["--tiles=all"]})"));
+                    {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=5", "--tiles=pow2"]})"));
         const std::string second =
             sweep_jobs(read_file(scratch_ / "jobs.json"), "jobs.json")[1].id;
         const pid_t child = started({"laminate", "sweep", scratch_ / "jobs.json", "-o",

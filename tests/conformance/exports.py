@@ -1,12 +1,13 @@
-"""Networks of torchvision and timm, exported by both exporters of PyTorch: run, refused, and why.
+"""Networks of torchvision and timm, exported by both exporters of PyTorch: run, refused, and why
+(issue 26, 8).
 
   exports.py --reference PROGRAM --table FILE [--only NAME] [--ways WAY,WAY] [--shard K/N]
 
 Each network has seeded random weights and a small input. The ways are torchscript-static,
 torchscript-dynamic (batch, height and width open), dynamo-static and dynamo-dynamic (the same). The
-batch alone is open for networks whose sizes are fixed, and where PyTorch fails to export open sizes. The reference operators run every export, and
-PyTorch's own outputs are the expected ones. A line of FILE says what happened; exports that have a
-line are not repeated.
+batch alone is open for networks whose sizes are fixed, and where PyTorch fails to export open
+sizes. The reference operators run every export, and PyTorch's own outputs are the expected ones. A
+line of FILE says what happened; exports that have a line are not repeated.
 
 Exit 0: every export runs and is equal, or EXPECTED_REFUSALS names it; 77: torch, torchvision, timm
 or onnxscript is not installed (requirements-torch.txt).
@@ -235,11 +236,11 @@ def difference(found, expected):
 
 
 def reason(error):
-    """One line: of the innermost cause, whose first words say what failed."""
+    """The first sentence of the innermost cause."""
     while error.__cause__ is not None:
         error = error.__cause__
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}"[:120]
+    words = " ".join(str(error).split()).split(". ")[0].rstrip(".")
+    return f"{type(error).__name__}: {words}"[:200]
 
 
 def outcome(reference, network, way, folder):

@@ -1,11 +1,12 @@
-"""Random models (random_models.py) against onnxruntime and PyTorch: no difference is unexplained.
+"""Random models (random_models.py) against onnxruntime and PyTorch: no difference is unexplained
+(issue 26).
 
   random_exports.py --laminate PROGRAM --reference PROGRAM FIRST COUNT
                     [--compiled EVERY] [--recorded FILE | --record FILE] [--keep DIR]
 
 The reference operators run every model of the seeds FIRST ... FIRST + COUNT - 1; every EVERY-th
-model also runs as generated code (`laminate run`), on finite inputs only. Every third seed has NaN,
-infinities and subnormal values among its inputs.
+model also runs as generated code (`laminate run`). Every third seed has NaN, infinities and
+subnormal values among its inputs, and its code is made with --strict.
 
 PyTorch evaluates the models where it is installed. Elsewhere its answers are taken from FILE, which
 --record writes: some elements of every output.

@@ -1,4 +1,4 @@
-"""Generated code on NaN, infinities, values near overflow and 1e8 among ones.
+"""Generated code on NaN, infinities, values near overflow and 1e8 among ones (issue 26, 2).
 
   specials.py --laminate PROGRAM --reference PROGRAM table
       every activation and pooling, alone and between two convolutions

@@ -1,6 +1,6 @@
 #!/bin/sh
-# cmake/setup.sh waits while another apt holds a lock, and fails at once for any other reason. Its
-# apt-get, id and sleep are stand-ins.
+# cmake/setup.sh waits while another apt holds a lock, and fails at once for any other reason (issue
+# 26, 11). Its apt-get, id and sleep are stand-ins.
 #   setup.sh SOURCE
 set -eu
 source=$1

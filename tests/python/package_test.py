@@ -128,6 +128,18 @@ class Run(unittest.TestCase):
                 network.run(p / numpy.float32(255))
             self.assertIn("input p: found float32, expected uint8", str(caught.exception))
 
+    # Issue 26, 2.
+    def test_strict_code_keeps_specials(self):
+        x = self.x.copy()
+        x[0, 0, 4, 5], x[0, 1, 8, 0] = numpy.nan, numpy.inf
+        with numpy.errstate(all="ignore"):
+            expected = ReferenceEvaluator(self.model).run(None, {"x": x})[0]
+        self.assertTrue(numpy.isnan(expected).any() and numpy.isfinite(expected).any())
+        with laminate.compile(self.model, strict=True) as network:
+            [y] = network.run(x)
+        numpy.testing.assert_array_equal(y, expected)
+
+    # Issue 26, 3.
     def test_threads_may_share_a_network(self):
         results = [None] * 8
 

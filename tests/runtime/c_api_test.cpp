@@ -108,7 +108,7 @@ int wait_for_the_test(const float* const*, float* const* outputs, const float*, 
     return 0;
 }
 
-// Two runs at once would share the session's arena.
+// Issue 26, 3. Two runs at once would share the session's arena.
 TEST(CApi, ASecondRunOfABusySessionIsRefused) {
     HandNetwork network;
     network.manifest.inputs = {network.tensor("x", {1})};

@@ -342,6 +342,7 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
         ASSERT_NEAR(found[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
 }
 
+// Issue 26, 2.
 TEST(JitNetwork, StrictCodeIsCheckedOnSpecials) {
     const Network network = zoo_network("l3net");
     for (const bool strict : {false, true}) {

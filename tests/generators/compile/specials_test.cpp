@@ -1,4 +1,4 @@
-// NaN, infinities and values near overflow in compiled groups: definition sums keep them where the
+// NaN, infinities and values near overflow in compiled groups (issue 26, 2): definition sums keep them where the
 // reference operators have them, minimal filtering does not.
 #include <gtest/gtest.h>
 

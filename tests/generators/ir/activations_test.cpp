@@ -206,6 +206,7 @@ void expect_like_reference(const Activation& activation, const std::vector<float
     }
 }
 
+// Issue 26, 2.
 TEST(Activations, SpecialsBecomeWhatTheReferenceOperatorsMakeOfThem) {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();

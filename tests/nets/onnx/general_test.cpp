@@ -110,6 +110,7 @@ TEST(GeneralLayers, CeilModeKeepsAWindowLargerThanItsMap) {
     expect_contains(m.error(), "window spans 3 along y, the padded input only 2");
 }
 
+// Issue 26, 8.
 TEST(GeneralLayers, GridSampleReadsBetweenElements) {
     // The point (x, y) = (0, 0) lies between the two elements of one row.
     ModelBuilder m({1, 1, 1, 2}, 20);
@@ -123,6 +124,7 @@ TEST(GeneralLayers, GridSampleReadsBetweenElements) {
     EXPECT_EQ(run_reference_network(edges.parse(), {{10, 20}})[0], (Values{15, 5}));
 }
 
+// Issue 26, 8.
 TEST(GeneralLayers, EinsumIsAMatrixProduct) {
     ModelBuilder m({1, 2, 3});
     m.weights("w", {2, 3}, {1, 0, 0, 0, 1, 1});

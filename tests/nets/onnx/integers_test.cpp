@@ -1,4 +1,5 @@
-// Constant integers on the way to shapes and grids, and integers that a network computes.
+// Constant integers on the way to shapes and grids, and integers that a network computes (issue 26,
+// 8).
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -26,7 +27,7 @@ Values values_of(const Dims& dims, const Write& write) {
                                  {Values(static_cast<size_t>(element_count(dims)), 0.0f)})[0];
 }
 
-// Issue 26, 8. PyTorch exports F.pad with amounts that are computed as a list in pairs, reversed,
+// PyTorch exports F.pad with amounts that are computed as a list in pairs, reversed,
 // transposed and flattened: {3, 1, 2, 0} to {2, 3, 0, 1}.
 TEST(ConstantIntegers, SlicesAndTransposesOfTwoAxes) {
     ModelBuilder m({1, 1});

@@ -1,4 +1,5 @@
-// Resize and Upsample: coordinates and extents, as PyTorch and onnxruntime compute them.
+// Resize and Upsample: coordinates and extents, as PyTorch and onnxruntime compute them (issue 26,
+// 1); random ones in tests/conformance/random_exports.py.
 #include <gtest/gtest.h>
 
 #include "nets/operators/reference_operators.h"
@@ -29,7 +30,7 @@ Values resized(const Values& x, size_t rank, float scale, const char* mode,
 
 const Values first_squares{0, 1, 4, 9, 16};
 
-// Issue 26, 1. 5 * 1.5 = 7.5, so the output has 7 elements, at k * (5 - 1) / (7 - 1): 0, 2/3, 4/3,
+// 5 * 1.5 = 7.5, so the output has 7 elements, at k * (5 - 1) / (7 - 1): 0, 2/3, 4/3,
 // 2, 8/3, 10/3, 4.
 TEST(Resize, CornersAlignByTheWholeLengthOfTheOutput) {
     const Values expected{0, 2.0f / 3, 2, 4, 4 + 10.0f / 3, 9 + 7.0f / 3, 16};

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the groupings of `explore --model dag-groups --merge-adds` against another search.
+"""Holds the groupings of `explore --model dag-groups --merge-adds` against another search
+(issue 26, 5).
 
     independent_search.py --laminate PROGRAM [--long]
 

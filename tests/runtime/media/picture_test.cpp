@@ -162,6 +162,7 @@ std::string four_ink_jpeg(const std::array<uint8_t, 4>& pixel, J_COLOR_SPACE sto
 
 // What Photoshop and scanners for print write. Adobe's files hold the complements of the inks:
 // red = (255 - C) (255 - K) / 255 = 200 * 204 / 255 = 160.
+// Issue 26, 9: CMYK.
 TEST_F(Pictures, InksBecomeColours) {
     const auto colour = [&](const std::string& bytes) {
         const Picture picture = load(bytes);
@@ -185,6 +186,7 @@ TEST_F(Pictures, AJpegOfAnUnsupportedKindIsNotCalledDamaged) {
 }
 
 // A pipe can be read once: its contents decide what it is.
+// Issue 26, 9.
 TEST_F(Pictures, APipeIsReadOnce) {
     const std::string pipe = (directory_ / "pipe").string();
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

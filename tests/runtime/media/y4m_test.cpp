@@ -47,6 +47,7 @@ TEST(Y4m, AStreamComesBackAsItWas) {
 }
 
 // Two bytes a sample, the lower one first; four planes with alpha; ffmpeg's tag where C is absent.
+// Issue 26, 9.
 TEST(Y4m, LessCommonSamplingsComeBackAsTheyWere) {
     for (const std::string stream :
          {"YUV4MPEG2 W2 H1 C422p10\nFRAME\nYyYyBbRr", "YUV4MPEG2 W2 H1 Cmono12\nFRAME\nYyYy",
