@@ -1,5 +1,5 @@
-// Ends long work in order when a person interrupts it (SIGINT), a batch system ends it (SIGTERM), or
-// a sweep, whose jobs leave these two to it, asks a job for what it has found (SIGUSR1).
+// Ends long work in order when a person interrupts it (SIGINT), a batch system ends it (SIGTERM),
+// or a sweep, whose jobs leave these two to it, asks a job for what it has found (SIGUSR1).
 //
 //   bool is_done = false;
 //   {

@@ -454,9 +454,10 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
         handed_over = work.handed_over();
     }
     if (!is_done) {
-        output.note(fmt::format("laminate: interrupted; {} of {} jobs are done, {} wrote what they "
-                                "had found; the same command goes on from here",
-                                outcomes.size(), jobs.size(), handed_over));
+        output.note(
+            fmt::format("laminate: interrupted; {} of {} jobs are done, {} wrote what they "
+                        "had found; the same command goes on from here",
+                        outcomes.size(), jobs.size(), handed_over));
         end_interrupted();
     }
     if (!is_first) return Exit::ok;  // the first process waits for all and merges

@@ -34,9 +34,9 @@ enum class GeneralKind {
     power_pool,              ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
     local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size`
                      ///< = kernel[0] neighbour channels)^beta
-    order,  ///< inputs {x}: function over the one axis in `axes`; `dims`; constant_first (of
-            ///< equals, the one with the last coordinate comes first); alpha (1: NaN comes first,
-            ///< 0: NaN is the largest value)
+    order,   ///< inputs {x}: function over the one axis in `axes`; `dims`; constant_first (of
+             ///< equals, the one with the last coordinate comes first); alpha (1: NaN comes first,
+             ///< 0: NaN is the largest value)
     sample,  ///< inputs {x [N,C,...], grid [N,...,axes]}: function (interpolation) at the grid's
              ///< points, which are given as x, y, z in -1 .. 1; alpha (GridPadding), beta (1: -1
              ///< and 1 are the centres of the border elements, 0: their outer edges)

@@ -296,8 +296,8 @@ TEST(SameDirectory, SeveralCompilationsLeaveTheFilesOfOne) {
     EXPECT_EQ(run_program("run " + place + " --quiet").exit_code, 0);
 }
 
-// Issue 26, 10. JSON of a million brackets: values as deep as that overflow the stack when they are copied,
-// compared or printed.
+// Issue 26, 10. JSON of a million brackets: values as deep as that overflow the stack when they are
+// copied, compared or printed.
 TEST(DeepJson, IsRefusedInOneLine) {
     const ScratchDirectory scratch;
     const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');

@@ -297,8 +297,7 @@ TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
     for (const int number : {SIGINT, SIGTERM}) {
         write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]},
                     {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=5", "--tiles=pow2"]})"));
-        const std::string second =
-            sweep_jobs(read_file(scratch_ / "jobs.json"), "jobs.json")[1].id;
+        const std::string second = sweep_jobs(read_file(scratch_ / "jobs.json"), "jobs.json")[1].id;
         const pid_t child = started({"laminate", "sweep", scratch_ / "jobs.json", "-o",
                                      scratch_ / "out", "--processes", "1"},
                                     scratch_ / "said");
@@ -313,7 +312,8 @@ TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
                   std::string::npos)
             << said;
         EXPECT_EQ(said.find("error"), std::string::npos) << said;
-        const auto front = nlohmann::json::parse(read_file(scratch_ / ("out/" + second + "/front.json")));
+        const auto front =
+            nlohmann::json::parse(read_file(scratch_ / ("out/" + second + "/front.json")));
         EXPECT_EQ(front["complete"], false);
         EXPECT_FALSE(front["points"].empty());
         for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out")) {

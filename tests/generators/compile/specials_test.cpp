@@ -1,5 +1,5 @@
-// NaN, infinities and values near overflow in compiled groups (issue 26, 2): definition sums keep them where the
-// reference operators have them, minimal filtering does not.
+// NaN, infinities and values near overflow in compiled groups (issue 26, 2): definition sums keep
+// them where the reference operators have them, minimal filtering does not.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -95,8 +95,8 @@ std::vector<float> arguments() {
 /// products, as an activation gets it, and knows neither number.
 enum class Value { element, sum };
 
-/// Y[n] = make(value, slope), `lanes` at a time. Code reads slopes as the slope is here: the compiler
-/// does not know it.
+/// Y[n] = make(value, slope), `lanes` at a time. Code reads slopes as the slope is here: the
+/// compiler does not know it.
 std::vector<float> computed(
     const std::function<Halide::Expr(const Halide::Expr& value, const Halide::Expr& slope)>& make,
     const std::vector<float>& x, int64_t lanes, Value value = Value::sum, float slope = 0) {
@@ -124,11 +124,9 @@ std::vector<float> computed(
 std::vector<float> computed(const Activation& activation, const std::vector<float>& x,
                             int64_t lanes, size_t channel = 0) {
     const float slope = activation.slope ? activation.slope->values[channel] : 0;
-    return computed(
-        [&](const Halide::Expr& sum, const Halide::Expr& given) {
-            return ir::activate(activation, sum, given);
-        },
-        x, lanes, Value::sum, slope);
+    return computed([&](const Halide::Expr& sum,
+                        const Halide::Expr& given) { return ir::activate(activation, sum, given); },
+                    x, lanes, Value::sum, slope);
 }
 
 double unit(double value) {

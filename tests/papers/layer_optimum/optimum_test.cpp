@@ -121,8 +121,9 @@ TEST(LayerOptimum, EqualsExhaustiveSearchOverTheFormula) {
     }
 }
 
-/// Issue 26, 4. A proof is about the counts of its evaluator. Where blocks have gaps, the formula looks for
-/// reuse between neighbouring iterations alone, and what it proves is less than a memory needs.
+/// Issue 26, 4. A proof is about the counts of its evaluator. Where blocks have gaps, the formula
+/// looks for reuse between neighbouring iterations alone, and what it proves is less than a memory
+/// needs.
 TEST(LayerOptimum, ProofsUnderTheFormulaMayBeBelowWhatAMemoryNeeds) {
     struct Gap {
         Case layer;
