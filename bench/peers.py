@@ -6,8 +6,9 @@ installed (bench/requirements-*.txt).
 
 A network must have one input and one output, both FLOAT. For each network and thread count the
 contestants are the fused network, the same network compiled layer by layer and, if asked for, by an
-older version of the program, onnxruntime, OpenVINO and PyTorch. Outputs are compared before anything is timed. In each round every contestant in turn
-gets a fresh process, which warms up and times some runs, so drift of the machine meets all alike.
+older version of the program, onnxruntime, OpenVINO and PyTorch. Outputs are compared before
+anything is timed. In each round every contestant in turn gets a fresh process, which warms up and
+times some runs, so drift of the machine meets all alike.
 
   min, median   over all timed runs of all rounds
   spread        (90th percentile - 10th percentile) / median
