@@ -133,7 +133,8 @@ TEST(LayerOptimum, ProofsUnderTheFormulaMayBeBelowWhatAMemoryNeeds) {
     for (const Gap& c : {
              // 25 inputs, 9 weights and 4 outputs once are 38 words. Four banks of two words:
              Gap{{"x2 y2 m3 n3 stride 2", {4, 2}}, 38, 46},
-             Gap{{"k2 c2 x3 y6 m3 stride 2", {4, 3}}, 180, 186},  // 360 and 372 bytes of 16 bits
+             Gap{{"k2 c2 x3 y6 m3 stride 2", {4, 3}}, 180, 186},   // 360 and 372 bytes of 16 bits
+             Gap{{"k5 x4 y4 m4 n4 stride 2", {8, 12}}, 314, 316},  // 628 and 632 bytes
          }) {
         const ConvolutionProblem p = parse_convolution(c.layer.problem);
         const auto formula =
