@@ -51,9 +51,11 @@ private:
     }
     int negation(int of) { return make({Op::negate, 0, 0, of, -1, -1}); }
 
+    static bool is_count(const Halide::Type& type) {
+        return type.lanes() == 1 && (type.is_int_or_uint() || type.is_bool());
+    }
     int translate(const Expr& e) {
-        if (e.type().lanes() != 1 || !(e.type().is_int_or_uint() || e.type().is_bool()))
-            unknown("a type");
+        if (!is_count(e.type())) unknown("a type");
         if (const auto* i = e.as<IntImm>()) return constant(i->value);
         if (const auto* u = e.as<UIntImm>()) return constant(static_cast<int64_t>(u->value));
         if (const auto* v = e.as<Variable>()) {
@@ -127,8 +129,8 @@ private:
     int translate(const Stmt& s) {
         StmtNode node;
         if (const auto* let = s.as<LetStmt>()) {
-            // Addresses: this loads and stores nothing.
-            if (let->value.type().is_handle()) return translate(let->body);
+            // Addresses and data: this computes nothing, and a count of them is an unknown name.
+            if (!is_count(let->value.type())) return translate(let->body);
             node.kind = Kind::let;
             reads_memory_ = false;
             node.first = translate(let->value);

@@ -64,10 +64,15 @@ TEST(Kernels, RandomOnesOfGraphs) {
     expect_right_at_random(random_network, 1, test::samples<uint64_t>(10));
 }
 
-TEST(KernelsLong, RandomOnesUnderRandomSchedules) {
-    expect_right_at_random(random_chain, 1000, test::samples<uint64_t>(1500));
-    expect_right_at_random(random_network, 1000, test::samples<uint64_t>(500));
+/// One part of ten, so that several run at once.
+class KernelsLong : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(KernelsLong, RandomOnesUnderRandomSchedules) {
+    expect_right_at_random(random_chain, 1000 + 150 * GetParam(), test::samples<uint64_t>(150));
+    expect_right_at_random(random_network, 1000 + 50 * GetParam(), test::samples<uint64_t>(50));
 }
+
+INSTANTIATE_TEST_SUITE_P(Parts, KernelsLong, testing::Range<uint64_t>(0, 10));
 
 /// Weights -2 .. 2 in turn: sums stay exact.
 Network with_weights(Network network) {
