@@ -233,6 +233,18 @@ TEST(Deployed, WeightsAreKeptWhileAKernelRuns) {
     expect_equal(layer.network, by_rows, "by rows");
 }
 
+TEST(Deployed, ATileStoresNothingBehindTheLastPixel) {
+    // 9 x 9 pixels are two tiles of three vectors of 16, with 15 lanes to spare.
+    const Network network = chain(16, 17, 17, {{.channels = 64, .window = square_window(1, 2)}});
+    const Schedule schedule = with_default_kernels(
+        network, std::get<Schedule>(line_buffer_schedule(network, {})), avx512);
+    const GroupSchedule& group = schedule.groups().front();
+    ASSERT_EQ(group.nests.front().kernel.kind, KernelKind::map_windows);
+    EXPECT_EQ(done_counts(group, group_problems(network, group)).output_writes.done,
+              Elements(64 * 81));
+    expect_equal(network, group, "81 pixels");
+}
+
 TEST(Deployed, AWrongGranularityIsCaught) {
     const OneLayer layer;
     const GroupSchedule group = layer.with("rows z2 y2 x1 v16");

@@ -220,6 +220,9 @@ TEST(WholeMap, StridedConvolutionsFromAGrid) {
     expect_right(layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), avx512, "3 x 3, stride 2");
     expect_right(layer_of(16, 35, 33, conv(64, square_window(1, 2))), avx512,
                  "1 x 1, stride 2: some rows and columns are never read");
+    // Two tiles of three vectors of 16: 15 lanes more than pixels.
+    expect_right(layer_of(16, 17, 17, conv(64, square_window(1, 2))), avx512,
+                 "1 x 1, stride 2: 81 pixels");
     expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12},
                  "3 x 3, stride 2, dilated, 8 lanes");
 }

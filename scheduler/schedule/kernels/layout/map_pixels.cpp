@@ -23,12 +23,7 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& p, const VectorUnit& unit,
     at.blocks = ceil_div(p[Dim::z], at.block);
     at.vectors = tile.vectors;
 
-    TileDivision division = divide_into_tiles(ceil_div(at.pixels, at.lanes), at.vectors);
-    // A tile whose last vector has fewer pixels is not like the others.
-    if (division.rest.empty() && at.pixels % at.lanes != 0) {
-        --division.whole;
-        division.rest = {at.vectors};
-    }
+    const TileDivision division = divide_into_full_tiles(at.pixels, at.lanes, at.vectors);
     at.whole_tiles = division.whole;
     int64_t first = at.whole_tiles * at.step();
     for (const int64_t vectors : division.rest) {

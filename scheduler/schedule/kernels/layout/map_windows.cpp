@@ -35,7 +35,11 @@ MapWindowsLayout map_windows_layout(const LayerProblem& p, const VectorUnit& uni
     at.block = tile.channels;
     at.blocks = ceil_div(p[Dim::z], at.block);
     at.vectors = tile.vectors;
-    const TileDivision division = divide_into_tiles(ceil_div(at.grid.pixels, at.lanes), at.vectors);
+    // Sums of several taps go through scratch, where lanes behind the last pixel do no harm.
+    const TileDivision division =
+        at.has_one_tap()
+            ? divide_into_full_tiles(at.grid.pixels, at.lanes, at.vectors)
+            : divide_into_tiles(ceil_div(at.grid.pixels, at.lanes), at.vectors);
     at.whole_tiles = division.whole;
     int64_t first = at.whole_tiles * at.step();
     for (const int64_t vectors : division.rest) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace laminate {
 
 std::vector<VectorRun> runs_of(int64_t extent, const VectorUnit& unit) {
@@ -46,6 +48,15 @@ TileDivision divide_into_tiles(int64_t all, int64_t vectors) {
     if (rest == 1 && all > vectors && vectors > 2)
         return {all / vectors - 1, {(vectors + 1) - (vectors + 1) / 2, (vectors + 1) / 2}};
     return {all / vectors, rest == 0 ? std::vector<int64_t>{} : std::vector<int64_t>{rest}};
+}
+
+TileDivision divide_into_full_tiles(int64_t elements, int64_t lanes, int64_t vectors) {
+    TileDivision division = divide_into_tiles(ceil_div(elements, lanes), vectors);
+    if (division.rest.empty() && elements % lanes != 0) {
+        --division.whole;
+        division.rest = {vectors};
+    }
+    return division;
 }
 
 }  // namespace laminate

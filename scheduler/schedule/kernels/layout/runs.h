@@ -53,6 +53,9 @@ struct TileDivision {
 /// Divides `all` vectors into tiles of `vectors`. A single vector left over has too few sums to
 /// keep the multipliers busy, so it shares the vectors of the last whole tile between two tiles.
 [[nodiscard]] TileDivision divide_into_tiles(int64_t all, int64_t vectors);
+/// Divides vectors that hold `elements` elements in the same way, but whole tiles have full vectors
+/// only: what a whole tile stores are elements.
+[[nodiscard]] TileDivision divide_into_full_tiles(int64_t elements, int64_t lanes, int64_t vectors);
 
 /// Parts that a kernel over a whole map offers to threads, if the layer is large enough.
 inline constexpr int64_t map_parts_wanted = 8;
