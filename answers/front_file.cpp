@@ -95,6 +95,28 @@ std::string schedule_text(const nlohmann::ordered_json& front, size_t n) {
     }
 }
 
+std::vector<size_t> evenly(size_t count, size_t most) {
+    const size_t wanted = std::min(count, most);
+    std::vector<size_t> positions;
+    for (size_t n = 0; n < wanted; ++n)
+        positions.push_back(wanted == 1 ? 0 : n * (count - 1) / (wanted - 1));
+    return positions;
+}
+
+FrontSchedules front_schedules(const Network& network, const std::string& path, int64_t most) {
+    const std::string file = front_file(path);
+    const Json front = read_front(file);
+    check_front(file, front, network);
+    FrontSchedules found;
+    found.front_size = front["points"].size();
+    for (const size_t n :
+         evenly(found.front_size, most == 0 ? found.front_size : static_cast<size_t>(most))) {
+        found.schedules.push_back(parse_schedule(network, schedule_text(front, n)));
+        found.points.push_back(n);
+    }
+    return found;
+}
+
 std::string point_name(const nlohmann::ordered_json& front, size_t n) {
     const nlohmann::ordered_json& point = front.at("points").at(n);
     return "#" +

@@ -1,11 +1,14 @@
 // Reads the front.json that front_report.h writes.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nets/network/network.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace laminate::cli {
 
@@ -26,6 +29,20 @@ void check_front(const std::string& file, const nlohmann::ordered_json& front,
 
 /// The schedule of point n as to_text() writes it. Throws InputError when the point has none.
 [[nodiscard]] std::string schedule_text(const nlohmann::ordered_json& front, size_t n);
+/// Positions of `most` of `count` points (of all when there are fewer), evenly spread, including
+/// the first and the last.
+[[nodiscard]] std::vector<size_t> evenly(size_t count, size_t most);
+
+/// Schedules of a front for a network, with their points.
+struct FrontSchedules {
+    std::vector<Schedule> schedules;
+    std::vector<size_t> points;  ///< the number of each schedule
+    size_t front_size = 0;
+};
+/// Of the front in `path` (front_file()): `most` schedules, evenly spread, including the first and
+/// the last, or all for 0. Throws InputError for a front of another network.
+[[nodiscard]] FrontSchedules front_schedules(const Network& network, const std::string& path,
+                                             int64_t most);
 /// "#3", or "#best" for a point with a name. --schedule takes it behind the front's directory.
 [[nodiscard]] std::string point_name(const nlohmann::ordered_json& front, size_t n);
 

@@ -43,14 +43,6 @@ std::string dumped(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-std::vector<size_t> evenly(size_t count, size_t most) {
-    const size_t wanted = std::min(count, most);
-    std::vector<size_t> positions;
-    for (size_t n = 0; n < wanted; ++n)
-        positions.push_back(wanted == 1 ? 0 : n * (count - 1) / (wanted - 1));
-    return positions;
-}
-
 size_t FrontNotes::least_energy() const {
     const auto cheaper = [](const Energy& a, const Energy& b) {
         return a.total_pj() < b.total_pj();

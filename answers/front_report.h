@@ -16,10 +16,6 @@
 
 namespace laminate::cli {
 
-/// Positions of `most` of `count` points (of all when there are fewer), evenly spread, including
-/// the first and the last.
-[[nodiscard]] std::vector<size_t> evenly(size_t count, size_t most);
-
 /// Facts about a front's points besides their counts, by point.
 struct FrontNotes {
     /// Each holds for every schedule whose groups are of the front's kind.

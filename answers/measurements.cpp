@@ -62,6 +62,17 @@ Json times_json(const Json& variant) {
     return times;
 }
 
+/// What `bench` found of one schedule. A network that does not fit in memory layer by layer is not
+/// timed so.
+Json timed_json(const Json& race, size_t source) {
+    Json timed{{"fused", times_json(race.at("fused"))}, {"source", source}};
+    if (race.contains("left_out"))
+        timed["left_out"] = race["left_out"].get<std::string>();
+    else
+        timed["layer_by_layer"] = times_json(race.at("layer_by_layer"));
+    return timed;
+}
+
 }  // namespace
 
 Measurement read_measurement(const std::string& file, const Network& network) {
@@ -117,17 +128,15 @@ Json measured_json(const std::vector<std::string>& schedules,
             if (verb == "validate") {
                 for (const Json& entry : answer.at("schedules"))
                     note(entry, "counted", [&] { return counted_json(entry, sources.size()); });
-            } else if (answer.at("correct").get<bool>()) {
-                note(answer.at("fused"), "timed", [&] {
-                    Json timed{{"fused", times_json(answer.at("fused"))},
-                               {"source", sources.size()}};
-                    // A network that does not fit in memory layer by layer is not timed so.
-                    if (answer.contains("left_out"))
-                        timed["left_out"] = answer["left_out"].get<std::string>();
-                    else
-                        timed["layer_by_layer"] = times_json(answer.at("layer_by_layer"));
-                    return timed;
-                });
+            } else {
+                // Of a front, or of one schedule.
+                const Json races =
+                    answer.contains("schedules") ? answer["schedules"] : Json::array({answer});
+                for (const Json& race : races) {
+                    if (!race.at("correct").get<bool>()) continue;
+                    note(race.at("fused"), "timed",
+                         [&] { return timed_json(race, sources.size()); });
+                }
             }
             Json source{{"file", std::filesystem::path(measurement.file).filename().string()},
                         {"verb", verb}};

@@ -1,6 +1,7 @@
 #include "answers/report_page.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <deque>
@@ -43,6 +44,21 @@ std::string filled(std::string_view page,
     return text;
 }
 
+/// "memory and time together"; a front that does not say its axes is of accesses and memory.
+std::string axes_text(const Json& front) {
+    std::vector<std::string> axes{"accesses", "memory"};
+    if (front.contains("axes"))
+        axes = front["axes"].get<std::vector<std::string>>();
+    else if (front.value("macs_is_axis", true))
+        axes.push_back("macs");
+    for (std::string& axis : axes)
+        if (axis == "macs") axis = "MACs";
+    if (axes.size() == 1) return axes.front();
+    const std::string last = axes.back();
+    axes.pop_back();
+    return fmt::format("{} and {} together", fmt::join(axes, ", "), last);
+}
+
 std::string about(const Network& network, const Json& front) {
     const size_t points = front.at("points").size();
     if (const std::string model = front.value("model", "two-level"); model != "two-level") {
@@ -57,17 +73,23 @@ std::string about(const Network& network, const Json& front) {
             machine.empty() ? "" : " on " + machine, points == 1 ? "it" : "them");
     }
     std::string text = fmt::format("Network {} ({}), ", network.name, structure_hash(network));
-    if (front.value("objective", "") == "accesses")
-        text += "one schedule, the fewest accesses in the memory that was allowed";
+    const std::string objective = front.value("objective", "");
+    if (!objective.empty())
+        text += fmt::format("one schedule, {} in the memory that was allowed",
+                            objective == "time" ? "the least time" : "the fewest accesses");
     else
         text += fmt::format("{} schedule{}, none beaten by another in {}", points,
-                            points == 1 ? "" : "s",
-                            front.value("macs_is_axis", true) ? "accesses, memory and MACs together"
-                                                              : "accesses and memory together");
+                            points == 1 ? "" : "s", axes_text(front));
     text += "; two-level model";
     for (const char* key : {"space", "tiles"}) {
         if (front.contains(key) && front[key].is_string())
             text += fmt::format(", {} {}", key, front[key].get<std::string>());
+    }
+    if (front.contains("speed")) {
+        const int threads = front.value("threads", 1);
+        const std::string speed = front["speed"].get<std::string>();
+        text += fmt::format(", time as predicted for {} thread{}{}", threads,
+                            threads == 1 ? "" : "s", speed == "usual" ? "" : " by " + speed);
     }
     if (front.value("complete", true)) {
         text += ".";
@@ -211,6 +233,7 @@ std::string page_data(const Network& network, const Json& front,
                    {"groups", point.at("groups")}};
         if (point.value("bound_accesses_elements", int64_t{0}) > 0)
             entry["bound"] = point["bound_accesses_elements"];
+        if (point.contains("time_ms")) entry["time_ms"] = point["time_ms"];
         if (point.contains("energy")) {
             data["machine"] = point["energy"].at("machine");
             entry["energy_pj"] = point["energy"].at("total_pj");

@@ -1,5 +1,5 @@
 // laminate bench NET: times the fused network and the same network layer by layer in one run, after
-// comparing their results.
+// comparing their results; with --front every schedule of a front so.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 
 #include "answers/checks.h"
 #include "answers/counts_report.h"
+#include "answers/front_file.h"
+#include "answers/front_report.h"
 #include "answers/network_argument.h"
 #include "answers/version.h"
 #include "base/error.h"
@@ -35,6 +37,8 @@ using Clock = std::chrono::steady_clock;
 struct BenchOptions {
     NetworkArgument network;
     ScheduleArgument schedule;
+    std::string front;
+    int64_t points = 0;  ///< of the front; 0: all
     double seconds = 2;
     int64_t reference_macs = 2'000'000'000;
 };
@@ -136,10 +140,10 @@ std::string rss_text(const std::optional<int64_t>& bytes) {
 
 Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
                      const Output& output) {
-    if (options.schedule.is_given())
+    if (options.schedule.is_given() || !options.front.empty())
         throw UsageError(
-            "a compiled directory carries its own schedule; --schedule and --memory want the "
-            "network");
+            "a compiled directory carries its own schedule; --schedule, --front and --memory want "
+            "the network");
     // The arrays come first, so that the measured peak excludes them.
     std::unique_ptr<Arrays> arrays;
     {
@@ -212,26 +216,29 @@ struct Race {
     bool has_both() const { return left_out.empty(); }
 };
 
-Race race_of(const Network& network, const BenchOptions& options, const CommonOptions& common,
+Variant fused_variant(const Network& network, const ScheduleArgument& argument,
+                      const CommonOptions& common, const Output& output) {
+    Schedule schedule = argument.choose(network, common.thread_count());
+    return {"fused",
+            std::make_unique<Execution>(network, std::move(schedule), argument.kernels(), common,
+                                        output),
+            {}};
+}
+
+Race race_of(const Network& network, const ScheduleArgument& argument, const CommonOptions& common,
              const Output& output) {
-    const int threads = common.thread_count();
-    const KernelOptions kernels = options.schedule.kernels();
     Race race;
-    race.variants.push_back(
-        {"fused",
-         std::make_unique<Execution>(network, options.schedule.choose(network, threads), kernels,
-                                     common, output),
-         {}});
+    race.variants.push_back(fused_variant(network, argument, common, output));
     try {
-        ScheduleArgument argument = options.schedule;
-        argument.schedule.clear();
-        argument.memory.clear();
-        argument.layer_by_layer = true;
-        Schedule layers = argument.choose(network, threads);
-        race.variants.push_back(
-            {"layer by layer",
-             std::make_unique<Execution>(network, std::move(layers), kernels, common, output),
-             {}});
+        ScheduleArgument by_layer = argument;
+        by_layer.schedule.clear();
+        by_layer.memory.clear();
+        by_layer.layer_by_layer = true;
+        Schedule layers = by_layer.choose(network, common.thread_count());
+        race.variants.push_back({"layer by layer",
+                                 std::make_unique<Execution>(network, std::move(layers),
+                                                             argument.kernels(), common, output),
+                                 {}});
     } catch (const InfeasibleError& too_large) {  // which is what fusing is for
         race.left_out = fmt::format("layer by layer is left out: {}", too_large.what());
     }
@@ -306,41 +313,112 @@ double time_in_turns(Race& race, Arrays& arrays, double seconds, int threads) {
     return peak;
 }
 
-Json opening_json(const Network& network, const Race& race, const Agreement& agreement, Macs macs,
-                  int threads) {
-    Json answer{{"schema", "laminate.bench"},
-                {"version", 1},
-                {"network", network.name},
-                {"network_hash", network_hash(network)},
-                {"structure_hash", structure_hash(network)},
-                {"made_by", made_by()},
-                {"threads", threads},
-                {"macs", macs.value()},
-                {"correct", agreement.is_correct()}};
-    if (race.has_both()) answer["difference_of_range"] = agreement.between;
-    if (!race.has_both()) answer["left_out"] = race.left_out;
-    if (agreement.to_reference)
-        answer["difference_to_reference_of_range"] = *agreement.to_reference;
-    return answer;
+/// What a race found of one contestant.
+struct Figures {
+    Times times{};
+    double predicted_ms = 0, gflops = 0;
+    Counted count;
+};
+
+struct Outcome {
+    Agreement agreement;
+    double peak_gflops = 0;        ///< of the machine, measured between the runs
+    std::vector<Figures> figures;  ///< of each variant; empty when results differ: none was timed
+
+    [[nodiscard]] bool counts_agree() const {
+        return std::ranges::all_of(figures, [](const Figures& f) { return f.count.is_equal(); });
+    }
+    [[nodiscard]] bool is_right() const { return agreement.is_correct() && counts_agree(); }
+};
+
+/// One network's races: what all of them share.
+struct Course {
+    const Network& network;
+    const BenchOptions& options;
+    const CommonOptions& common;
+    TimedOptions timed;
+    Macs macs;  ///< of all layers
+
+    Course(const Network& of, const BenchOptions& with, const CommonOptions& and_with)
+        : network(of),
+          options(with),
+          common(and_with),
+          timed(with.schedule.timed_options(and_with.thread_count())) {
+        for (LayerId id = 0; id < std::ssize(of.layers); ++id) macs += Macs(layer_macs(of, id));
+    }
+};
+
+/// Compares the results, then measures memory and times.
+Outcome outcome_of(const Course& course, Race& race) {
+    const int threads = course.common.thread_count();
+    Outcome outcome;
+    Arrays arrays(race.variants[0].execution->session(), course.common.seed);
+    outcome.agreement = agreement_of(race, arrays, course.network,
+                                     course.macs.value() <= course.options.reference_macs);
+    if (!outcome.agreement.is_correct()) return outcome;
+    measure_memory(race, arrays, course.common);
+    outcome.peak_gflops = time_in_turns(race, arrays, course.options.seconds, threads);
+    for (const Variant& variant : race.variants) {
+        Figures figures;
+        figures.times = summary(variant.times_ms);
+        figures.predicted_ms = predicted_milliseconds(
+            course.network, *variant.execution->schedule(), course.timed.speed, threads);
+        figures.gflops =
+            2e-6 * static_cast<double>(course.macs.value()) / figures.times.median_ms;
+        figures.count = counted(course.network, variant.execution->schedule_of_code());
+        outcome.figures.push_back(std::move(figures));
+    }
+    return outcome;
 }
 
-Json variant_json(const Variant& variant, const Counted& count, double gflops, double peak) {
+Json opening_json(const Course& course) {
+    return {{"schema", "laminate.bench"},
+            {"version", 1},
+            {"network", course.network.name},
+            {"network_hash", network_hash(course.network)},
+            {"structure_hash", structure_hash(course.network)},
+            {"made_by", made_by()},
+            {"threads", course.common.thread_count()},
+            {"macs", course.macs.value()}};
+}
+
+Json variant_json(const Variant& variant, const Figures& figures, double peak) {
     const Schedule& schedule = *variant.execution->schedule();
     Json json = times_json(variant);
-    json["gflops"] = gflops;
-    json["of_peak"] = gflops / peak;
+    json["gflops"] = figures.gflops;
+    json["of_peak"] = figures.gflops / peak;
     json["groups"] = schedule.groups().size();
-    json["predicted"] = counted_json(count.predicted);
-    json["measured"] = counted_json(count.measured);
-    json["deployed"] = done_json(count.deployed);
+    json["predicted"] = counted_json(figures.count.predicted);
+    json["measured"] = counted_json(figures.count.measured);
+    json["deployed"] = done_json(figures.count.deployed);
     json["schedule"] = to_text(schedule);
+    json["predicted_ms"] = figures.predicted_ms;
     return json;
 }
 
-/// Prints the tables of speed and counts and completes `answer`. Returns whether all counts are
-/// equal.
-bool report_race(const Network& network, const Race& race, const TimedOptions& timed, Macs macs,
-                 double peak, int threads, const Output& output, Json& answer) {
+/// `given`: the schedule as it came, if one did; the one that ran has kernels and groups for layers
+/// that a front leaves out.
+Json race_json(const Race& race, const Outcome& outcome, const std::string& given) {
+    const Agreement& agreement = outcome.agreement;
+    Json json{{"correct", agreement.is_correct()}};
+    if (race.has_both()) json["difference_of_range"] = agreement.between;
+    if (!race.has_both()) json["left_out"] = race.left_out;
+    if (agreement.to_reference) json["difference_to_reference_of_range"] = *agreement.to_reference;
+    if (outcome.figures.empty()) return json;
+    json["fused"] = variant_json(race.variants[0], outcome.figures[0], outcome.peak_gflops);
+    if (!given.empty()) json["fused"]["schedule_given"] = given;
+    if (race.has_both()) {
+        json["layer_by_layer"] =
+            variant_json(race.variants[1], outcome.figures[1], outcome.peak_gflops);
+        json["speedup"] = outcome.figures[1].times.median_ms / outcome.figures[0].times.median_ms;
+    }
+    json["peak_gflops"] = outcome.peak_gflops;
+    json["counts_equal"] = outcome.counts_agree();
+    return json;
+}
+
+/// The tables of speed and counts.
+void print_race(const Race& race, const Outcome& outcome, int threads, const Output& output) {
     Table speed({{""},
                  {"groups", Align::right},
                  {"predicted ms", Align::right},
@@ -351,16 +429,12 @@ bool report_race(const Network& network, const Race& race, const TimedOptions& t
                  {"of peak", Align::right},
                  {"arena", Align::right},
                  {"peak memory", Align::right}});
+    const double peak = outcome.peak_gflops;
     std::string counts;
-    bool counts_agree = true;
-    for (const Variant& variant : race.variants) {
-        const Schedule& schedule = *variant.execution->schedule();
-        const Times times = summary(variant.times_ms);
-        const double gflops = 2e-6 * static_cast<double>(macs.value()) / times.median_ms;
-        const Counted count = counted(network, variant.execution->schedule_of_code());
-        counts_agree = counts_agree && count.is_equal();
-        const double predicted = predicted_milliseconds(network, schedule, timed.speed, threads);
-        speed.add({variant.name, std::to_string(schedule.groups().size()),
+    for (size_t n = 0; n < race.variants.size(); ++n) {
+        const Variant& variant = race.variants[n];
+        const auto& [times, predicted, gflops, count] = outcome.figures[n];
+        speed.add({variant.name, std::to_string(variant.execution->schedule()->groups().size()),
                    fmt::format("{:.3f}", predicted), fmt::format("{:.3f}", times.median_ms),
                    fmt::format("{:.3f}", times.min_ms), fmt::format("{:.1f} %", 100 * times.spread),
                    fmt::format("{:.1f}", gflops), fmt::format("{:.0f} %", 100 * gflops / peak),
@@ -368,62 +442,115 @@ bool report_race(const Network& network, const Race& race, const TimedOptions& t
         counts += fmt::format("{}{}: {} held at once\n{}", counts.empty() ? "" : "\n", variant.name,
                               bytes_text(to_bytes(count.predicted.live_total).value()),
                               done_table(count.predicted_done, count.deployed));
-        answer[variant.name == "fused" ? "fused" : "layer_by_layer"] =
-            variant_json(variant, count, gflops, peak);
-        answer[variant.name == "fused" ? "fused" : "layer_by_layer"]["predicted_ms"] = predicted;
     }
     std::string comparison;
-    if (race.has_both()) {
-        const double speedup = summary(race.variants[1].times_ms).median_ms /
-                               summary(race.variants[0].times_ms).median_ms;
-        answer["speedup"] = speedup;
-        comparison = fmt::format("fused is {:.2f}× as fast; ", speedup);
-    }
-    answer["peak_gflops"] = peak;
-    answer["counts_equal"] = counts_agree;
+    if (race.has_both())
+        comparison =
+            fmt::format("fused is {:.2f}× as fast; ", outcome.figures[1].times.median_ms /
+                                                          outcome.figures[0].times.median_ms);
     output.print(speed.text());
     output.print(
         fmt::format("{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is "
                     "beyond input and output\n",
                     comparison, threads, threads == 1 ? "" : "s", peak));
     output.print(counts);
-    return counts_agree;
+    if (!outcome.counts_agree()) output.print("counts of the model and of the code differ");
 }
 
-Exit bench_network(const BenchOptions& options, const CommonOptions& common, const Output& output) {
-    const Network network = options.network.open();
-    const int threads = common.thread_count();
-    Race race = race_of(network, options, common, output);
-    Arrays arrays(race.variants[0].execution->session(), common.seed);
-    Macs macs;
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
-        macs += Macs(layer_macs(network, id));
+std::string headline(const Course& course) {
+    const int threads = course.common.thread_count();
+    return fmt::format("{}, {:.3f} GFLOP, {} thread{}", course.network.name,
+                       2e-9 * static_cast<double>(course.macs.value()), threads,
+                       threads == 1 ? "" : "s");
+}
 
-    // Correct first.
-    const Agreement agreement =
-        agreement_of(race, arrays, network, macs.value() <= options.reference_macs);
-    output.print(fmt::format("{}, {:.3f} GFLOP, {} thread{}; {}", network.name,
-                             2e-9 * static_cast<double>(macs.value()), threads,
-                             threads == 1 ? "" : "s", agreement_text(race, agreement)));
-    Json answer = opening_json(network, race, agreement, macs, threads);
-    if (!agreement.is_correct()) {
-        output.print(
-            fmt::format("the results differ by more than {:.0e} of the range; nothing was timed",
-                        allowed_difference));
-        output.json(answer);
-        return Exit::comparison_failed;
-    }
-    measure_memory(race, arrays, common);
-    const double peak = time_in_turns(race, arrays, options.seconds, threads);
-    const bool counts_agree = report_race(network, race, options.schedule.timed_options(threads),
-                                          macs, peak, threads, output, answer);
-    if (!counts_agree) output.print("counts of the model and of the code differ");
-    // The one that ran has kernels and groups for layers that a front leaves out.
-    if (!options.schedule.schedule.empty())
-        answer["fused"]["schedule_given"] =
-            to_text(read_schedule(network, options.schedule.schedule));
+std::string wrong_results() {
+    return fmt::format("the results differ by more than {:.0e} of the range; nothing was timed",
+                       allowed_difference);
+}
+
+Exit bench_network(const Course& course, const Output& output) {
+    const ScheduleArgument& argument = course.options.schedule;
+    Race race = race_of(course.network, argument, course.common, output);
+    const Outcome outcome = outcome_of(course, race);
+    output.print(
+        fmt::format("{}; {}", headline(course), agreement_text(race, outcome.agreement)));
+    if (outcome.figures.empty())
+        output.print(wrong_results());
+    else
+        print_race(race, outcome, course.common.thread_count(), output);
+    const std::string given =
+        argument.schedule.empty() ? ""
+                                  : to_text(read_schedule(course.network, argument.schedule));
+    Json answer = opening_json(course);
+    answer.update(race_json(race, outcome, given));
     output.json(answer);
-    return counts_agree ? Exit::ok : Exit::comparison_failed;
+    return outcome.is_right() ? Exit::ok : Exit::comparison_failed;
+}
+
+/// The cells of one point of a front.
+std::vector<std::string> front_row(size_t point, const Race& race, const Outcome& outcome) {
+    const std::string name = fmt::format("#{}", point);
+    if (outcome.figures.empty()) return {name, "", "", "", "", "", "", "", "", wrong_results()};
+    const auto& [times, predicted, gflops, count] = outcome.figures[0];
+    return {name,
+            bytes_text(to_bytes(count.predicted.live_total).value()),
+            fmt::format("{:.3f}", predicted),
+            fmt::format("{:.3f}", times.median_ms),
+            fmt::format("{:+.0f} %", 100 * (times.median_ms / predicted - 1)),
+            fmt::format("{:.1f} %", 100 * times.spread),
+            race.has_both() ? fmt::format("{:.3f}", outcome.figures[1].times.median_ms) : "",
+            fmt::format("{:.1f}", gflops),
+            bytes_text(race.variants[0].arena.total_bytes),
+            outcome.counts_agree() ? "equal" : "DIFFERENT"};
+}
+
+/// Every schedule of a front against layer by layer, one after another.
+Exit bench_front(const Course& course, const Output& output) {
+    const FrontSchedules front =
+        front_schedules(course.network, course.options.front, course.options.points);
+    Table table({{"schedule"},
+                 {"memory", Align::right},
+                 {"predicted ms", Align::right},
+                 {"median ms", Align::right},
+                 {"off by", Align::right},
+                 {"spread", Align::right},
+                 {"layer by layer ms", Align::right},
+                 {"GFLOP/s", Align::right},
+                 {"arena", Align::right},
+                 {"counts"}});
+    Json entries = Json::array();
+    std::optional<Race> race;  // layer by layer is compiled once
+    bool all_right = true;
+    size_t close = 0;
+    for (size_t n = 0; n < front.points.size(); ++n) {
+        ScheduleArgument argument = course.options.schedule;
+        argument.schedule = to_text(front.schedules[n]);
+        if (race)
+            race->variants[0] = fused_variant(course.network, argument, course.common, output);
+        else
+            race = race_of(course.network, argument, course.common, output);
+        for (Variant& variant : race->variants) variant.times_ms.clear();
+        const Outcome outcome = outcome_of(course, *race);
+        all_right = all_right && outcome.is_right();
+        table.add(front_row(front.points[n], *race, outcome));
+        if (!outcome.figures.empty()) {
+            const Figures& fused = outcome.figures[0];
+            close += std::abs(fused.times.median_ms / fused.predicted_ms - 1) <= 0.2 ? 1 : 0;
+        }
+        entries.push_back(race_json(*race, outcome, argument.schedule));
+        output.note(fmt::format("{} of {} schedules", n + 1, front.points.size()));
+    }
+    output.print(headline(course));
+    output.print(table.text());
+    output.print(fmt::format("{} of {} schedules within 20 % of the predicted time{}", close,
+                             front.points.size(),
+                             race && !race->has_both() ? "; " + race->left_out : ""));
+    Json answer = opening_json(course);
+    answer["points"] = front.points;
+    answer["schedules"] = std::move(entries);
+    output.json(answer);
+    return all_right ? Exit::ok : Exit::comparison_failed;
 }
 
 }  // namespace
@@ -433,10 +560,21 @@ void add_bench(Program& program) {
         "bench", "Fused against layer by layer: time, memory, predicted and measured counts",
         "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
         "  laminate bench zoo:resnet18 --memory 1MiB --seconds 5 --json -\n"
+        "  laminate bench zoo:l3net --front front/ --seconds 0.2 --json front/timed.json\n"
         "  laminate bench compiled/");
     auto options = std::make_shared<BenchOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb, false);
+    auto* front = verb->add_option("--front", options->front,
+                                   "Every schedule of a front written by `explore`; with --json "
+                                   "into its directory, `report` shows the times")
+                      ->excludes(verb->get_option("--schedule"))
+                      ->excludes(verb->get_option("--memory"));
+    verb->add_option("--points", options->points,
+                     "Only this many schedules of --front, evenly spread, including the first and "
+                     "the last")
+        ->needs(front)
+        ->check(positive());
     verb->add_option("--seconds", options->seconds, "Duration of the timed runs of each variant")
         ->check(not_negative())
         ->capture_default_str();
@@ -448,7 +586,10 @@ void add_bench(Program& program) {
     program.on(verb, [options, &program](const Output& output) {
         if (is_compiled_directory(options->network))
             return bench_directory(*options, program.common(), output);
-        return bench_network(*options, program.common(), output);
+        const Network network = options->network.open();
+        const Course course(network, *options, program.common());
+        return options->front.empty() ? bench_network(course, output)
+                                      : bench_front(course, output);
     });
 }
 

@@ -15,7 +15,6 @@
 #include "answers/checks.h"
 #include "answers/counts_report.h"
 #include "answers/front_file.h"
-#include "answers/front_report.h"
 #include "answers/network_argument.h"
 #include "answers/version.h"
 #include "base/error.h"
@@ -44,30 +43,6 @@ struct ValidateOptions {
     int64_t execute_macs = 100'000'000;
     bool halide = false;
 };
-
-/// The schedules to validate.
-struct Candidates {
-    std::vector<Schedule> schedules;
-    std::vector<size_t> points;  ///< of a front: the numbers of these schedules; else empty
-    size_t front_size = 0;
-};
-
-/// The schedules of a front.json, or of the front.json in a directory: `most` of them, evenly
-/// spread, or all for 0.
-Candidates load_front(const Network& network, const std::string& path, int64_t most) {
-    const std::string file = front_file(path);
-    const nlohmann::ordered_json front = read_front(file);
-    check_front(file, front, network);
-    Candidates candidates;
-    const auto& points = front["points"];
-    candidates.front_size = points.size();
-    for (const size_t n :
-         evenly(points.size(), most == 0 ? points.size() : static_cast<size_t>(most))) {
-        candidates.schedules.push_back(parse_schedule(network, schedule_text(front, n)));
-        candidates.points.push_back(n);
-    }
-    return candidates;
-}
 
 /// Enough to keep all threads busy, few enough that a difference shows soon.
 constexpr size_t schedules_at_once = 32;
@@ -281,7 +256,7 @@ std::vector<Schedule> with_kernels(const Network& network, std::vector<Schedule>
     return schedules;
 }
 
-Exit validate(const Network& network, const Candidates& candidates, const ValidateOptions& options,
+Exit validate(const Network& network, const FrontSchedules& candidates, const ValidateOptions& options,
               const Output& output, const CommonOptions& common) {
     auto entries = nlohmann::ordered_json::array();
     const Totals totals =
@@ -317,9 +292,10 @@ Schedule random_schedule_and_kernels(const Network& network, uint64_t seed) {
     return {network, std::move(groups)};
 }
 
-Candidates candidates_of(const Network& network, const ValidateOptions& options, uint64_t seed) {
-    if (!options.front.empty()) return load_front(network, options.front, options.points);
-    Candidates candidates;
+/// The schedules to validate; those of no front have no points.
+FrontSchedules candidates_of(const Network& network, const ValidateOptions& options, uint64_t seed) {
+    if (!options.front.empty()) return front_schedules(network, options.front, options.points);
+    FrontSchedules candidates;
     if (!options.schedule.empty()) {
         candidates.schedules.push_back(read_schedule(network, options.schedule));
     } else if (options.random > 0) {

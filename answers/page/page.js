@@ -47,7 +47,8 @@
     bytes: {of: (p) => p.bytes, name: data.memory_name, brief: "memory", unit: "bytes", text: bytes, binary: true},
     macs: {of: (p) => p.macs, name: "multiply-accumulates", brief: "MACs", unit: "MACs", text: counts, binary: false},
     energy: {of: (p) => p.energy_pj, name: `energy on ${data.machine}`, brief: "energy", unit: "nJ", text: (pj) => counts(pj / 1000), binary: false},
-    time: {of: (p) => p.timed && p.timed.fused.median_ms * 1000, name: "measured time", brief: "time", unit: "ms", text: (us) => trimmed(us / 1000), binary: false},
+    time: {of: (p) => p.time_ms && p.time_ms * 1000, name: "time", brief: "time", unit: "ms", text: (us) => trimmed(us / 1000), binary: false},
+    measured: {of: (p) => p.timed && p.timed.fused.median_ms * 1000, name: "measured time", brief: "time", unit: "ms", text: (us) => trimmed(us / 1000), binary: false},
   };
 
   /** Values at which a logarithmic axis is marked: as fine as still gives at most `most` marks. */
@@ -114,7 +115,34 @@
   function describe(p) {
     return `${p.name}: ${grouped(p.accesses)} accesses, ${bytes(p.bytes)}, ${grouped(p.macs)} MACs` +
       (p.bound ? `, ${(p.accesses / p.bound).toFixed(3)} times the lower bound` : "") +
-      (p.energy_pj ? `, ${grouped(p.energy_pj / 1000)} nJ` : "") + (p.timed ? `, ${milliseconds(p.timed.fused.median_ms)} measured` : "");
+      (p.energy_pj ? `, ${grouped(p.energy_pj / 1000)} nJ` : "") + (p.time_ms ? `, ${milliseconds(p.time_ms)} predicted` : "") + (p.timed ? `, ${milliseconds(p.timed.fused.median_ms)} measured` : "");
+  }
+  /** The points that are best as x grows: each has less y than all before it. */
+  function stairsOf(points, x, y) {
+    const stairs = [];
+    for (const p of points.slice().sort((a, b) => x.of(a) - x.of(b) || y.of(a) - y.of(b)))
+      if (stairs.length === 0 || y.of(p) < y.of(stairs.at(-1))) stairs.push(p);
+    return stairs;
+  }
+  /** What x buys, as a line of steps to the right edge of the drawing. */
+  function drawStairs(root, points, [x, across], [y, up], right, className, title) {
+    const d = stairsOf(points, x, y).map((p, n) => `${n ? "H" : "M"}${across.at(x.of(p)).toFixed(1)}${n ? "V" : " "}${up.at(y.of(p)).toFixed(1)}`);
+    svg("title", {}, svg("path", {class: className, d: `${d.join("")}H${right}`}, root), title);
+  }
+  /** Predicted times as steps and dots; beside them what was measured, joined to its prediction. */
+  function drawTimes(root, points, [x, across], up, right) {
+    const {time, measured} = measures;
+    drawStairs(root, points, [x, across], [time, up], right, "stairs", "the least time predicted in this much memory");
+    const timed = points.filter((p) => measured.of(p) !== undefined);
+    if (timed.length === 0) return;
+    drawStairs(root, timed, [x, across], [measured, up], right, "stairs measured", "the least time measured in this much memory");
+    for (const p of timed) {
+      const at = across.at(x.of(p)).toFixed(1), to = up.at(measured.of(p)).toFixed(1);
+      svg("path", {class: "off", d: `M${at} ${up.at(time.of(p)).toFixed(1)}V${to}`}, root);
+      const dot = svg("circle", {class: "measured-point", cx: at, cy: to, r: 4}, root);
+      svg("title", {}, dot, describe(p));
+      dot.addEventListener("click", () => select(p.n));
+    }
   }
   function scatter(xKey, yKey, wide) {
     const x = measures[xKey], y = measures[yKey];
@@ -127,8 +155,10 @@
     const shows = xKey === "bytes" && yKey === "accesses";
     const bounds = shows ? data.points.filter((p) => p.bound) : [];
     const stairs = shows ? data.bounds.filter((b) => b.accesses > 0) : [];
+    const showsTimes = xKey === "bytes" && yKey === "time";
+    const beside = showsTimes ? points.map(measures.measured.of).filter((us) => us !== undefined) : [];
     const across = logAxis(points.map(x.of), left, width - right);
-    const up = logAxis(points.map(y.of).concat(bounds.map((p) => p.bound), stairs.map((b) => b.accesses)), height - bottom, top);
+    const up = logAxis(points.map(y.of).concat(bounds.map((p) => p.bound), stairs.map((b) => b.accesses), beside), height - bottom, top);
     for (const tick of logTicks(across.low, across.high, x.binary, width / 55)) {
       const at = across.at(tick).toFixed(1);
       svg("path", {class: "grid", d: `M${at} ${top}V${height - bottom}`}, root);
@@ -155,6 +185,7 @@
       const path = svg("path", {class: "bound", d: d.join("")}, root);
       svg("title", {}, path, "proven lower bound on the accesses in this much memory");
     }
+    if (showsTimes) drawTimes(root, points, [x, across], up, width - right);
     for (const p of points) {
       const dot = svg("circle", {class: "point", cx: across.at(x.of(p)).toFixed(1), cy: up.at(y.of(p)).toFixed(1),
                                  r: data.points.length > 400 ? 3 : 4.5, fill: colour(p)}, root);
@@ -175,6 +206,10 @@
       html("p", "hint", parent, "Dashed: what any schedule must move in this much memory, proven.");
     if (data.bounds.length > 0)
       html("p", "hint", parent, "Dotted: what any schedule of the space must move, also of the part that was not looked at, proven.");
+    if (data.points.some((p) => p.time_ms)) {
+      const measured = data.points.some((p) => p.timed) ? " Rings and the dashed steps: measured, joined to their predictions." : "";
+      html("p", "hint", parent, `Steps: the least time predicted in this much memory.${measured}`);
+    }
     if (mostMacs === leastMacs) {
       html("p", "hint", parent, `Every schedule does ${grouped(mostMacs)} MACs.`);
       return;
@@ -195,6 +230,7 @@
     {title: "groups", key: "groups", of: (p) => p.groups, text: String},
     {title: "÷ lower bound", key: "achieved_over_bound", of: (p) => p.bound && p.accesses / p.bound, text: (v) => v.toFixed(3)},
     {title: `nJ on ${data.machine}`, key: "energy_pj", of: (p) => p.energy_pj, text: (v) => grouped(v / 1000)},
+    {title: "predicted", key: "time_ms", of: (p) => p.time_ms, text: milliseconds},
     {title: "counted", key: "counts_equal", of: (p) => p.counted && p.counted.equal, text: (v) => (v ? "= model" : "DIFFERENT")},
     {title: "measured", key: "median_ms", of: (p) => p.timed && p.timed.fused.median_ms, text: milliseconds},
     {title: "layer by layer", key: "layer_by_layer_median_ms", of: (p) => p.timed && p.timed.layer_by_layer && p.timed.layer_by_layer.median_ms, text: milliseconds},
@@ -289,6 +325,10 @@
       const cheapest = least((p) => p.energy_pj);
       card(`least energy on ${data.machine}`, `${grouped(cheapest.energy_pj / 1000)} nJ`, cheapest.name, parent);
     }
+    if (points.some((p) => p.time_ms)) {
+      const fastest = least((p) => p.time_ms);
+      card("least time predicted", milliseconds(fastest.time_ms), `with ${bytes(fastest.bytes)}, ${fastest.name}`, parent);
+    }
     const counted = points.filter((p) => p.counted), timed = points.filter((p) => p.timed);
     if (counted.length > 0) {
       const equal = counted.filter((p) => p.counted.equal).length;
@@ -317,6 +357,7 @@
     card("groups", String(p.groups), "of layers executed together");
     if (p.bound) card("above the lower bound", `${(p.accesses / p.bound).toFixed(3)} ×`, `bound ${grouped(p.bound)} elements`);
     if (p.energy_pj) card(`energy on ${data.machine}`, `${grouped(p.energy_pj / 1000)} nJ`, "counts times the machine's table");
+    if (p.time_ms) card("time", milliseconds(p.time_ms), "predicted" + (p.timed ? `; ${milliseconds(p.timed.fused.median_ms)} measured` : ""));
     const detail = element("detail");
     detail.replaceChildren();
     if (p.counted) showCounted(detail, p.counted);
@@ -608,11 +649,13 @@
   function drawFront() {
     rings.length = 0;
     element("plots").replaceChildren();
+    const isTimed = data.points.some((p) => p.time_ms);
+    if (isTimed) scatter("bytes", "time", true);
     scatter("bytes", "accesses", true);
     scatter("macs", "accesses", false);
     scatter("bytes", "macs", false);
     if (data.points.some((p) => p.energy_pj)) scatter("bytes", "energy", false);
-    if (data.points.filter((p) => p.timed).length > 1) scatter("accesses", "time", false);
+    if (!isTimed && data.points.filter((p) => p.timed).length > 1) scatter("accesses", "measured", false);
   }
 
   element("about").textContent = data.about;

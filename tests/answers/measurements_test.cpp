@@ -64,6 +64,21 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
               std::string::npos);
 }
 
+TEST(Measurements, OfBenchOnAFrontAreShownByPoint) {
+    const ScratchDirectory scratch;
+    const std::string front = scratch / "front", file = front + "/timed.json";
+    ASSERT_EQ(run_program("explore zoo:l2net --axes memory,time -o " + front).exit_code, 0);
+    ASSERT_EQ(run_program("bench zoo:l2net --front " + front + " --points 2 --seconds 0 --json " +
+                          file)
+                  .exit_code,
+              0);
+    const Json measured =
+        measured_json(front_schedules(front), {read_measurement(file, zoo_network("l2net"))});
+    EXPECT_EQ(measured["sources"][0]["schedules"], 2);
+    EXPECT_GT(measured["points"].front()["timed"]["fused"]["median_ms"].get<double>(), 0);
+    EXPECT_GT(measured["points"].back()["timed"]["layer_by_layer"]["median_ms"].get<double>(), 0);
+}
+
 // The answer of bench when the network layer by layer does not fit in this machine's memory.
 TEST(Measurements, ABenchThatLeftOutLayerByLayerIsShownWithItsReason) {
     const ScratchDirectory scratch;

@@ -2,6 +2,7 @@
 // machines may be busy.
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "tests/support/run_program.h"
 
 namespace laminate::cli {
@@ -41,6 +42,34 @@ TEST(Bench, WhatNeedsMoreMemoryThanThereIsIsRefusedBeforeItRuns) {
     EXPECT_NE(result.err.find("fsrcnn: checking the code of the group of"), std::string::npos)
         << result.err;
     EXPECT_NE(result.err.find("of memory that are available"), std::string::npos) << result.err;
+}
+
+TEST(Bench, EveryScheduleOfAFrontIsTimed) {
+    const ScratchDirectory scratch;
+    const std::string front = scratch / "front";
+    ASSERT_EQ(
+        run_program("explore zoo:l3net --axes memory,time --threads 1 -o " + front).exit_code, 0);
+    const ProgramResult result = run_program("bench zoo:l3net --front " + front +
+                                             " --points 3 --threads 1 --seconds 0 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    const auto points = nlohmann::json::parse(read_file(front + "/front.json")).at("points");
+    EXPECT_EQ(answer.at("points"), nlohmann::json({0, (points.size() - 1) / 2, points.size() - 1}));
+    ASSERT_EQ(answer.at("schedules").size(), 3U);
+    for (size_t n = 0; n < 3; ++n) {
+        const auto& entry = answer.at("schedules").at(n);
+        EXPECT_TRUE(entry.at("correct").get<bool>());
+        EXPECT_TRUE(entry.at("counts_equal").get<bool>());
+        // The front's prediction is of the same schedule, threads and processor.
+        const size_t point = answer.at("points").at(n).get<size_t>();
+        EXPECT_NEAR(entry.at("fused").at("predicted_ms").get<double>(),
+                    points.at(point).at("time_ms").get<double>(), 1e-9);
+        EXPECT_EQ(entry.at("fused").at("predicted").at("live_bytes"),
+                  points.at(point).at("live_bytes"));
+        EXPECT_GE(entry.at("layer_by_layer").at("times_ms").size(), 3U);
+    }
+    EXPECT_EQ(run_program("bench zoo:l2net --front " + front).exit_code, 3);
+    EXPECT_EQ(run_program("bench zoo:l3net --front " + front + " --memory 1MiB").exit_code, 2);
 }
 
 TEST(Bench, ACompiledDirectoryIsTimed) {

@@ -368,6 +368,36 @@ def check_measured(directory, program):
     print("measured beside predicted: shown")
 
 
+def check_times(directory, program):
+    """Time over memory in steps, measured beside predicted."""
+    front = os.path.join(directory, "times")
+    network = "zoo:mc-cnn?height=24&width=64"
+    laminate(program, "explore", network, "--axes", "memory,time", "-q", "-o", front)
+    with open(os.path.join(front, "front.json"), encoding="utf-8") as file:
+        points = json.load(file)["points"]
+    expect(len(points) > 3, f"the front of time has {len(points)} points")
+    page = os.path.join(front, "report.html")
+    drawn = """[".stairs:not(.measured)", ".stairs.measured", ".measured-point"]
+        .map(name => [...document.querySelectorAll(name)].map(e => e.getAttribute("d") || ""))"""
+    [predicted], measured, rings = answer_of(directory, page, drawn)
+    expect(not measured and not rings, "measured times are drawn where none are")
+    # Every point of such a front is a step: a line across and one down to each but the first.
+    steps = re.findall("V", predicted)
+    expect(len(steps) == len(points) - 1, f"{predicted} has {len(steps)} steps, {len(points)} points")
+    times = os.path.join(front, "timed.json")
+    laminate(program, "bench", network, "--front", front, "--points", "3", "--seconds", "0",
+             "-q", "--json", times)  # fmt: skip
+    laminate(program, "report", front, "-q")
+    _, [steps], rings = answer_of(directory, page, drawn)
+    expect(len(rings) == 3 and steps, f"{len(rings)} points measured, expected 3; steps {steps}")
+    dom, console = chromium(directory, page, "--dump-dom")
+    expect(not console, f"times: console: {console}")
+    for text in ("none beaten by another in memory and time together", "least time predicted",
+                 "time as predicted for", "Rings and the dashed steps: measured"):  # fmt: skip
+        expect(text in dom, f'times: "{text}" is not on the page')
+    print(f"time over memory: {len(points)} steps, 3 measured")
+
+
 def check_click(directory, page, row, title, contains):
     """What a click on a row of the table shows, by a copy of the page that clicks it."""
     script = f"document.querySelector('tr[data-point=\"{row}\"]').click();"
@@ -517,6 +547,7 @@ def main():
         check_files(directory, page)
         check_small_dark_and_paper(directory, page)
         check_measured(directory, options.laminate)
+        check_times(directory, options.laminate)
         check_click(directory, page, 5, "#5", "Its loop nest")
         check_click(directory, many, 1, "#1", "laminate show DIR#1")
     return 0

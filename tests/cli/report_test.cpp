@@ -115,6 +115,28 @@ TEST(ReportPage, FootprintSumAndBoundsWhereTheFrontHasThem) {
     EXPECT_EQ(data["points"][0]["bound"], 2000);
 }
 
+TEST(ReportPage, SaysWhatAFrontIsOf) {
+    const Network network = zoo_network("l2net");
+    nlohmann::ordered_json front = front_of(network, {fused_rows});
+    const auto about = [&] {
+        return data_of(report_page(network, front))["about"].get<std::string>();
+    };
+    EXPECT_NE(about().find("in accesses, memory and MACs together; two-level model."),
+              std::string::npos);
+    front["axes"] = {"memory", "time"};
+    front["speed"] = "fast.json";
+    front["threads"] = 2;
+    front["points"][0]["time_ms"] = 0.25;
+    EXPECT_NE(about().find("in memory and time together; two-level model, time as predicted for 2 "
+                           "threads by fast.json."),
+              std::string::npos)
+        << about();
+    EXPECT_EQ(data_of(report_page(network, front))["points"][0]["time_ms"], 0.25);
+    front["objective"] = "time";
+    EXPECT_NE(about().find("one schedule, the least time in the memory that was allowed"),
+              std::string::npos);
+}
+
 TEST(ReportPage, WhatIsNotCompleteSaysHowFarItMayBeOff) {
     const Network network = zoo_network("l2net");
     nlohmann::ordered_json front = front_of(network, {fused_rows});
