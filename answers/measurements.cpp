@@ -129,7 +129,7 @@ Json measured_json(const std::vector<std::string>& schedules,
                 for (const Json& entry : answer.at("schedules"))
                     note(entry, "counted", [&] { return counted_json(entry, sources.size()); });
             } else {
-                // Of a front, or of one schedule.
+                // An answer is of one schedule, or of a front's with a list of them.
                 const Json races =
                     answer.contains("schedules") ? answer["schedules"] : Json::array({answer});
                 for (const Json& race : races) {

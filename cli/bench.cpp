@@ -331,7 +331,7 @@ struct Outcome {
     [[nodiscard]] bool is_right() const { return agreement.is_correct() && counts_agree(); }
 };
 
-/// One network's races: what all of them share.
+/// All races of one network share it, the options and the MACs.
 struct Course {
     const Network& network;
     const BenchOptions& options;
@@ -339,12 +339,12 @@ struct Course {
     TimedOptions timed;
     Macs macs;  ///< of all layers
 
-    Course(const Network& of, const BenchOptions& with, const CommonOptions& and_with)
-        : network(of),
-          options(with),
-          common(and_with),
-          timed(with.schedule.timed_options(and_with.thread_count())) {
-        for (LayerId id = 0; id < std::ssize(of.layers); ++id) macs += Macs(layer_macs(of, id));
+    Course(const Network& net, const BenchOptions& given, const CommonOptions& shared)
+        : network(net),
+          options(given),
+          common(shared),
+          timed(given.schedule.timed_options(shared.thread_count())) {
+        for (LayerId id = 0; id < std::ssize(net.layers); ++id) macs += Macs(layer_macs(net, id));
     }
 };
 

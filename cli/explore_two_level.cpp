@@ -176,14 +176,14 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
                                                    : std::string("timed");
         answer["threads"] = wanted.threads;
         answer["speed"] = options.speed.empty() ? "usual" : options.speed;
-        answer["network_given"] = request.network.to_json();
-        return answer;
+    } else {
+        answer["space"] = name_of(space_names, wanted.space);
     }
-    answer["space"] = name_of(space_names, wanted.space);
+    answer["network_given"] = request.network.to_json();
+    if (options.is_timed() && !options.names_a_search()) return answer;
     answer["tiles"] = name_of(tile_names, wanted.tiles);
     answer["max_depth"] = wanted.max_depth.value_or(default_max_depth(wanted.space));
     answer["recompute"] = wanted.recompute;
-    answer["network_given"] = request.network.to_json();
     return answer;
 }
 

@@ -35,7 +35,7 @@ GroupSchedule with_outer_compute_levels(const Network& network, GroupSchedule gr
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const GroupCounts counts = two_level_counts(problems, group, &cache);
     const size_t placements = moveable(group).size();
-    // What moves may let what it encloses or depends on move as well.
+    // A placement that moves may let others move as well.
     for (size_t n = 0, unmoved = 0; unmoved < placements; n = (n + 1) % placements) {
         GroupSchedule moved = group;
         const auto [nest, placement] = moveable(moved)[n];

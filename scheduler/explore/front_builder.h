@@ -24,10 +24,8 @@ public:
 
     /// The place of a group in the front. Throws InputError if it is illegal in the network.
     [[nodiscard]] uint32_t group(GroupSchedule group);
-    /// The same with given counts, which the model found for layers of the same shape.
-    [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts& counts);
-    /// The same of a group that a search found, with_outer_compute_levels() of compute_levels.h,
-    /// which count the same.
+    /// The same of a group that a search found, with the compute levels of
+    /// with_outer_compute_levels(). `counts`, if given, were found for layers of the same shape.
     [[nodiscard]] uint32_t found_group(GroupSchedule group, const NetworkCounts* counts = nullptr);
 
     /// Adds a schedule of the network by its groups, in order. Throws std::logic_error if a layer

@@ -11,7 +11,8 @@ namespace laminate {
 
 namespace {
 
-// Below these sizes kernels wait for sums, or load and store them more often than they add.
+// Below these sizes kernels wait for sums, or load and store them more often than they add: eight
+// sums hide the four cycles of two multiply-adds per cycle.
 constexpr int64_t channels_at_a_time = 8;
 constexpr int64_t columns_at_a_time = 16;
 constexpr int64_t products_at_a_time = 16;

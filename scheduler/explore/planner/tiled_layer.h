@@ -18,7 +18,7 @@ namespace laminate {
 ///   pixels stay    {yo xo zo io ...; X xo/xo; W zo/zo; Y xi/xi}
 ///   sums stay      {zo yo xo io ...; X io/io; W io/io; Y xo/xo}, for dense convolutions
 ///
-/// For several threads, the rows are in strips, one for each thread.
+/// Several threads share the rows, each with a strip of them.
 [[nodiscard]] std::vector<GroupSchedule> tiled_layer_forms(const LayerProblem& problem,
                                                            int threads);
 

@@ -1,5 +1,5 @@
-// Which groups a schedule chosen by time consists of: groups of different candidates mix, as long
-// as every layer is in one.
+// Chooses the groups of a schedule by time. Groups of different candidates mix, as long as every
+// layer is in one.
 #pragma once
 
 #include <map>
@@ -20,11 +20,11 @@ struct Part {
     std::vector<std::string> layers;  ///< in the network's order
     /// The candidates' groups of these layers, without repetition, in the order of candidates.
     std::vector<Groups> ways;
-    /// Further groups of them.
+    /// Further groups of these layers.
     Groups others;
 };
 
-/// What groups are chosen by.
+/// The limit and the price by which groups are chosen.
 struct Wish {
     Elements memory;  ///< only groups whose live memory is within it
     /// How much an access counts beside time; infinite: accesses first, then time.
@@ -57,7 +57,7 @@ private:
     std::vector<char> may_be_left_;             ///< by place: whether some way does not hold it
     std::vector<Groups> ways_;                  ///< those that fit
     std::vector<Elements> memories_;
-    /// What was found, by how many groups fitted and by the price of an access.
+    /// Results of search(), by how many groups fitted and by the price of an access.
     mutable std::map<std::pair<int64_t, double>, Groups> known_;
 };
 

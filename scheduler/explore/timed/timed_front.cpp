@@ -60,8 +60,8 @@ public:
         schedules_.push_back(std::move(groups));
     }
     void add_searched() {
+        // An interrupt ends the search; what it has found is still priced.
         for (const GroupSchedule& group : options_.searched) {
-            if (is_stopped()) return;
             others_.push_back(&known(group));
             others_.push_back(&known(with_whole_tiles(network_, group)));
         }
@@ -87,7 +87,7 @@ public:
 
     [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
 
-    /// With the groups that fit into `memory`.
+    /// Every part of the network, with its groups that fit into `memory`.
     [[nodiscard]] std::vector<Cover> parts(const std::optional<Bytes>& memory) const {
         std::map<size_t, Part> parts;
         const auto part_with = [&](const Priced* priced) -> Part& {

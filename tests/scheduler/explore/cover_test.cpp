@@ -9,11 +9,6 @@
 #include <set>
 
 #include "base/rng.h"
-#include "scheduler/explore/compute_levels.h"
-#include "scheduler/explore/explore.h"
-#include "scheduler/explore/planner/tiled_layer.h"
-#include "scheduler/explore/random_schedule.h"
-#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
@@ -122,61 +117,6 @@ TEST(Cover, IsTheBestOfAllSubsetsOfRandomGroupsWithBranches) {
     }
     EXPECT_GT(infeasible, 10);
     EXPECT_LT(infeasible, 290);
-}
-
-TEST(ComputeLevels, MoveOutwardWhileNoCountChanges) {
-    const Network network = l3net();
-    TwoLevelCache cache;
-    int moved = 0;
-    for (uint64_t seed = 1; seed <= 200; ++seed) {
-        const Schedule schedule = random_schedule(network, seed);
-        for (const GroupSchedule& group : schedule.groups()) {
-            const GroupSchedule outer = with_outer_compute_levels(network, group, cache);
-            check_group(network, outer);
-            EXPECT_EQ(two_level_counts(network, outer), two_level_counts(network, group));
-            EXPECT_EQ(with_outer_compute_levels(network, outer, cache), outer);
-            moved += outer != group ? 1 : 0;
-        }
-    }
-    EXPECT_GT(moved, 20);
-}
-
-TEST(ComputeLevels, WholeTilesHaveNothingButSumsInside) {
-    const Network network = l3net();
-    int moved = 0;
-    for (uint64_t seed = 1; seed <= 200; ++seed) {
-        const Schedule schedule = random_schedule(network, seed);
-        for (const GroupSchedule& group : schedule.groups()) {
-            const GroupSchedule whole = with_whole_tiles(network, group);
-            check_group(network, whole);
-            if (whole == group) continue;
-            ++moved;
-            for (const Nest& nest : whole.nests) {
-                for (const InputPlacement& input : nest.x) {
-                    const Level level = input.placement.compute;
-                    EXPECT_TRUE(level.is_root() || whole.loop(level).band != Band::inner);
-                }
-            }
-        }
-    }
-    EXPECT_GT(moved, 20);
-}
-
-TEST(TiledLayer, FormsForSeveralThreadsHaveRowsInStrips) {
-    const Network network =
-        chain(12, 20, 40, {{24, square_window(3, 1, 1)}, {8, square_window(1)}});
-    for (const LayerId layer : all_layers(network)) {
-        const LayerProblem p = layer_problem(network, layer);
-        for (const int threads : {2, 3}) {
-            const std::vector<GroupSchedule> forms = tiled_layer_forms(p, threads);
-            ASSERT_GT(forms.size(), 10U);
-            for (const GroupSchedule& form : forms) {
-                check_group(network, form);
-                EXPECT_GE(form.nests.front().strip[0] * threads, p[Dim::y]);
-                EXPECT_LT(form.nests.front().strip[0], p[Dim::y]);
-            }
-        }
-    }
 }
 
 }  // namespace

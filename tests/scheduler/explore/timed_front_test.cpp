@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
 #include "nets/open.h"
 #include "scheduler/counts/work.h"
+#include "scheduler/explore/explore.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/tiled_layer.h"
 #include "scheduler/schedule/kernel_legality.h"
@@ -87,6 +89,27 @@ TEST(TimedFront, TheFastestScheduleIsAmongThePointsOfTheFrontWithinTheMarginOfTh
     EXPECT_LE(*one.points.front().milliseconds, margin * *all.points.front().milliseconds);
 }
 
+TEST(TimedFront, AnInterruptKeepsWhatTheSearchHasFound) {
+    const Network network = l3net();
+    ExploreOptions search;
+    search.tiles = TileSizes::powers_of_two;
+    const Front found = explore(network, search);
+    const auto least = [](const Front& front) {
+        Elements memory(INT64_MAX);
+        for (const FrontPoint& point : front.points)
+            memory = std::min(memory, point.counts.live_total);
+        return memory;
+    };
+    TimedOptions options = options_for(16);
+    const std::atomic<bool> stop = true;
+    options.stop = &stop;
+    const Front planned = timed_front(network, {}, options);
+    options.searched = found.groups;
+    const Front both = timed_front(network, {}, options);
+    EXPECT_GT(least(planned), least(found));
+    EXPECT_EQ(least(both), least(found));
+}
+
 TEST(TimedFront, NothingFitsInNoMemoryAndTheDemandDoes) {
     const Network network = l3net();
     TimedOptions options = options_for(8);
@@ -121,6 +144,23 @@ TEST(TiledLayer, EveryPointIsLegalAndCountsAsTheModelDoes) {
             if (n > 0) {
                 EXPECT_GT(points[n].accesses, points[n - 1].accesses);
                 EXPECT_LT(points[n].live_total, points[n - 1].live_total);
+            }
+        }
+    }
+}
+
+TEST(TiledLayer, FormsForSeveralThreadsHaveRowsInStrips) {
+    const Network network =
+        chain(12, 20, 40, {{24, square_window(3, 1, 1)}, {8, square_window(1)}});
+    for (const LayerId layer : all_layers(network)) {
+        const LayerProblem p = layer_problem(network, layer);
+        for (const int threads : {2, 3}) {
+            const std::vector<GroupSchedule> forms = tiled_layer_forms(p, threads);
+            ASSERT_GT(forms.size(), 10U);
+            for (const GroupSchedule& form : forms) {
+                check_group(network, form);
+                EXPECT_GE(form.nests.front().strip[0] * threads, p[Dim::y]);
+                EXPECT_LT(form.nests.front().strip[0], p[Dim::y]);
             }
         }
     }
