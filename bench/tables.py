@@ -129,15 +129,20 @@ def choice(file):
 
 
 def times(file):
-    yield ["Network", "points", "within 20 %", "predicted / measured", "fastest, ms"]
+    yield ["Network", "points", "within 20 %", "predicted / measured", "fastest, ms",
+           "at 60 % of its rate", "slowest"]
     for name, points in itertools.groupby(data(file, "laminate.times_bench")["points"],
                                           key=lambda point: point["network"]):
         points = list(points)
         ratios = [point["predicted_ms"] / point["measured_ms"] for point in points]
+        rates = [point["multiplications"] / point["measured_ms"] for point in points]
+        fastest = min(range(len(points)), key=lambda n: points[n]["measured_ms"])
+        relative = [rate / rates[fastest] for rate in rates]
         yield [network(name), str(len(points)),
                str(sum(abs(ratio - 1) <= 0.2 for ratio in ratios)),
                f"{min(ratios):.2f} to {max(ratios):.2f}",
-               figure(min(point["measured_ms"] for point in points))]
+               figure(points[fastest]["measured_ms"]),
+               str(sum(rate >= 0.6 for rate in relative)), f"{min(relative):.2f}"]
 
 
 def versions(file):
