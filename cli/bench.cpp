@@ -37,6 +37,7 @@ using Clock = std::chrono::steady_clock;
 struct BenchOptions {
     NetworkArgument network;
     ScheduleArgument schedule;
+    CacheArgument cache;
     std::string front;
     int64_t points = 0;  ///< of the front; 0: all
     double seconds = 2;
@@ -217,18 +218,24 @@ struct Race {
 };
 
 Variant fused_variant(const Network& network, const ScheduleArgument& argument,
-                      const CommonOptions& common, const Output& output) {
-    Schedule schedule = argument.choose(network, common.thread_count());
-    return {"fused",
-            std::make_unique<Execution>(network, std::move(schedule), argument.kernels(), common,
-                                        output),
-            {}};
+                      const CacheArgument& cache, const CommonOptions& common,
+                      const Output& output) {
+    double planning = 0;
+    Schedule schedule =
+        timed(planning, [&] { return argument.choose(network, common.thread_count()); });
+    Variant variant{"fused",
+                    std::make_unique<Execution>(network, std::move(schedule), argument.kernels(),
+                                                cache, common, output),
+                    {}};
+    variant.execution->times().planning = planning;
+    output.detail(variant.execution->times().text());
+    return variant;
 }
 
-Race race_of(const Network& network, const ScheduleArgument& argument, const CommonOptions& common,
-             const Output& output) {
+Race race_of(const Network& network, const ScheduleArgument& argument, const CacheArgument& cache,
+             const CommonOptions& common, const Output& output) {
     Race race;
-    race.variants.push_back(fused_variant(network, argument, common, output));
+    race.variants.push_back(fused_variant(network, argument, cache, common, output));
     try {
         ScheduleArgument by_layer = argument;
         by_layer.schedule.clear();
@@ -237,7 +244,8 @@ Race race_of(const Network& network, const ScheduleArgument& argument, const Com
         Schedule layers = by_layer.choose(network, common.thread_count());
         race.variants.push_back({"layer by layer",
                                  std::make_unique<Execution>(network, std::move(layers),
-                                                             argument.kernels(), common, output),
+                                                             argument.kernels(), cache, common,
+                                                             output),
                                  {}});
     } catch (const InfeasibleError& too_large) {  // which is what fusing is for
         race.left_out = fmt::format("layer by layer is left out: {}", too_large.what());
@@ -471,7 +479,7 @@ std::string wrong_results() {
 
 Exit bench_network(const Course& course, const Output& output) {
     const ScheduleArgument& argument = course.options.schedule;
-    Race race = race_of(course.network, argument, course.common, output);
+    Race race = race_of(course.network, argument, course.options.cache, course.common, output);
     const Outcome outcome = outcome_of(course, race);
     output.print(
         fmt::format("{}; {}", headline(course), agreement_text(race, outcome.agreement)));
@@ -527,9 +535,10 @@ Exit bench_front(const Course& course, const Output& output) {
         ScheduleArgument argument = course.options.schedule;
         argument.schedule = to_text(front.schedules[n]);
         if (race)
-            race->variants[0] = fused_variant(course.network, argument, course.common, output);
+            race->variants[0] = fused_variant(course.network, argument, course.options.cache,
+                                              course.common, output);
         else
-            race = race_of(course.network, argument, course.common, output);
+            race = race_of(course.network, argument, course.options.cache, course.common, output);
         for (Variant& variant : race->variants) variant.times_ms.clear();
         const Outcome outcome = outcome_of(course, *race);
         all_right = all_right && outcome.is_right();
@@ -565,6 +574,7 @@ void add_bench(Program& program) {
     auto options = std::make_shared<BenchOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb, false);
+    options->cache.declare(verb);
     auto* front = verb->add_option("--front", options->front,
                                    "Every schedule of a front written by `explore`; with --json "
                                    "into its directory, `report` shows the times")

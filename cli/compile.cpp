@@ -19,25 +19,33 @@ namespace {
 struct VerbOptions {
     NetworkArgument network;
     ScheduleArgument schedule;
+    CacheArgument cache;
     std::string directory;
     CompileOptions compile;
 };
 
 Exit compile(const VerbOptions& options, const CommonOptions& common, const Output& output) {
-    const Network network = options.network.open();
+    PreparationTimes times;
+    const Network network = timed(times.import, [&] { return options.network.open(); });
     ScheduleArgument wanted = options.schedule;
     // Only the instructions of another machine are known, not its caches.
     if (options.compile.target != CompileOptions{}.target)
         wanted.second_level_cache = usual_second_level_cache;
-    const Schedule schedule = wanted.choose(network, common.thread_count(), options.compile.target);
+    const Schedule schedule = timed(times.planning, [&] {
+        return wanted.choose(network, common.thread_count(), options.compile.target);
+    });
     require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
     compile_options.check.seed = common.seed;
     compile_options.kernels = options.schedule.kernels();
     compile_options.threads = common.threads;
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
+    compile_options.cache = options.cache.open(output);
+    compile_options.times = &times.compile;
     const Manifest manifest =
         compile_network(network, schedule, compile_options, options.directory);
+
+    output.detail(times.text());
 
     const auto is_group = [](const Step& step) { return std::holds_alternative<GroupStep>(step); };
     const auto groups = std::count_if(manifest.steps.begin(), manifest.steps.end(), is_group);
@@ -57,7 +65,8 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
                  {"steps", manifest.steps.size()},
                  {"replaced_groups", manifest.replaced_groups},
                  {"instrumented", manifest.instrumented},
-                 {"schedule", to_text(schedule)}});
+                 {"schedule", to_text(schedule)},
+                 {"cpu_seconds", times.json()}});
     return Exit::ok;
 }
 
@@ -72,6 +81,7 @@ void add_compile(Program& program) {
     auto options = std::make_shared<VerbOptions>();
     options->network.declare(verb);
     options->schedule.declare(verb);
+    options->cache.declare(verb);
     verb->add_option(
             "-o,--output", options->directory,
             "Directory to write; an earlier compilation in it is replaced, other files stay")

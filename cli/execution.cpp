@@ -126,7 +126,7 @@ void require_memory_to_check(const Network& network, const Schedule& schedule) {
 }
 
 Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels,
-                     const CommonOptions& common, const Output& output)
+                     const CacheArgument& cache, const CommonOptions& common, const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)), kernels_(kernels) {
     require_memory_to_check(*network_, *schedule_);
     CompileOptions options;
@@ -134,6 +134,8 @@ Execution::Execution(Network network, Schedule schedule, const KernelOptions& ke
     options.kernels = kernels;
     options.threads = common.threads;
     options.note = [&](const std::string& line) { output.note("laminate: " + line); };
+    options.cache = cache.open(output);
+    options.times = &times_.compile;
     compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);
     open_session(common);
 }
@@ -144,8 +146,10 @@ Schedule Execution::schedule_of_code() const {
 }
 
 void Execution::open_session(const CommonOptions& common) {
-    session_ = opened(network_->name, [&] {
-        return Session::open(&compiled_->descriptor(), {common.thread_count()});
+    timed(times_.session, [&] {
+        session_ = opened(network_->name, [&] {
+            return Session::open(&compiled_->descriptor(), {common.thread_count()});
+        });
     });
 }
 

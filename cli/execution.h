@@ -12,6 +12,7 @@
 #include "answers/program.h"
 #include "base/caches.h"
 #include "base/error.h"
+#include "cli/preparation.h"
 #include "generators/compile/compile.h"
 #include "nets/network/network.h"
 #include "runtime/session.h"
@@ -58,7 +59,7 @@ class Execution {
 public:
     /// Compiles the network for this process. Remarks go to `output`.
     Execution(Network network, Schedule schedule, const KernelOptions& kernels,
-              const CommonOptions& common, const Output& output);
+              const CacheArgument& cache, const CommonOptions& common, const Output& output);
     /// Opens a directory of `laminate compile`.
     Execution(const std::string& directory, const CommonOptions& common);
 
@@ -71,11 +72,14 @@ public:
     [[nodiscard]] const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }
     /// The schedule with the kernels that its code has. Not for a compiled directory.
     [[nodiscard]] Schedule schedule_of_code() const;
+    /// What compiling took, and the session.
+    [[nodiscard]] PreparationTimes& times() { return times_; }
 
 private:
     std::optional<Network> network_;
     std::optional<Schedule> schedule_;
     KernelOptions kernels_;
+    PreparationTimes times_;
     std::unique_ptr<JitNetwork> compiled_;
     std::unique_ptr<Session> session_;  // ends before what it runs
 };

@@ -133,7 +133,7 @@ class Runner {
 public:
     Runner(const Probe& probe, const Halide::Target& target)
         : code_(group_code(probe.network, probe.group)),
-          jit_(code_.body, false, "laminate_probe", target),
+          jit_(code_.body, false, target),
           constants_(code_.constants),
           scratch_(static_cast<size_t>(code_.scratch_bytes) / sizeof(float), 0.0F) {
         const std::vector<LayerProblem> problems = group_problems(probe.network, probe.group);

@@ -191,16 +191,25 @@ std::unique_ptr<Execution> execution_for(const RunOptions& options, const Common
                                          const Output& output) {
     if (is_compiled_directory(options.network))
         return std::make_unique<Execution>(options.network.spec, common);
-    Network network = open_for(options.network, input_files);
+    PreparationTimes times;
+    Network network =
+        timed(times.import, [&] { return open_for(options.network, input_files); });
     // Refuse bad output names before compiling.
     for (const NamedFile& file : named_files(options.outputs)) {
         if (network.outputs.size() == 1)
             check_output_file(file.file, network.tensor(network.outputs[0]));
     }
-    Schedule schedule = options.schedule.choose(network, common.thread_count());
+    Schedule schedule = timed(times.planning, [&] {
+        return options.schedule.choose(network, common.thread_count());
+    });
     output.detail("schedule: " + to_text(schedule));
-    return std::make_unique<Execution>(std::move(network), std::move(schedule),
-                                       options.schedule.kernels(), common, output);
+    auto execution = std::make_unique<Execution>(std::move(network), std::move(schedule),
+                                                 options.schedule.kernels(), options.cache,
+                                                 common, output);
+    execution->times().import = times.import;
+    execution->times().planning = times.planning;
+    output.detail(execution->times().text());
+    return execution;
 }
 
 /// The elements of each input, and the first picture that one of them came from.
@@ -301,7 +310,7 @@ void save_outputs(const OutputFiles& output_files, const std::vector<Tensor>& ou
     }
 }
 
-nlohmann::ordered_json run_json(const Execution& execution, const Session& session,
+nlohmann::ordered_json run_json(Execution& execution, const Session& session,
                                 const ArenaUse& use, double milliseconds) {
     nlohmann::ordered_json answer{{"schema", "laminate.run"},
                                   {"version", 1},
@@ -311,7 +320,10 @@ nlohmann::ordered_json run_json(const Execution& execution, const Session& sessi
                                   {"arena_bytes", use.total_bytes},
                                   {"scratch_bytes_per_thread", use.scratch_per_thread_bytes},
                                   {"first_run_ms", milliseconds}};
-    if (execution.schedule() != nullptr) answer["schedule"] = to_text(*execution.schedule());
+    if (execution.schedule() != nullptr) {
+        answer["schedule"] = to_text(*execution.schedule());
+        answer["cpu_seconds"] = execution.times().json();
+    }
     return answer;
 }
 
@@ -407,6 +419,7 @@ void add_run(Program& program) {
     auto options = std::make_shared<RunOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb);
+    options->cache.declare(verb);
     verb->add_option(
             "--input", options->inputs,
             "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture, with --stream "

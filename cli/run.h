@@ -16,6 +16,7 @@ namespace laminate::cli {
 struct RunOptions {
     NetworkArgument network;  ///< or a compiled directory
     ScheduleArgument schedule;
+    CacheArgument cache;
     // Texts "[NAME=]FILE" (tensor_files.h). A video and a folder have one input and one output.
     std::vector<std::string> inputs;    ///< empty: random elements
     std::vector<std::string> outputs;   ///< for outputs without a file their range is printed

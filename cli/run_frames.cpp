@@ -44,7 +44,8 @@ public:
             Network network = open_network(options.network.spec, sizes);
             Schedule schedule = options.schedule.choose(network, common.thread_count());
             execution_ = std::make_unique<Execution>(std::move(network), std::move(schedule),
-                                                     options.schedule.kernels(), common, output);
+                                                     options.schedule.kernels(), options.cache,
+                                                     common, output);
         }
         const std::vector<Tensor> inputs = execution_->session().inputs(),
                                   outputs = execution_->session().outputs();

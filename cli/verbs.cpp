@@ -16,6 +16,7 @@ void add_verbs(Program& program) {
     add_compile(program);
     add_run(program);
     add_bench(program);
+    add_cache(program);
     add_explore(program);
     add_report(program);
     add_study(program);

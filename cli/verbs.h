@@ -19,6 +19,7 @@ void add_validate(Program& program);
 void add_compile(Program& program);
 void add_run(Program& program);
 void add_bench(Program& program);
+void add_cache(Program& program);
 void add_explore(Program& program);
 void add_report(Program& program);
 

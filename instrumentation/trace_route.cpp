@@ -83,7 +83,7 @@ using TraceHandler = int32_t (*)(Halide::JITUserContext*, const halide_trace_eve
 /// Runs a body with events. The caller holds `one_trace` and has set what the handler writes to.
 void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler,
                 const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
-    const JitGroup jit(body, false);
+    const TracedJitGroup jit(body);
     Halide::JITHandlers handlers;
     handlers.custom_trace = handler;
     JITSharedRuntime::set_default_handlers(handlers);

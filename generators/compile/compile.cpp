@@ -5,15 +5,20 @@
 #include <bit>
 #include <cctype>
 #include <exception>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
 
 #include "base/aligned.h"
+#include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
@@ -25,6 +30,7 @@
 #include "generators/kernels/group_kernels.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
+#include "source_version.h"
 
 namespace laminate {
 
@@ -123,6 +129,36 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
     return key + to_text(nameless);
 }
 
+/// The CPU time of this thread from here on.
+class CpuClock {
+public:
+    [[nodiscard]] double seconds() const { return (thread_milliseconds() - begin_) * 1e-3; }
+
+private:
+    double begin_ = thread_milliseconds();
+};
+
+/// The number of loads and stores in a statement, to which the time of LLVM is about proportional.
+size_t length_of(const Halide::Internal::Stmt& body) {
+    class Counter : public Halide::Internal::IRGraphVisitor {
+    public:
+        size_t count = 0;
+
+    protected:
+        using IRGraphVisitor::visit;
+        void visit(const Halide::Internal::Load* load) override {
+            ++count;
+            IRGraphVisitor::visit(load);
+        }
+        void visit(const Halide::Internal::Store* store) override {
+            ++count;
+            IRGraphVisitor::visit(store);
+        }
+    } counter;
+    body.accept(&counter);
+    return counter.count;
+}
+
 int thread_count(const CompileOptions& options) {
     return options.threads > 0 ? options.threads : available_cores();
 }
@@ -153,10 +189,23 @@ public:
 
     BuiltNetwork build(const Schedule& schedule) && {
         const std::vector<GroupSchedule> groups = groups_with_code(schedule);
+        std::vector<Made> made(groups.size());
+        const int threads = thread_count(options_);
+        in_parallel(groups.size(), threads, [&](size_t g) { made[g] = make(groups[g]); });
+        compile_all(made);
+        const std::string record = record_of_checks(groups);
+        is_checked_ = options_.cache && !options_.checker && options_.cache->find(record);
         std::vector<std::vector<Piece>> pieces(groups.size());
         const size_t scheduled = schedule.groups().size();
-        in_parallel(groups.size(), thread_count(options_),
-                    [&](size_t g) { compile(groups[g], g < scheduled, pieces[g]); });
+        in_parallel(groups.size(), threads, [&](size_t g) {
+            settle(groups[g], made[g], g < scheduled, pieces[g]);
+        });
+        if (options_.cache && !options_.checker && !is_checked_ &&
+            built_.manifest.replaced_groups.empty())
+            options_.cache->keep(record, "");
+        if (options_.times != nullptr) {
+            for (Made& one : made) options_.times->groups.push_back(std::move(one.times));
+        }
 
         // A group runs where its last layer stands: its inputs exist by then, and nobody needs its
         // output earlier.
@@ -215,18 +264,48 @@ private:
         return group.nests.size() == 1 ? last : group.nests.front().layer + " .. " + last;
     }
 
+    /// A group on its way to a piece.
+    struct Made {
+        GroupCode code;
+        std::string key;  ///< code_key()
+        GroupTimes times;
+    };
+
+    [[nodiscard]] Made make(const GroupSchedule& schedule) const {
+        const CpuClock clock;
+        Made made{group_code(network_, schedule), code_key(network_, schedule), {}};
+        made.times.name = name_of(schedule);
+        made.times.halide = clock.seconds();
+        return made;
+    }
+
+    /// The code of all groups. Networks repeat their shapes, and the compiler takes up to seconds
+    /// for each: the same code is made once. The longest code comes first, so that no thread is
+    /// left with it at the end.
+    void compile_all(std::vector<Made>& made) {
+        std::vector<Made*> distinct;
+        std::set<std::string_view> keys;
+        for (Made& one : made) {
+            one.times.is_equal = !keys.insert(one.key).second;
+            if (!one.times.is_equal) distinct.push_back(&one);
+        }
+        std::vector<std::pair<size_t, Made*>> by_length;
+        for (Made* one : distinct) by_length.emplace_back(length_of(one->code.body), one);
+        std::ranges::stable_sort(by_length, std::greater<>(),
+                                 [](const auto& one) { return one.first; });
+        in_parallel(by_length.size(), thread_count(options_),
+                    [&](size_t n) { (void)function_of(*by_length[n].second); });
+    }
+
     /// What runs instead of the group: itself, unless it fails its check. Called by several
     /// threads.
-    void compile(const GroupSchedule& schedule, bool is_scheduled, std::vector<Piece>& pieces) {
-        GroupCode code = group_code(network_, schedule);
-        std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
-        CheckOptions check = options_.check;
-        check.specials = check.specials || options_.kernels.strict;
-        const std::string wrong =
-            options_.checker(network_, schedule, code, jit->function(), check);
+    void settle(const GroupSchedule& schedule, Made& made, bool is_scheduled,
+                std::vector<Piece>& pieces) {
+        std::shared_ptr<const JitGroup> jit = function_of(made);
+        const std::string wrong = wrong_in(schedule, made, *jit);
         if (wrong.empty()) {
             pieces.emplace_back(
-                CheckedGroup{schedule, std::move(code), std::move(jit), is_scheduled});
+                CheckedGroup{schedule, std::move(made.code), std::move(jit), is_scheduled});
             return;
         }
         note_replaced(name_of(schedule));
@@ -244,34 +323,82 @@ private:
         for (const Nest& nest : schedule.nests) {
             const LayerId id = network_.find_layer(nest.layer);
             if (must_be_scheduled(network_, id)) {
-                compile(single(id), false, pieces);
+                const GroupSchedule alone = single(id);
+                Made made_alone = make(alone);
+                settle(alone, made_alone, false, pieces);
             } else {
                 pieces.emplace_back(id);
             }
         }
     }
 
-    /// Networks repeat their shapes, and the compiler takes seconds for each: the same code is made
-    /// once.
-    std::shared_ptr<const JitGroup> function_of(const GroupSchedule& schedule,
-                                                const GroupCode& code) {
+    [[nodiscard]] CheckOptions check_options() const {
+        CheckOptions check = options_.check;
+        check.specials = check.specials || options_.kernels.strict;
+        return check;
+    }
+    [[nodiscard]] std::string wrong_in(const GroupSchedule& schedule, Made& made,
+                                       const JitGroup& jit) const {
+        if (is_checked_) return "";
+        const CpuClock clock;
+        const auto checker = options_.checker ? options_.checker : wrong_result;
+        std::string wrong =
+            checker(network_, schedule, made.code, jit.function(), check_options());
+        made.times.check = clock.seconds();
+        return wrong;
+    }
+
+    std::shared_ptr<const JitGroup> function_of(Made& made) {
         std::promise<std::shared_ptr<const JitGroup>> promise;
         std::shared_future<std::shared_ptr<const JitGroup>> known;
         {
             const std::lock_guard lock(mutex_);
-            auto& entry = functions_[code_key(network_, schedule)];
+            auto& entry = functions_[made.key];
             known = entry;
             if (!known.valid()) entry = promise.get_future().share();
         }
         if (known.valid()) return known.get();
         try {
-            auto jit = std::make_shared<const JitGroup>(code.body, false);
+            const CpuClock clock;
+            std::shared_ptr<const JitGroup> jit = cached(made);
+            if (!jit) {
+                jit = std::make_shared<const JitGroup>(made.code.body);
+                if (options_.cache && !jit->object().empty())
+                    options_.cache->keep(cache_key("code", made.key), jit->object());
+            }
+            made.times.llvm = clock.seconds();
             promise.set_value(jit);
             return jit;
         } catch (...) {
             promise.set_exception(std::current_exception());
             throw;
         }
+    }
+
+    /// The function that another process compiled, or nothing.
+    [[nodiscard]] std::shared_ptr<const JitGroup> cached(Made& made) const {
+        if (!options_.cache || !loads_objects) return nullptr;
+        const std::optional<std::string> object =
+            options_.cache->find(cache_key("code", made.key));
+        if (!object) return nullptr;
+        made.times.is_cached = true;
+        return std::make_shared<const JitGroup>(*object);
+    }
+
+    /// Says what an entry of the cache is made by, and what it is of.
+    [[nodiscard]] static std::string cache_key(const std::string& kind, const std::string& of) {
+        return kind + "\nsources " + source_version + "\nhalide " + halide_version() +
+               "\ntarget " + Halide::get_host_target().to_string() + "\n" + of;
+    }
+    /// The entry of a network all of whose groups have passed their checks. Whether they pass may
+    /// depend on its weights.
+    [[nodiscard]] std::string record_of_checks(const std::vector<GroupSchedule>& groups) const {
+        const CheckOptions check = check_options();
+        std::string text = built_.manifest.network_hash + " seed " + std::to_string(check.seed) +
+                           " reference " + std::to_string(check.reference_macs.value()) +
+                           (check.specials ? " specials" : "") + "\n";
+        for (const GroupSchedule& group : groups) text += to_text(group) + "\n";
+        return cache_key("checked", text);
     }
 
     /// In the order of the names, whichever thread comes first.
@@ -331,6 +458,7 @@ private:
     const CompileOptions& options_;
     VectorUnit unit_;
     BuiltNetwork built_;
+    bool is_checked_ = false;  ///< the same network with the same code was, by another process
     std::mutex mutex_;
     std::map<std::string, std::shared_future<std::shared_ptr<const JitGroup>>> functions_;
 };
@@ -389,6 +517,32 @@ const Manifest& JitNetwork::manifest() const { return implementation_->built.man
 
 // ---- as files
 
+namespace {
+
+/// Writes the code of all functions into object files, and returns their names. Code for this
+/// machine is there already.
+std::vector<std::string> write_objects(const BuiltNetwork& built, const CompileOptions& options,
+                                       const Halide::Target& target,
+                                       const std::filesystem::path& directory) {
+    const std::string& name = built.manifest.library;
+    const bool is_made =
+        loads_objects && !options.instrumented && target == Halide::get_host_target();
+    std::vector<std::string> files;
+    for (size_t g = 0; g < built.functions.size(); ++g)
+        files.push_back("group" + std::to_string(g) + ".o");
+    in_parallel(files.size(), thread_count(options), [&](size_t g) {
+        const std::string symbol = group_symbol(name, g);
+        write_file_atomically(
+            directory / files[g],
+            is_made ? with_function_renamed(built.functions[g]->object(), JitGroup::symbol, symbol)
+                    : object_code({{symbol, built.bodies[g], options.instrumented}}, symbol,
+                                  target));
+    });
+    return files;
+}
+
+}  // namespace
+
 Manifest compile_network(const Network& network, const Schedule& schedule,
                          const CompileOptions& options, const std::filesystem::path& directory) {
     NewDirectory files(
@@ -405,25 +559,17 @@ Manifest compile_network(const Network& network, const Schedule& schedule,
     BuiltNetwork built = std::move(builder).build(schedule);
 
     const std::string& name = built.manifest.library;
-    const auto object = [](size_t n) { return "groups" + std::to_string(n) + ".o"; };
-    const size_t objects =
-        std::min(built.bodies.size(), static_cast<size_t>(thread_count(options)));
-    in_parallel(objects, thread_count(options), [&](size_t n) {
-        std::vector<NamedBody> bodies;
-        for (size_t g = n; g < built.bodies.size(); g += objects)
-            bodies.push_back({group_symbol(name, g), built.bodies[g], options.instrumented});
-        write_object(bodies, name + "_" + std::to_string(n), target,
-                     (files.aside() / object(n)).string());
-    });
-    std::vector<std::string> object_files;
-    for (size_t n = 0; n < objects; ++n) object_files.push_back(object(n));
+    const std::vector<std::string> object_files =
+        write_objects(built, options, target, files.aside());
     const Schedule compiled =
         with_default_kernels(network, schedule, vector_unit(target), options.kernels);
     write_file_atomically(files.aside() / "schedule.json", to_json(network, compiled));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
-    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(),
-                   object_files, tools);
+    const double linking =
+        link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(),
+                       object_files, tools);
+    if (options.times != nullptr) options.times->libraries += linking;
     built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     files.publish();

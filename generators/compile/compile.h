@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_cache.h"
 #include "generators/compile/check_group.h"
 #include "nets/network/network.h"
 #include "runtime/compiled_network.h"
@@ -26,6 +27,21 @@
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
+
+/// CPU seconds that a group took, of the threads that worked on it.
+struct GroupTimes {
+    std::string name;     ///< of its layer, "first .. last" of several
+    double halide = 0;    ///< its statements in Halide IR, and its constants in their order
+    double llvm = 0;      ///< from statements to machine code: Halide's code generator and LLVM
+    double check = 0;     ///< check_group.h
+    bool is_equal = false;   ///< to a group before it: its code was there
+    bool is_cached = false;  ///< its code came from the cache
+};
+
+struct CompileTimes {
+    std::vector<GroupTimes> groups;  ///< of the schedule and of layers outside it, in their order
+    double libraries = 0;            ///< of compile_network: object files to libraries
+};
 
 struct CompileOptions {
     /// Identifier in file and symbol names; empty: the network's name with what is no letter, digit
@@ -38,9 +54,15 @@ struct CompileOptions {
     CheckOptions check{};
     KernelOptions kernels{};
     /// What decides whether a group may be used: empty text for yes. Called by several threads.
+    /// Without one, wrong_result() does, but not again where the cache knows that it has.
     std::function<std::string(const Network&, const GroupSchedule&, const GroupCode&,
                               laminate_group_function, const CheckOptions&)>
-        checker = wrong_result;
+        checker{};
+    /// Where the code of groups is kept for later, and which networks passed their checks; none:
+    /// nowhere. The results are the same.
+    std::shared_ptr<DiskCache> cache{};
+    /// Filled in where it is not null.
+    CompileTimes* times = nullptr;
     /// Told about every group that failed its check, one line each, by one thread at a time.
     std::function<void(const std::string&)> note = [](const std::string&) {};
     std::string compiler = "cc";  ///< assembles and links: accepts -c, -shared, -o

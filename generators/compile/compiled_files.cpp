@@ -1,6 +1,7 @@
 #include "generators/compile/compiled_files.h"
 
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,8 +117,9 @@ std::string reason_in(const std::string& said) {
     return first.empty() ? "no reason given" : first;
 }
 
-/// Runs a program in `directory`; `expected`: what is said of one that fails, beside its reason.
-void run_tool(const fs::path& directory, const std::vector<std::string>& command,
+/// Runs a program in `directory` and returns its CPU seconds; `expected`: what is said of one that
+/// fails, beside its reason.
+double run_tool(const fs::path& directory, const std::vector<std::string>& command,
               const std::string& expected = "") {
     const MemoryFile said;
     std::vector<char*> arguments;
@@ -137,9 +139,15 @@ void run_tool(const fs::path& directory, const std::vector<std::string>& command
         throw InputError(command[0] + ": cannot be run: " + std::strerror(failed) +
                          "; expected it on the search path");
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    rusage use{};
+    while (wait4(child, &status, 0, &use) < 0 && errno == EINTR) {
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        const auto seconds = [](const timeval& t) {
+            return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+        };
+        return seconds(use.ru_utime) + seconds(use.ru_stime);
+    }
     throw InputError(command[0] + " " + command[1] + ": failed: " + reason_in(said.contents()) +
                      (expected.empty() ? "" : "; expected " + expected));
 }
@@ -227,14 +235,14 @@ void check_tools(const fs::path& directory, const std::string& object_file,
                  const std::string& target, const LinkTools& tools) {
     const std::string expected = "tools for target " + target + ": --cc, --ar";
     const std::string archive = "trial.a", library = "trial.so";
-    run_tool(directory, {tools.archiver, "rcsD", archive, object_file}, expected);
-    run_tool(directory, {tools.compiler, "-shared", "-o", library, object_file}, expected);
+    (void)run_tool(directory, {tools.archiver, "rcsD", archive, object_file}, expected);
+    (void)run_tool(directory, {tools.compiler, "-shared", "-o", library, object_file}, expected);
     for (const std::string& file : {archive, library, object_file}) fs::remove(directory / file);
 }
 
-void link_libraries(const fs::path& directory, const Manifest& manifest,
-                    const std::vector<float>& constants, size_t function_count,
-                    const std::vector<std::string>& object_files, const LinkTools& tools) {
+double link_libraries(const fs::path& directory, const Manifest& manifest,
+                      const std::vector<float>& constants, size_t function_count,
+                      const std::vector<std::string>& object_files, const LinkTools& tools) {
     const std::string& name = manifest.library;
     write_file_atomically(
         directory / "constants.bin",
@@ -242,14 +250,14 @@ void link_libraries(const fs::path& directory, const Manifest& manifest,
     write_file_atomically(directory / "data.s", data_assembly(name, !constants.empty()));
     write_file_atomically(directory / "network.c",
                           descriptor_source(manifest, constants.size(), function_count));
-    run_tool(directory, {tools.compiler, "-c", "-fPIC", "data.s", "-o", "data.o"});
-    run_tool(directory, {tools.compiler, "-c", "-fPIC", "-O1", "network.c", "-o", "network.o"});
+    double seconds =
+        run_tool(directory, {tools.compiler, "-c", "-fPIC", "-O1", "network.c", "data.s"});
     std::vector<std::string> objects{"network.o", "data.o"};
     objects.insert(objects.end(), object_files.begin(), object_files.end());
     const auto make = [&](std::vector<std::string> command, const std::vector<std::string>& after) {
         command.insert(command.end(), objects.begin(), objects.end());
         command.insert(command.end(), after.begin(), after.end());
-        run_tool(directory, command);
+        seconds += run_tool(directory, command);
     };
     make({tools.archiver, "rcsD", "lib" + name + ".a"}, {});
     make({tools.compiler, "-shared", "-Wl,--no-undefined",
@@ -258,6 +266,7 @@ void link_libraries(const fs::path& directory, const Manifest& manifest,
     for (const std::string& object : objects) fs::remove(directory / object);
     for (const char* source : {"constants.bin", "data.s", "network.c"})
         fs::remove(directory / source);
+    return seconds;
 }
 
 }  // namespace laminate

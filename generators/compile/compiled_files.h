@@ -40,10 +40,10 @@ void check_tools(const std::filesystem::path& directory, const std::string& obje
 
 /// Makes libNAME.a and libNAME.so in `directory` from object files there that define the functions
 /// group_symbol(NAME, 0 .. function_count - 1), with hooks if the manifest says so, its
-/// manifest.json and the constants, and removes the objects. Throws InputError with the first line
-/// that a tool said when it fails.
-void link_libraries(const std::filesystem::path& directory, const Manifest& manifest,
-                    const std::vector<float>& constants, size_t function_count,
-                    const std::vector<std::string>& object_files, const LinkTools& tools);
+/// manifest.json and the constants, and removes the objects. Returns the tools' CPU seconds. Throws
+/// InputError with the first line that a tool said when it fails.
+double link_libraries(const std::filesystem::path& directory, const Manifest& manifest,
+                      const std::vector<float>& constants, size_t function_count,
+                      const std::vector<std::string>& object_files, const LinkTools& tools);
 
 }  // namespace laminate

@@ -1,8 +1,11 @@
 #include "generators/compile/executable.h"
 
+#include <cstdlib>
+#include <map>
+#include <utility>
+
 #include "base/error.h"
 #include "base/files.h"
-#include "base/memory_file.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
@@ -62,6 +65,29 @@ JITModule jit_module(const std::string& name, const Stmt& body, Extra extra,
     return {module, module.functions().back(), dependencies};
 }
 
+std::string object_of(const Halide::Module& module, const Halide::Target& target) {
+    try {
+        const Halide::Buffer<uint8_t> object = module.compile_to_buffer();
+        return {reinterpret_cast<const char*>(object.data()), object.size_in_bytes()};
+    } catch (const Halide::CompileError& error) {
+        throw InputError("target \"" + target.to_string() + "\": " + error.what());
+    }
+}
+
+// What instrumented code, which allocates its buffers, calls instead of Halide's runtime.
+void* allocate(void*, size_t bytes) {
+    constexpr size_t boundary = 128;
+    return std::aligned_alloc(boundary, (bytes + 2 * boundary - 1) / boundary * boundary);
+}
+void release(void*, void* memory) { std::free(memory); }
+int out_of_memory(void*) { return halide_error_code_out_of_memory; }
+
+std::map<std::string, const void*> memory_functions() {
+    return {{"halide_malloc", reinterpret_cast<const void*>(allocate)},
+            {"halide_free", reinterpret_cast<const void*>(release)},
+            {"halide_error_out_of_memory", reinterpret_cast<const void*>(out_of_memory)}};
+}
+
 /// What code with hooks calls in this process; a library has a function of its own.
 int32_t call_hook(const laminate_hook* hook, int32_t kind, int32_t buffer, int32_t z_begin,
                   int32_t z_end, int32_t y_begin, int32_t y_end, int32_t x_begin, int32_t x_end,
@@ -103,40 +129,67 @@ Halide::Target code_target(const std::string& text) {
     return target;
 }
 
-JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name,
-                   const Halide::Target& target)
-    : module_(jit_module(name, body, counted ? Extra::counters : Extra::none, target)),
-      counted_(counted) {}
-
-laminate_group_function JitGroup::function() const {
-    return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(module_.main_function());
-}
-
-CountedGroupFunction JitGroup::counted_function() const {
-    return counted_ ? reinterpret_cast<CountedGroupFunction>(module_.main_function()) : nullptr;
-}
-
-HookedJitGroup::HookedJitGroup(const Stmt& body, const std::string& symbol)
-    : module_(jit_module("laminate_group", body, Extra::hook, Halide::get_host_target(), exporting(symbol))) {}
-
-laminate_hooked_group_function HookedJitGroup::function() const {
-    return reinterpret_cast<laminate_hooked_group_function>(module_.main_function());
+std::string object_code(const std::vector<NamedBody>& bodies, const std::string& module_name,
+                        const Halide::Target& target) {
+    Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
+    for (const NamedBody& body : bodies)
+        append(module, body.symbol, body.body, body.hooked ? Extra::hook : Extra::none);
+    return object_of(module, target);
 }
 
 void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
                   const Halide::Target& target, const std::string& path) {
-    Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
-    for (const NamedBody& body : bodies)
-        append(module, body.symbol, body.body, body.hooked ? Extra::hook : Extra::none);
-    // LLVM ends the process when a file cannot be written, so it writes into memory; the file is
-    // ours to write, and to report.
-    const MemoryFile object;
-    try {
-        module.compile({{Halide::OutputFileType::object, object.path()}});
-    } catch (const Halide::CompileError& error) {
-        throw InputError("target \"" + target.to_string() + "\": " + error.what());
+    write_file_atomically(path, object_code(bodies, module_name, target));
+}
+
+JitGroup::JitGroup(const Stmt& body, bool counted, const Halide::Target& target)
+    : counted_(counted) {
+    const Extra extra = counted ? Extra::counters : Extra::none;
+    if (!loads_objects) {
+        module_ = jit_module(symbol, body, extra, target);
+        function_ = module_.main_function();
+        return;
     }
-    write_file_atomically(path, object.contents());
+    Halide::Module module(symbol, target.with_feature(Halide::Target::NoRuntime));
+    append(module, symbol, body, extra);
+    object_ = object_of(module, target);
+    loaded_.emplace(object_, memory_functions());
+    function_ = loaded_->function(symbol);
+}
+
+JitGroup::JitGroup(std::string object)
+    : object_(std::move(object)), loaded_(object_), function_(loaded_->function(symbol)) {}
+
+laminate_group_function JitGroup::function() const {
+    return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(function_);
+}
+
+CountedGroupFunction JitGroup::counted_function() const {
+    return counted_ ? reinterpret_cast<CountedGroupFunction>(function_) : nullptr;
+}
+
+TracedJitGroup::TracedJitGroup(const Stmt& body)
+    : module_(jit_module(JitGroup::symbol, body, Extra::none)) {}
+
+laminate_group_function TracedJitGroup::function() const {
+    return reinterpret_cast<laminate_group_function>(module_.main_function());
+}
+
+HookedJitGroup::HookedJitGroup(const Stmt& body, const std::string& symbol) {
+    const Halide::Target host = Halide::get_host_target();
+    if (!loads_objects) {
+        module_ = jit_module(JitGroup::symbol, body, Extra::hook, host, exporting(symbol));
+        function_ = module_.main_function();
+        return;
+    }
+    loaded_.emplace(object_code({{JitGroup::symbol, body, true}}, JitGroup::symbol, host),
+                    std::map<std::string, const void*>{
+                        {symbol, reinterpret_cast<const void*>(call_hook)}});
+    function_ = loaded_->function(JitGroup::symbol);
+}
+
+laminate_hooked_group_function HookedJitGroup::function() const {
+    return reinterpret_cast<laminate_hooked_group_function>(function_);
 }
 
 }  // namespace laminate

@@ -3,10 +3,11 @@
 
 #include <Halide.h>
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "generators/compile/object_code.h"
 #include "generators/group_code.h"
 #include "runtime/compiled_network.h"
 
@@ -25,19 +26,55 @@ using CountedGroupFunction = int (*)(const float* const* inputs, float* const* o
 /// "host", or a Halide target such as "x86-64-linux-avx2-fma"; throws InputError naming the text.
 [[nodiscard]] Halide::Target code_target(const std::string& text);
 
-/// A group compiled into this process; the functions live as long as the object.
+struct NamedBody {
+    std::string symbol;
+    Halide::Internal::Stmt body;
+    bool hooked = false;  ///< whether it has the hook argument
+};
+
+/// An object file with a laminate_group_function, or laminate_hooked_group_function, per body; it
+/// needs no Halide runtime. Throws InputError for a target that Halide cannot generate code for.
+[[nodiscard]] std::string object_code(const std::vector<NamedBody>& bodies,
+                                      const std::string& module_name,
+                                      const Halide::Target& target);
+/// The same in a file.
+void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
+                  const Halide::Target& target, const std::string& path);
+
+/// A group compiled into this process; the functions live as long as the object. Compiling does not
+/// load Halide's runtime, which takes LLVM as long as a network of a few layers.
 class JitGroup {
 public:
+    /// What a group is called in object().
+    static constexpr const char* symbol = "laminate_group";
+
     /// `counted`: the body has the counters argument. `target`: one that this processor runs.
-    JitGroup(const Halide::Internal::Stmt& body, bool counted,
-             const std::string& name = "laminate_group",
-             const Halide::Target& target = Halide::get_host_target());
+    explicit JitGroup(const Halide::Internal::Stmt& body, bool counted = false,
+                      const Halide::Target& target = Halide::get_host_target());
+    /// What object() of a group that is not counted returned, perhaps in an earlier process. Throws
+    /// std::runtime_error for anything else.
+    explicit JitGroup(std::string object);
     [[nodiscard]] laminate_group_function function() const;
     [[nodiscard]] CountedGroupFunction counted_function() const;
+    /// The object file that was loaded; empty where objects cannot be loaded (loads_objects).
+    [[nodiscard]] const std::string& object() const { return object_; }
+
+private:
+    std::string object_;
+    std::optional<LoadedObject> loaded_;
+    Halide::Internal::JITModule module_;  ///< where objects cannot be loaded
+    void* function_ = nullptr;
+    bool counted_ = false;
+};
+
+/// A group that calls Halide's runtime, which traces it.
+class TracedJitGroup {
+public:
+    explicit TracedJitGroup(const Halide::Internal::Stmt& body);
+    [[nodiscard]] laminate_group_function function() const;
 
 private:
     Halide::Internal::JITModule module_;
-    bool counted_ = false;
 };
 
 /// A group with hooks (generators/compile/hooks.h), compiled into this process.
@@ -48,18 +85,9 @@ public:
     [[nodiscard]] laminate_hooked_group_function function() const;
 
 private:
-    Halide::Internal::JITModule module_;
+    std::optional<LoadedObject> loaded_;
+    Halide::Internal::JITModule module_;  ///< where objects cannot be loaded
+    void* function_ = nullptr;
 };
-
-struct NamedBody {
-    std::string symbol;
-    Halide::Internal::Stmt body;
-    bool hooked = false;  ///< whether it has the hook argument
-};
-
-/// Writes one object file with a laminate_group_function, or laminate_hooked_group_function, per
-/// body; needs no Halide runtime.
-void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
-                  const Halide::Target& target, const std::string& path);
 
 }  // namespace laminate

@@ -40,7 +40,7 @@ ROOMS = [
     "cli",
 ]
 # Headers that CMake generates, and a header of verbs that the papers' folders implement.
-GENERATED = {"onnx.pb.h", "compiled_network_text.h"}
+GENERATED = {"onnx.pb.h", "compiled_network_text.h", "source_version.h"}
 DECLARATIONS = {"papers/verbs.h"}
 
 
