@@ -186,7 +186,17 @@ def notes_table(rules):
         yield [note[key] for key in ("rule", "what", "before", "after", "unit", "machine")]
 
 
-TABLES = {"race": race, "short-race": short_race, "threads": threads, "choice": choice,
+def compile_times(file):
+    stages = ["import", "planning", "halide", "llvm", "check", "session"]
+    yield ["Network", "no cache, s", "warm, s", *(f"{stage}, CPU s" for stage in stages)]
+    for row in data(file, "laminate.compile_times")["networks"]:
+        cpu = row["cpu_seconds"]["without"]
+        yield [network(row["net"]), f"{min(row['seconds']['without']):.2f}",
+               f"{min(row['seconds']['warm']):.2f}", *(f"{cpu[stage]:.2f}" for stage in stages)]
+
+
+TABLES = {"race": race, "short-race": short_race, "threads": threads,
+          "compile-times": compile_times, "choice": choice,
           "times": times, "versions": versions, "machines": machines, "csv": plain}
 
 

@@ -121,6 +121,22 @@ class Races(unittest.TestCase):
         self.assertIn("zoo:nothing: no such network", answers["failed"][0]["error"])
         self.assertIn("zoo:nothing, 2 threads: failed: ", said)
 
+    def test_compile_times(self):
+        answers = self.directory / "times.json"
+        done = subprocess.run(
+            [sys.executable, ARGUMENTS.bench / "compile_times.py", "--laminate",
+             ARGUMENTS.laminate,
+             "--rounds", "1", "--json", answers, "--net", "zoo:nothing", "--net", "zoo:l2net"],
+            capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        found = json.loads(answers.read_text())
+        self.assertEqual(found["schema"], "laminate.compile_times")
+        self.assertIn("zoo:nothing: no such network", found["failed"][0]["error"])
+        [row] = found["networks"]
+        self.assertGreater(row["cpu_seconds"]["without"]["llvm"], 0)
+        self.assertTrue(all(g["cached"] or g["equal"] for g in row["cpu_seconds"]["warm"]["groups"]))
+        self.assertEqual(row["cpu_seconds"]["warm"]["check"], 0)
+
     def test_all_well(self):
         status, _, answers = self.race("threads.py", ["zoo:l2net"], "--threads", "1")
         self.assertEqual((status, answers["failed"]), (0, []))
