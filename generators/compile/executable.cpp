@@ -17,7 +17,8 @@ namespace {
 /// What a function has besides the arguments of a laminate_group_function.
 enum class Extra { none, counters, hook };
 
-LoweredFunc lowered_function(const std::string& name, const Stmt& body, Extra extra) {
+LoweredFunc lowered_function(const std::string& name, const Stmt& body, Extra extra,
+                             Halide::LinkageType linkage) {
     std::vector<LoweredArgument> arguments;
     const auto add = [&](const char* argument_name, Halide::Type type) {
         arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0,
@@ -31,7 +32,7 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, Extra ex
     add(argument::strip_end, Halide::Int(32));
     if (extra == Extra::counters) add(counters_argument, Halide::type_of<int64_t*>());
     if (extra == Extra::hook) add(hook_argument, Halide::Handle());
-    return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
+    return {name, arguments, body, linkage, Halide::NameMangling::C};
 }
 
 /// Whether sums are to be taken as they are written somewhere (Halide::strict_float): the compiler
@@ -52,16 +53,18 @@ bool has_strict_sums(const Stmt& body) {
     return finder.found;
 }
 
-void append(Halide::Module& module, const std::string& name, const Stmt& body, Extra extra) {
+/// Only Halide's JIT calls the second function, NAME_argv, of ExternalPlusArgv.
+void append(Halide::Module& module, const std::string& name, const Stmt& body, Extra extra,
+            Halide::LinkageType linkage = Halide::LinkageType::External) {
     if (has_strict_sums(body)) module.set_any_strict_float(true);
-    module.append(lowered_function(name, body, extra));
+    module.append(lowered_function(name, body, extra, linkage));
 }
 
 JITModule jit_module(const std::string& name, const Stmt& body, Extra extra,
                      const Halide::Target& target = Halide::get_host_target(),
                      const std::vector<JITModule>& dependencies = {}) {
     Halide::Module module(name, target.with_feature(Halide::Target::JIT));
-    append(module, name, body, extra);
+    append(module, name, body, extra, Halide::LinkageType::ExternalPlusArgv);
     return {module, module.functions().back(), dependencies};
 }
 
