@@ -1,16 +1,17 @@
-// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--peak GFLOPS]
-// [--cache KIB] [--json FILE]
+// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--memory BYTES]
+// [--schedule FILE] [--speed FILE] [--peak GFLOPS] [--cache KIB] [--json FILE]
 //
-// Every step of the planned network in its turn, in an arena as a session lays it out, by the
-// thread's own clock; each keeps its least time over the rounds. With
-// --threads the network is planned for so many, one thread runs it part by part, and `share` is the
+// Every step of the fastest schedule, or of the one of a file, in its turn, in an arena as a session
+// lays it out, by the thread's own clock; each keeps its least time over the rounds. With --threads
+// the schedule is the fastest for so many, one thread runs it part by part, and `share` is the
 // longest share when threads take the parts in order; then so many threads run it step by step, and
 // `wall` is a step's least time by the clock on the wall, `at once` that of the whole network run
 // by a session, which has one team for all steps: what is beyond the shares is waiting, waking and
-// what moves between cores. Only an idle machine tells.
-// --cache: planned as if a core's second-level cache had so many KiB. `lost`: milliseconds beyond
-// what the operations of the definition would take at nine tenths of the peak (2 x 512 bits of
-// multiply-add at 2.4 GHz unless given).
+// what moves between cores. Only an idle machine tells. `predicted` is what the model of time
+// expects of the longest share, 0 for groups that the schedule does not name.
+// --memory: the fastest within so much. --cache: chosen as if a core's second-level cache had so
+// many KiB. `lost`: milliseconds beyond what the operations of the definition would take at nine
+// tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given).
 #include <fmt/core.h>
 
 #include <omp.h>
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -34,12 +36,13 @@
 #include "base/files.h"
 #include "base/rng.h"
 #include "generators/compile/compile.h"
+#include "generators/kernels/group_kernels.h"
 #include "nets/open.h"
 #include "nets/operators/reference_operators.h"
 #include "runtime/part_queue.h"
 #include "runtime/session.h"
 #include "runtime/tensor_placement.h"
-#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate {
 namespace {
@@ -50,8 +53,30 @@ struct Options {
     int threads = 1;
     double peak_gflops = 153.6;
     Bytes cache = second_level_cache();
-    std::string json;
+    std::optional<Bytes> memory;
+    std::string schedule, speed, json;
 };
+
+CpuSpeed cpu_speed(const Options& options) {
+    return options.speed.empty()
+               ? usual_cpu_speed(vector_unit(Halide::get_host_target()).lanes)
+               : open_cpu_speed(options.speed);
+}
+
+Schedule schedule_of(const Network& network, const Options& options) {
+    if (!options.schedule.empty()) return load_schedule(network, options.schedule);
+    TimedOptions timed;
+    timed.unit = vector_unit(Halide::get_host_target());
+    timed.speed = cpu_speed(options);
+    timed.threads = options.threads;
+    timed.second_level_cache = options.cache;
+    timed.memory = options.memory;
+    const auto found = fastest_schedule(network, timed);
+    if (const auto* none = std::get_if<Infeasible>(&found))
+        throw InputError(fmt::format("--memory: found {}, expected {} or more",
+                                     options.memory->value(), to_bytes(none->demand).value()));
+    return std::get<Schedule>(found);
+}
 
 struct Measured {
     double milliseconds = HUGE_VAL;
@@ -62,10 +87,10 @@ struct Measured {
 /// A network whose steps run one at a time.
 class Steps {
 public:
-    Steps(const Network& network, int threads, Bytes cache)
+    Steps(const Network& network, const Schedule& schedule, int threads)
         : threads_(threads),
           queue_(threads),
-          compiled_(network, plan(network, threads, cache), unchecked()),
+          compiled_(network, schedule, unchecked()),
           manifest_(compiled_.manifest()),
           placement_(place_tensors(manifest_)),
           arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)) {
@@ -137,12 +162,6 @@ public:
     }
 
 private:
-    static Schedule plan(const Network& network, int threads, Bytes cache) {
-        LineBufferOptions options;
-        options.threads = threads;
-        options.second_level_cache = cache;
-        return std::get<Schedule>(line_buffer_schedule(network, options));
-    }
     static CompileOptions unchecked() {
         CompileOptions options;
         options.checker = [](const Network&, const GroupSchedule&, const GroupCode&,
@@ -251,7 +270,13 @@ private:
 
 nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
     const Network network = open_network(spec);
-    Steps steps(network, options.threads, options.cache);
+    const Schedule schedule = schedule_of(network, options);
+    std::map<std::string, double> predicted;  ///< by a group's last layer
+    const std::vector<double> shares_expected =
+        predicted_group_milliseconds(network, schedule, cpu_speed(options), options.threads);
+    for (size_t g = 0; g < shares_expected.size(); ++g)
+        predicted[schedule.groups()[g].nests.back().layer] = shares_expected[g];
+    Steps steps(network, schedule, options.threads);
     const size_t count = steps.manifest().steps.size();
     std::vector<Measured> least(count);
     for (int64_t round = 0; round <= options.rounds; ++round) {
@@ -263,15 +288,15 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         for (size_t s = 0; s < count; ++s) steps.run_together(s, least[s]);
         at_once = std::min(at_once, steps.run_at_once());
     }
-    fmt::print("{}, planned for {} thread{}\n{:>9}{:>9}{:>9}{:>9}{:>9}  layers\n", spec,
-               options.threads, options.threads == 1 ? "" : "s", "ms", "share", "wall", "GFLOP/s",
-               "lost ms");
+    fmt::print("{}, {} thread{}\n{:>9}{:>9}{:>10}{:>9}{:>9}{:>9}  layers\n", spec,
+               options.threads, options.threads == 1 ? "" : "s", "ms", "share", "predicted", "wall",
+               "GFLOP/s", "lost ms");
     auto entries = nlohmann::ordered_json::array();
-    double sum = 0, shares = 0, walls = 0, all_operations = 0;
+    double sum = 0, shares = 0, walls = 0, all_operations = 0, all_predicted = 0;
     for (size_t s = 0; s < count; ++s) {
         const Step& step = steps.manifest().steps[s];
         const auto* group = std::get_if<GroupStep>(&step);
-        double operations = 0;
+        double operations = 0, share_expected = 0;
         std::string layers = group ? "" : name_of(step) + " (reference operator)";
         if (group) {
             for (const std::string& name : group->layers) {
@@ -279,25 +304,30 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
                     2e-6 * static_cast<double>(layer_macs(network, network.find_layer(name)));
                 layers += (layers.empty() ? "" : " ") + name;
             }
+            const auto known = predicted.find(group->layers.back());
+            if (known != predicted.end()) share_expected = known->second;
         }
         const double lost = least[s].milliseconds - operations / (0.9 * options.peak_gflops);
         if (options.threads == 1) least[s].wall = least[s].milliseconds;
-        fmt::print("{:>9.3f}{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n", least[s].milliseconds,
-                   least[s].longest_share, least[s].wall, operations / least[s].milliseconds, lost,
-                   layers);
+        fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n",
+                   least[s].milliseconds, least[s].longest_share, share_expected, least[s].wall,
+                   operations / least[s].milliseconds, lost, layers);
         entries.push_back({{"layers", layers},
                            {"ms", least[s].milliseconds},
                            {"longest_share_ms", least[s].longest_share},
+                           {"predicted_share_ms", share_expected},
                            {"wall_ms", least[s].wall},
                            {"operations", operations * 1e6}});
         sum += least[s].milliseconds;
         shares += least[s].longest_share;
         walls += least[s].wall;
         all_operations += operations;
+        all_predicted += share_expected;
     }
-    fmt::print("{:>9.3f}{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n", sum, shares, walls,
-               all_operations / sum, sum - all_operations / (0.9 * options.peak_gflops));
-    if (options.threads > 1) fmt::print("{:>27.3f}  at once\n", at_once);
+    fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n", sum, shares,
+               all_predicted, walls, all_operations / sum,
+               sum - all_operations / (0.9 * options.peak_gflops));
+    if (options.threads > 1) fmt::print("{:>37.3f}  at once\n", at_once);
     fmt::print("\n");
     std::fflush(stdout);
     nlohmann::ordered_json answer{{"network", spec},
@@ -336,11 +366,19 @@ Options options_of(int argc, char** argv) {
             options.peak_gflops = number(1, 1e6);
         } else if (name == "--cache") {
             options.cache = Bytes(static_cast<int64_t>(number(1, 1 << 20)) << 10);
+        } else if (name == "--memory") {
+            options.memory = Bytes(static_cast<int64_t>(number(1, 1e15)));
+        } else if (name == "--schedule") {
+            options.schedule = value;
+        } else if (name == "--speed") {
+            options.speed = value;
         } else if (name == "--json") {
             options.json = value;
         } else {
             throw InputError(fmt::format(
-                "found {}, expected --rounds, --threads, --peak, --cache or --json", name));
+                "found {}, expected --rounds, --threads, --memory, --schedule, --speed, --peak, "
+                "--cache or --json",
+                name));
         }
     }
     if (options.networks.empty())

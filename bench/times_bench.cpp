@@ -1,13 +1,11 @@
 // Predicted against measured time:
 //   times_bench [--speed FILE] [--threads N] [--points N] [--rounds N] [--json FILE] NETWORK...
-//   times_bench --groups [--memory BYTES] NETWORK...
 //
 // For each network, points drawn evenly from its front of accesses, memory and time are compiled
-// and run in a session, in turn; a point's time is its median over the rounds. Its rate is the
-// multiplications done per millisecond as part of what the network's fastest point does. With
-// --rounds 0 nothing is run, and rates are those of predicted times. With --groups: the
-// groups of the fastest schedule one after the other on one thread, by the thread's own clock, each
-// with its least time.
+// and run in a session, in turn, twice each, of which the second is timed; a point's time is its
+// median over the rounds. Its rate is the multiplications done per millisecond as part of what the
+// network's fastest point does. With --rounds 0 nothing is run, and rates are those of predicted
+// times.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -44,8 +42,6 @@ struct Options {
     std::string speed, json;
     int threads = 2;
     int64_t points = 10, rounds = 9;
-    int64_t memory = 0;  ///< of the fastest schedule; 0: any
-    bool groups = false;
     std::vector<std::string> networks;
 };
 
@@ -54,8 +50,7 @@ TimedOptions timed_options(const Options& options) {
     timed.unit = vector_unit(Halide::get_host_target());
     timed.speed =
         options.speed.empty() ? usual_cpu_speed(timed.unit.lanes) : open_cpu_speed(options.speed);
-    timed.threads = options.groups ? 1 : options.threads;
-    if (options.memory > 0) timed.memory = Bytes(options.memory);
+    timed.threads = options.threads;
     timed.second_level_cache = second_level_cache();
     return timed;
 }
@@ -136,6 +131,8 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
     std::vector<std::vector<double>> times(points.size());
     for (int64_t round = -1; round < options.rounds; ++round) {
         for (size_t n = 0; n < runners.size(); ++n) {
+            // As of one picture after another: the point before has taken the caches.
+            (void)runners[n]->milliseconds();
             const double took = runners[n]->milliseconds();
             if (round >= 0) times[n].push_back(took);
         }
@@ -169,77 +166,7 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
     }
 }
 
-void groups_of(const std::string& spec, const Options& options) {
-    const Network network = open_network(spec);
-    const TimedOptions timed = timed_options(options);
-    const auto found = fastest_schedule(network, timed);
-    const auto& schedule = std::get<Schedule>(found);
-    struct Step {
-        GroupCode code;
-        std::unique_ptr<JitGroup> jit;
-        std::unique_ptr<AlignedFloats> constants;
-        double predicted = 0, least = HUGE_VAL;
-    };
-    Bytes weights;
-    for (const GroupSchedule& group : schedule.groups()) {
-        for (const LayerProblem& p : group_problems(network, group))
-            weights += to_bytes(p.weight_elements());
-    }
-    std::vector<Step> steps;
-    std::map<std::string, std::unique_ptr<AlignedFloats>> arrays;
-    const auto array = [&](const std::string& name, int64_t count) {
-        auto& known = arrays[name];
-        if (!known) known = std::make_unique<AlignedFloats>(static_cast<size_t>(count), 0.5F);
-        return known->data();
-    };
-    size_t scratch = 0;
-    for (const GroupSchedule& group : schedule.groups()) {
-        Step step;
-        step.code = group_code(network, group);
-        step.jit = std::make_unique<JitGroup>(step.code.body, false);
-        step.constants = std::make_unique<AlignedFloats>(step.code.constants);
-        step.predicted =
-            predicted_milliseconds(group, group_problems(network, group), timed.speed, 1, weights);
-        scratch = std::max(scratch, static_cast<size_t>(step.code.scratch_bytes));
-        steps.push_back(std::move(step));
-    }
-    AlignedFloats block(scratch / sizeof(float) + 1, 0.0F);
-    for (int64_t round = 0; round <= options.rounds; ++round) {
-        for (size_t n = 0; n < steps.size(); ++n) {
-            const GroupSchedule& group = schedule.groups()[n];
-            std::vector<const float*> inputs;
-            for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
-                if (tensor.is_external())
-                    inputs.push_back(
-                        array(tensor.name, element_count(network.tensor(tensor.tensor).dims)));
-            }
-            const TensorId made =
-                network.layer(network.find_layer(group.nests.back().layer)).output;
-            float* output =
-                array(network.tensor(made).name, element_count(network.tensor(made).dims));
-            const double start = thread_milliseconds();
-            steps[n].jit->function()(inputs.data(), &output, steps[n].constants->data(),
-                                     block.data(), 0, static_cast<int32_t>(steps[n].code.strips));
-            steps[n].least = std::min(steps[n].least, thread_milliseconds() - start);
-        }
-    }
-    double predicted = 0, measured = 0;
-    for (size_t n = 0; n < steps.size(); ++n) {
-        const GroupSchedule& group = schedule.groups()[n];
-        fmt::print("{:24}{:40}{:>9.4f}{:>9.4f}{:>7.2f}\n", group.nests.front().layer,
-                   to_text(group.nests.front().kernel), steps[n].predicted, steps[n].least,
-                   steps[n].predicted / steps[n].least);
-        predicted += steps[n].predicted;
-        measured += steps[n].least;
-    }
-    fmt::print("{}: predicted {:.3f} ms, measured {:.3f} ms\n", spec, predicted, measured);
-}
-
 int bench(const Options& options) {
-    if (options.groups) {
-        for (const std::string& spec : options.networks) groups_of(spec, options);
-        return 0;
-    }
     fmt::print("{:36}{:>12}{:>12}{:>10}{:>10}{:>8}{:>8}\n", "network", "accesses", "live bytes",
                "predicted", "measured", "ratio", "rate");
     Tally tally;
@@ -275,10 +202,6 @@ int main(int argc, char** argv) {
             options.points = std::atoll(value().c_str());
         else if (argument == "--rounds")
             options.rounds = std::atoll(value().c_str());
-        else if (argument == "--memory")
-            options.memory = std::atoll(value().c_str());
-        else if (argument == "--groups")
-            options.groups = true;
         else
             options.networks.push_back(argument);
     }

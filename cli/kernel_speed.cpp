@@ -114,7 +114,7 @@ std::vector<Probe> probes(const VectorUnit& unit) {
                 }
             }
         }
-        if (all_shapes) add_tiled(network, add);
+        add_tiled(network, add);
         // Layers with an Add behind them.
         const auto planned = line_buffer_schedule(network, {});
         for (const GroupSchedule& group : std::get<Schedule>(planned).groups()) {
@@ -145,9 +145,11 @@ public:
         output_.emplace_back(static_cast<size_t>(problems.back().output_elements().value()), 0.0F);
     }
 
-    /// Time of one run on this thread. Inputs have just been written, as by the group before in a
-    /// network; code and weights are as cold as the other probes have made them.
+    /// Time of one run on this thread. As in a network, whose groups share an arena, the output's
+    /// place has been written not long ago and inputs just now; code and weights are as cold as the
+    /// other probes have made them.
     double nanoseconds() {
+        std::fill_n(output_.front().data(), output_.front().size(), 0.0F);
         std::vector<const float*> in;
         for (AlignedFloats& input : inputs_) {
             std::fill_n(input.data(), input.size(), 0.5F);

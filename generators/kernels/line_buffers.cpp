@@ -113,19 +113,29 @@ protected:
                 const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + box[2].begin;
                 const Expr to = ring(t).index(c, y, box[2].begin);
                 const Expr count = box[2].end - box[2].begin;
-                const auto copy = [&](const Expr& at, int64_t n) {
+                const auto copy = [&](const Expr& at, int64_t n, const Expr& predicate) {
                     return ir::store(
                         ring(t).name,
-                        ir::load(name, lanes_from(from + at, n), ir::Alignment::element),
-                        lanes_from(to + at, n), ir::Alignment::element);
+                        ir::load(name, lanes_from(from + at, n), ir::Alignment::element, predicate),
+                        lanes_from(to + at, n), ir::Alignment::element, predicate);
                 };
                 const Stmt vectors =
                     for_each(name + ".copy.v", {0, count / size(lanes_)},
-                             [&](const Expr& v) { return copy(v * size(lanes_), lanes_); });
-                const Stmt rest =
-                    for_each(name + ".copy.x", {count / size(lanes_) * size(lanes_), count},
-                             [&](const Expr& x) { return copy(x, 1); });
-                return ir::sequence({vectors, rest});
+                             [&](const Expr& v) { return copy(v * size(lanes_), lanes_, {}); });
+                // What reads the rest of a row soon gets it sooner from stores of single elements
+                // than from a masked one, if they are few.
+                constexpr int64_t few = 4;
+                const Expr whole = count / size(lanes_) * size(lanes_);
+                const Expr behind = count - whole;
+                const Stmt elements =
+                    guarded(behind <= size(few),
+                            for_each(name + ".copy.x", {whole, count},
+                                     [&](const Expr& x) { return copy(x, 1, {}); }));
+                const Stmt masked =
+                    guarded(behind > size(few),
+                            copy(whole, lanes_,
+                                 lanes_from(whole, lanes_) < broadcast(count, lanes_)));
+                return ir::sequence({vectors, elements, masked});
             });
         });
         return ir::sequence({zero_columns(t, box), rows, zero_columns_after(t, box)});

@@ -81,6 +81,17 @@ bool is_whole(const Interval& range, int64_t extent) {
     return is_const(range.begin, 0) && is_const(range.end, extent);
 }
 
+bool has_whole_blocks(const Interval& range, int64_t block, int64_t extent) {
+    const auto is_multiple = [&](const Expr& e) { return is_const_zero(simplify(e % size(block))); };
+    if (block == 1) return true;
+    if (!is_multiple(range.begin)) return false;
+    const Expr end = simplify(range.end);
+    if (is_multiple(end) || is_const(end, extent)) return true;
+    const auto* least = end.as<Min>();
+    return least != nullptr && ((is_multiple(least->a) && is_const(least->b, extent)) ||
+                                (is_multiple(least->b) && is_const(least->a, extent)));
+}
+
 Stmt let(const std::string& name, const Expr& value, const std::function<Stmt(Expr)>& make) {
     const Expr simple = simplify(value);
     if (is_const(simple) || simple.as<Variable>()) return make(simple);

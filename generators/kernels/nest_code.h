@@ -112,6 +112,9 @@ struct NestCode {
 
 /// Whether a box has [0, extent) along a dimension.
 [[nodiscard]] bool is_whole(const Interval& range, int64_t extent);
+/// Whether [begin, end) consists of whole blocks, counted from 0; the one that ends at `extent` may
+/// be shorter.
+[[nodiscard]] bool has_whole_blocks(const Interval& range, int64_t block, int64_t extent);
 /// Binds an index expression so that it is computed once, outside the loops below.
 [[nodiscard]] Stmt let(const std::string& name, const Expr& value,
                        const std::function<Stmt(Expr)>& make);

@@ -22,7 +22,7 @@ public:
           lanes_(nest.lanes()),
           channels_(nest.kernel[KernelSize::channels]),
           vectors_(nest.kernel[KernelSize::columns]),
-          is_aligned_(is_whole(range[0], nest.p[Dim::z]) || channels_ == 1),
+          is_aligned_(has_whole_blocks(range[0], channels_, nest.p[Dim::z])),
           names_(nest.parameters(channels_, is_aligned_)) {}
 
     Stmt code() const {

@@ -21,8 +21,8 @@ public:
           lanes_(nest.lanes()),
           channels_(nest.kernel[KernelSize::channels]),
           vectors_(nest.kernel[KernelSize::columns]),
-          is_aligned_(is_whole(range[0], nest.p[Dim::z])),
-          names_(nest.parameters(channels_, is_aligned_ || channels_ == 1)) {}
+          is_aligned_(has_whole_blocks(range[0], channels_, nest.p[Dim::z])),
+          names_(nest.parameters(channels_, is_aligned_)) {}
 
     Stmt code() const {
         const auto tile_at = [&](const Expr& z_block, const Expr& y, int64_t rows,
@@ -83,7 +83,7 @@ private:
     }
 
     Stmt over_channels(const Make& make) const {
-        return over_channel_blocks(p_, range_[0], channels_, is_aligned_ || channels_ == 1, make);
+        return over_channel_blocks(p_, range_[0], channels_, is_aligned_, make);
     }
     /// First channel of a block, and the weight of its channel number z.
     [[nodiscard]] Expr first_output(const Expr& z_block) const {
@@ -258,7 +258,7 @@ private:
     /// Whether channel number z of a block exists: the last block may be filled up with zero
     /// weights, or with channels outside the box.
     [[nodiscard]] Expr exists(const Expr& z0, int64_t z) const {
-        if (!is_aligned_ && channels_ > 1)
+        if (!is_aligned_)
             return z == 0 ? const_true() : z0 + size(z) < range_[0].end;
         const int64_t rest = p_[Dim::z] % channels_;
         return rest != 0 && z >= rest ? z0 + size(z) < size(p_[Dim::z]) : const_true();

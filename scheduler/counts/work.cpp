@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "scheduler/counts/chain_rows.h"
@@ -95,8 +96,17 @@ BoxRanges like_boxes(const BoxRanges& boxes, const LayerProblem& p) {
     return merged;
 }
 
+/// Of the map that an external tensor is.
+Elements external_elements(const GroupTensor& tensor, const std::vector<LayerProblem>& problems) {
+    const TensorReader& reader = tensor.readers.front();
+    const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+    return Elements(p.inputs[static_cast<size_t>(reader.operand)].channels * p.y().in * p.x().in);
+}
+
 void add_lines(WorkTerms& terms, const GroupSchedule& group,
-               const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
+               const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
+               const CoreCaches& caches) {
+    constexpr int64_t long_row = 256;  // elements
     for (size_t k = 0; k < problems.size(); ++k) {
         const Kernel& kernel = group.nests[k].kernel;
         const auto work = kernel_row(kernel.kind).work;
@@ -106,14 +116,25 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
             add(terms, kernel, work(problems[k], kernel, {box, is_even}), times);
         });
     }
-    for (const BoxRanges& input : boxes.inputs) {
-        for_each_box(like_boxes(input, problems.front()), [&](const PerDim<Range>& box,
-                                                              int64_t times) {
-            terms["lines.ragged"] += ragged_rows(box, static_cast<int64_t>(vector_elements)) *
-                                     static_cast<double>(times);
-            terms["lines.copies"] += static_cast<double>(box[Dim::z].size() * box[Dim::y].size() *
-                                                         box[Dim::x].size() * times) /
-                                     vector_elements;
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    for (size_t t = 0; t < boxes.inputs.size(); ++t) {
+        const TensorReader& reader = tensors[t].readers.front();
+        const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+        const Placement& placement = placement_of(group, tensors[t]);
+        const Bytes map = to_bytes(external_elements(tensors[t], problems));
+        const bool is_read_at_once = placement.store == placement.compute && p.x().kernel > 1;
+        for_each_box(like_boxes(boxes.inputs[t], p), [&](const PerDim<Range>& box, int64_t times) {
+            const auto rows =
+                static_cast<double>(times * box[Dim::z].size() * box[Dim::y].size());
+            const double vectors =
+                rows * std::ceil(static_cast<double>(box[Dim::x].size()) / vector_elements);
+            terms["lines.copies"] += vectors;
+            if (is_read_at_once) terms["lines.shifted"] += vectors;
+            if (box[Dim::x].size() >= std::min(long_row, p.x().in)) return;
+            if (map.value() > caches.third.value() / 2)
+                terms["lines.main"] += vectors;
+            else if (map > caches.second)
+                terms["lines.third"] += vectors;
         });
     }
 }
@@ -128,6 +149,31 @@ Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
         kernel.kind == KernelKind::winograd_rows || kernel.kind == KernelKind::winograd_channels;
     return is_transformed ? Elements(WinogradTile::frequencies(2) * p[Dim::z] * p[Dim::i])
                           : p.weight_elements();
+}
+
+/// Every box of a nest reads its weights again. Where all weights that a group reads in turn do not
+/// fit into the last cache, part of them comes from main memory each time: none when they just fit,
+/// all when they are half as much again.
+void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
+                            const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
+                            const CoreCaches& caches) {
+    Bytes all;
+    for (size_t k = 0; k < problems.size(); ++k)
+        all += to_bytes(weights_read(problems[k], group.nests[k].kernel));
+    const double part = std::min(
+        1.0, 2 * (static_cast<double>(all.value()) / static_cast<double>(caches.third.value()) - 1));
+    if (part <= 0) return;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const LayerProblem& p = problems[k];
+        double reads = 0;
+        for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
+            reads += static_cast<double>(times * box[Dim::z].size() * box[Dim::i].size()) /
+                     static_cast<double>(p[Dim::z] * p[Dim::i]);
+        });
+        const auto vectors =
+            static_cast<double>(weights_read(p, group.nests[k].kernel).value()) / vector_elements;
+        terms["memory.main"] += part * vectors * std::max(0.0, reads - 1);
+    }
 }
 
 /// What passes through the caches between two uses decides where an array lies.
@@ -163,7 +209,8 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
             add_chain(terms, group, problems, boxes);
             break;
         case KernelScope::nest:
-            add_lines(terms, group, problems, boxes);
+            add_lines(terms, group, problems, boxes, caches);
+            add_weights_read_again(terms, group, problems, boxes, caches);
             break;
     }
     Bytes weights = other_weights;
@@ -173,11 +220,7 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
         add_memory(terms, weights_read(problems[k], group.nests[k].kernel), weights, caches);
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
-        const TensorReader& reader = tensor.readers.front();
-        const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
-        const int64_t size =
-            p.inputs[static_cast<size_t>(reader.operand)].channels * p.y().in * p.x().in;
-        external += Elements(size);
+        external += external_elements(tensor, problems);
     }
     add_memory(terms, external, to_bytes(external), caches);
     return terms;

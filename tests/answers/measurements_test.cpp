@@ -4,6 +4,7 @@
 #include "answers/front_report.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "nets/open.h"
 #include "nets/zoo/zoo.h"
 #include "tests/support/run_program.h"
 
@@ -67,13 +68,14 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
 TEST(Measurements, OfBenchOnAFrontAreShownByPoint) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front", file = front + "/timed.json";
-    ASSERT_EQ(run_program("explore zoo:l2net --axes memory,time -o " + front).exit_code, 0);
-    ASSERT_EQ(run_program("bench zoo:l2net --front " + front + " --points 2 --seconds 0 --json " +
-                          file)
+    const std::string net = "zoo:fsrcnn?height=16&width=24";
+    ASSERT_EQ(run_program("explore \"" + net + "\" --axes memory,time -o " + front).exit_code, 0);
+    ASSERT_EQ(run_program("bench \"" + net + "\" --front " + front +
+                          " --points 2 --seconds 0 --json " + file)
                   .exit_code,
               0);
     const Json measured =
-        measured_json(front_schedules(front), {read_measurement(file, zoo_network("l2net"))});
+        measured_json(front_schedules(front), {read_measurement(file, open_network(net))});
     EXPECT_EQ(measured["sources"][0]["schedules"], 2);
     EXPECT_GT(measured["points"].front()["timed"]["fused"]["median_ms"].get<double>(), 0);
     EXPECT_GT(measured["points"].back()["timed"]["layer_by_layer"]["median_ms"].get<double>(), 0);

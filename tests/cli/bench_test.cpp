@@ -47,9 +47,10 @@ TEST(Bench, WhatNeedsMoreMemoryThanThereIsIsRefusedBeforeItRuns) {
 TEST(Bench, EveryScheduleOfAFrontIsTimed) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front";
-    ASSERT_EQ(
-        run_program("explore zoo:l3net --axes memory,time --threads 1 -o " + front).exit_code, 0);
-    const ProgramResult result = run_program("bench zoo:l3net --front " + front +
+    const std::string net = "\"zoo:l3net?height=64&width=64\"";
+    ASSERT_EQ(run_program("explore " + net + " --axes memory,time --threads 1 -o " + front).exit_code,
+              0);
+    const ProgramResult result = run_program("bench " + net + " --front " + front +
                                              " --points 3 --threads 1 --seconds 0 --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
@@ -69,7 +70,7 @@ TEST(Bench, EveryScheduleOfAFrontIsTimed) {
         EXPECT_GE(entry.at("layer_by_layer").at("times_ms").size(), 3U);
     }
     EXPECT_EQ(run_program("bench zoo:l2net --front " + front).exit_code, 3);
-    EXPECT_EQ(run_program("bench zoo:l3net --front " + front + " --memory 1MiB").exit_code, 2);
+    EXPECT_EQ(run_program("bench " + net + " --front " + front + " --memory 1MiB").exit_code, 2);
 }
 
 TEST(Bench, ACompiledDirectoryIsTimed) {

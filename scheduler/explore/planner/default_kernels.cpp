@@ -129,7 +129,7 @@ private:
         const TileLimits limits{
             .may_be_channels = whole_[k][Dim::z],
             .may_be_half = whole_[k][Dim::x],
-            .most_channels = p.groups > 1 && !whole_[k][Dim::z] ? 1 : most_asked(k, Dim::z)};
+            .channels = p.groups > 1 && !whole_[k][Dim::z] ? 1 : most_asked(k, Dim::z)};
         return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
     }
 

@@ -258,8 +258,8 @@ double predicted_milliseconds(const GroupSchedule& group, const std::vector<Laye
            longest_part(group, problems, threads) / nanoseconds_per_millisecond;
 }
 
-double predicted_milliseconds(const Network& network, const Schedule& schedule,
-                              const CpuSpeed& speed, int threads) {
+std::vector<double> predicted_group_milliseconds(const Network& network, const Schedule& schedule,
+                                                 const CpuSpeed& speed, int threads) {
     const auto weights_of = [](const std::vector<LayerProblem>& problems) {
         Bytes bytes;
         for (const LayerProblem& p : problems) bytes += to_bytes(p.weight_elements());
@@ -268,13 +268,20 @@ double predicted_milliseconds(const Network& network, const Schedule& schedule,
     Bytes all;
     for (const GroupSchedule& group : schedule.groups())
         all += weights_of(group_problems(network, group));
-    double sum = 0;
+    std::vector<double> times;
     for (const GroupSchedule& group : schedule.groups()) {
         const std::vector<LayerProblem> problems = group_problems(network, group);
-        sum += predicted_milliseconds(group, problems, speed, threads,
-                                      Bytes(all.value() - weights_of(problems).value()));
+        times.push_back(predicted_milliseconds(
+            group, problems, speed, threads, Bytes(all.value() - weights_of(problems).value())));
     }
-    return sum;
+    return times;
+}
+
+double predicted_milliseconds(const Network& network, const Schedule& schedule,
+                              const CpuSpeed& speed, int threads) {
+    const std::vector<double> times =
+        predicted_group_milliseconds(network, schedule, speed, threads);
+    return std::accumulate(times.begin(), times.end(), 0.0);
 }
 
 namespace {
@@ -282,26 +289,36 @@ namespace {
 /// Builds the points of a front with time.
 class TimedPoints {
 public:
-    explicit TimedPoints(const Network& network) : builder_(network) {}
+    explicit TimedPoints(const Network& network) : network_(network), builder_(network) {}
 
     void add(const Groups& groups) {
-        const Groups ordered = in_order(groups);
+        Groups ordered = in_order(groups);
         if (!known_.insert(ordered).second) return;
-        std::vector<uint32_t> point;
-        double milliseconds = 0;
-        Bytes scratch;
-        for (const Priced* priced : ordered) {
-            const auto [place, is_new] = places_.try_emplace(priced, 0);
-            if (is_new) place->second = builder_.group(priced->group);
-            point.push_back(place->second);
-            milliseconds += priced->milliseconds;
-            scratch = std::max(scratch, priced->scratch);
+        Candidate point;
+        point.groups = std::move(ordered);
+        for (const Priced* priced : point.groups) {
+            point.milliseconds += priced->milliseconds;
+            point.scratch = std::max(point.scratch, priced->scratch);
         }
-        builder_.add_point(std::move(point), milliseconds, scratch);
+        candidates_.push_back(std::move(point));
     }
 
-    /// Nothing is said of schedules outside the candidates.
-    [[nodiscard]] Front front(const FrontAxes& axes) && {
+    /// Nothing is said of schedules outside the candidates. Points below `least_rate` times the
+    /// rate of the fastest one are left out; 0 keeps all.
+    [[nodiscard]] Front front(const FrontAxes& axes, double least_rate) && {
+        const auto fastest = std::ranges::min_element(candidates_, {}, &Candidate::milliseconds);
+        const double least =
+            fastest == candidates_.end() || least_rate == 0 ? 0 : least_rate * rate(*fastest);
+        for (const Candidate& candidate : candidates_) {
+            if (least > 0 && rate(candidate) < least) continue;
+            std::vector<uint32_t> point;
+            for (const Priced* priced : candidate.groups) {
+                const auto [place, is_new] = places_.try_emplace(priced, 0);
+                if (is_new) place->second = builder_.group(priced->group);
+                point.push_back(place->second);
+            }
+            builder_.add_point(std::move(point), candidate.milliseconds, candidate.scratch);
+        }
         Front front = std::move(builder_).front(Footprint::live);
         keep_best(front.points, axes);
         front.macs_is_axis = axes.macs;
@@ -311,10 +328,38 @@ public:
     }
 
 private:
+    struct Candidate {
+        Groups groups;
+        double milliseconds = 0;
+        Bytes scratch;
+    };
+
+    /// Multiplications that the code does in a millisecond.
+    [[nodiscard]] double rate(const Candidate& candidate) {
+        double sum = 0;
+        for (const Priced* priced : candidate.groups) {
+            const auto [known, is_new] = multiplications_.try_emplace(priced, 0);
+            if (is_new) {
+                const DoneCounts done =
+                    done_counts(priced->group, group_problems(network_, priced->group));
+                known->second = static_cast<double>(done.done().value());
+            }
+            sum += known->second;
+        }
+        return sum / candidate.milliseconds;
+    }
+
+    const Network& network_;
     search::FrontBuilder builder_;
     std::map<const Priced*, uint32_t> places_;  ///< in the front
+    std::map<const Priced*, double> multiplications_;
     std::set<Groups> known_;
+    std::vector<Candidate> candidates_;
 };
+
+/// Slower points are code that waits for sums and copies: a machine that has so little memory may
+/// ask for them by a budget. With the model's error, points run at 60 % of the fastest one's rate.
+constexpr double least_rate = 0.72;
 
 /// The fastest groups of all parts, none if nothing fits.
 std::optional<Groups> fastest(Candidates& candidates, const Network& network,
@@ -397,14 +442,15 @@ Front timed_front(const Network& network, const FrontAxes& axes, const TimedOpti
                 points.add(groups);
         }
     }
-    return std::move(points).front(axes);
+    // A search that was asked for is to be seen as it is.
+    return std::move(points).front(axes, options.searched.empty() ? least_rate : 0);
 }
 
 Front fastest_front(const Network& network, const TimedOptions& options) {
     Candidates candidates(network, options);
     TimedPoints points(network);
     if (const auto groups = fastest(candidates, network, options)) points.add(*groups);
-    return std::move(points).front({});
+    return std::move(points).front({}, 0);
 }
 
 std::variant<Schedule, Infeasible> fastest_schedule(const Network& network,

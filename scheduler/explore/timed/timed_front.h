@@ -53,12 +53,16 @@ struct FrontAxes {
                                             const std::vector<LayerProblem>& problems,
                                             const CpuSpeed& speed, int threads,
                                             Bytes other_weights = {});
-/// The same of all groups of a network's schedule, one after the other. Layers outside groups take
-/// no time.
+/// The same of each group of a network's schedule, in order.
+[[nodiscard]] std::vector<double> predicted_group_milliseconds(const Network& network,
+                                                               const Schedule& schedule,
+                                                               const CpuSpeed& speed, int threads);
+/// Their sum. Layers outside groups take no time.
 [[nodiscard]] double predicted_milliseconds(const Network& network, const Schedule& schedule,
                                             const CpuSpeed& speed, int threads);
 
-/// No point is beaten on `axes` by another. Points have a time. Empty if nothing fits.
+/// No point is beaten on `axes` by another. Points have a time. Empty if nothing fits. Without
+/// searched groups, points far below the rate of the fastest one are left out (docs/search.md).
 [[nodiscard]] Front timed_front(const Network& network, const FrontAxes& axes,
                                 const TimedOptions& options);
 

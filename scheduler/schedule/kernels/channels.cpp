@@ -50,6 +50,7 @@ KernelWork channels_work(const LayerProblem& p, const Kernel& kernel, const Aske
     const double loaded = vectors * static_cast<double>(blocks * taps * tiles);
     return {{"products", cycles * static_cast<double>(blocks * taps)},
             {"outputs", vectors_of(box[Dim::z].size() * height * width, kernel)},
+            {"partials", partial_vectors(p, box, kernel)},
             {"weights", has_large_weights(p) ? loaded : 0.0},
             {"tiles", static_cast<double>(blocks * height * tiles)},
             {"boxes", 1}};

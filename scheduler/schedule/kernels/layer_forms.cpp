@@ -41,6 +41,11 @@ double output_vectors(const KernelBox& box, const Kernel& kernel) {
                                ceil_div(box[Dim::x].size(), kernel[KernelSize::lanes]));
 }
 
+double partial_vectors(const LayerProblem& p, const KernelBox& box, const Kernel& kernel) {
+    const auto part = static_cast<double>(box[Dim::i].size()) / static_cast<double>(p[Dim::i]);
+    return (1 - part) * output_vectors(box, kernel);
+}
+
 double ragged_rows(const KernelBox& box, int64_t lanes) {
     if (box[Dim::x].size() % lanes == 0) return 0;
     return static_cast<double>(box[Dim::z].size() * box[Dim::y].size());

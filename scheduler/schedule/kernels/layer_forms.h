@@ -23,6 +23,9 @@ namespace laminate {
 
 /// Output elements of a box in vectors that run along rows.
 [[nodiscard]] double output_vectors(const KernelBox& box, const Kernel& kernel);
+/// Vectors of sums of a box that go on from a box with other input channels, on average.
+[[nodiscard]] double partial_vectors(const LayerProblem& problem, const KernelBox& box,
+                                     const Kernel& kernel);
 /// Rows of one channel of a box whose last vector is not whole, which loads and stores lane by lane
 /// or under a mask.
 [[nodiscard]] double ragged_rows(const KernelBox& box, int64_t lanes);

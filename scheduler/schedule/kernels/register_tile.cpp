@@ -62,9 +62,13 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
     const int64_t positions = p.x().transposed ? ceil_div(columns, p.x().stride) : columns;
     RegisterTile best;
     double best_score = -1;
-    const int64_t most_channels = std::min(limits.most_channels, unit.accumulators);
-    for (int64_t z = 1; z <= std::min<int64_t>(group_outputs, most_channels); ++z) {
+    const int64_t channels = std::min(group_outputs, limits.channels);
+    // Weights of blocks that begin anywhere lie channel by channel, each in lines of its own.
+    constexpr double price_of_any_block = 0.8;
+    for (int64_t z = 1; z <= std::min(channels, unit.accumulators); ++z) {
         if (p.groups > 1 && group_outputs % z != 0) continue;
+        const double layout =
+            channels < group_outputs && channels % z != 0 ? price_of_any_block : 1.0;
         for (int64_t y = 1; y <= (phases > 1 ? 1 : std::min<int64_t>(rows, 8)); ++y) {
             for (int64_t x = 1; x <= 8; ++x) {
                 const int64_t sums = z * y * x * phases;
@@ -99,7 +103,7 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                     std::max({multiplications, loads,
                               multiplications * 8.0 / static_cast<double>(sums)}) +
                     0.15 * loads;
-                const double score = multiplications / cycles * used_part(group_outputs, z) *
+                const double score = multiplications / cycles * used_part(channels, z) * layout *
                                      used_part(rows, y) * used *
                                      (1.0 - 0.01 * static_cast<double>(y - 1));
                 if (score > best_score + 1e-9) {

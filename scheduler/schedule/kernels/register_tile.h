@@ -39,7 +39,8 @@ struct RegisterTile {
 struct TileLimits {
     bool may_be_channels = true;  ///< VectorAxis::z, which takes all output channels
     bool may_be_half = true;      ///< has_half, which takes whole rows
-    int64_t most_channels = std::numeric_limits<int64_t>::max();  ///< of z, with VectorAxis::x
+    /// Output channels that one call computes at most; of a group of channels where there are any.
+    int64_t channels = std::numeric_limits<int64_t>::max();
 };
 
 /// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile

@@ -53,6 +53,7 @@ KernelWork rows_work(const LayerProblem& p, const Kernel& kernel, const AskedBox
     return {{"products", vectors_of(rows_multiplications(p, kernel, box), kernel) * cycles /
                              static_cast<double>(height)},
             {"outputs", output_vectors(box, kernel)},
+            {"partials", partial_vectors(p, box, kernel)},
             {"ragged", ragged_rows(box, kernel[KernelSize::lanes])},
             {"boxes", 1}};
 }

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
 #include "nets/open.h"
+#include "scheduler/counts/done.h"
 #include "scheduler/counts/work.h"
 #include "scheduler/explore/explore.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -42,6 +44,53 @@ TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
                     1e-9 * *point.milliseconds);
         EXPECT_EQ(point.counts, two_level_counts(network, schedule));
     }
+}
+
+TEST(TimedFront, NoPointIsFarBelowTheRateOfTheFastest) {
+    const Network network = open_network("zoo:mobilenetv2?height=64&width=64");
+    const TimedOptions options = options_for(16);
+    const Front front = timed_front(network, {}, options);
+    const auto rate = [&](const FrontPoint& point) {
+        double done = 0;
+        const Schedule schedule = schedule_of(network, front, point);
+        for (const GroupSchedule& group : schedule.groups()) {
+            const DoneCounts counts = done_counts(group, group_problems(network, group));
+            done += static_cast<double>(counts.done().value());
+        }
+        return done / *point.milliseconds;
+    };
+    const auto fastest = std::ranges::min_element(
+        front.points, {}, [](const FrontPoint& point) { return *point.milliseconds; });
+    const auto memory = [](const FrontPoint& point) {
+        return std::max(to_bytes(point.counts.live_total), *point.scratch);
+    };
+    Bytes least = memory(*fastest);
+    for (const FrontPoint& point : front.points) {
+        EXPECT_GE(rate(point), 0.7 * rate(*fastest)) << point.counts.live_total.value();
+        least = std::min(least, memory(point));
+    }
+    // Less memory than any point of the front holds is still to be had on request.
+    TimedOptions within = options;
+    within.memory = Bytes(least.value() / 2);
+    EXPECT_TRUE(std::holds_alternative<Schedule>(fastest_schedule(network, within)));
+}
+
+TEST(GroupWork, WeightsBeyondTheLastCacheComeFromMainMemoryForEveryBox) {
+    const Network network = open_network("zoo:vgg16");
+    const auto main_memory = [&](int64_t rows, Bytes third) {
+        const GroupSchedule group =
+            line_buffer_group(network, {network.find_layer("conv3_1"), network.find_layer("conv3_2")},
+                              {rows, 0, 0});
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        const auto work = group_work(with_default_kernels(problems, group, VectorUnit{16, 24}),
+                                     problems, {Bytes(1 << 20), third});
+        const auto found = work.find("memory.main");
+        return found == work.end() ? 0.0 : found->second;
+    };
+    constexpr Bytes large(64 << 20), small(2 << 20);
+    EXPECT_EQ(main_memory(4, large), 0);
+    // Twice as many boxes read the weights twice as often.
+    EXPECT_GT(main_memory(4, small), 1.5 * main_memory(8, small));
 }
 
 TEST(TimedFront, NoPointIsBeatenByAnother) {

@@ -42,6 +42,16 @@ TEST(RegisterTile, RowsThatFillVectorsBadlyGoByChannels) {
     EXPECT_EQ(register_tile(conv(64, 48, 5, 960), 4, 960, avx2).axis, VectorAxis::x);
 }
 
+TEST(RegisterTile, TilesOfChannelsAreWholeBlocksOfTheirWeights) {
+    const LayerProblem layer = conv(1024, 1024, 1, 7);
+    for (const int64_t channels : {16, 32, 40, 64, 96}) {
+        const RegisterTile tile = register_tile(
+            layer, 4, 7, avx512, {.may_be_channels = false, .channels = channels});
+        EXPECT_EQ(channels % tile.z, 0) << channels << " channels, z" << tile.z;
+        EXPECT_GE(tile.z, 16);
+    }
+}
+
 TEST(RegisterTile, NeverNeedsMoreSumsThanThereAreRegisters) {
     for (const VectorUnit& unit : {avx2, avx512}) {
         for (const int64_t z : {1, 3, 4, 12, 56, 64, 1000}) {
