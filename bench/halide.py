@@ -1,105 +1,91 @@
 """Printed Halide generators beside Laminate's own kernels: five chains, one thread, the same
 schedule for both.
 
-  halide.py --laminate PROGRAM --python PYTHON_WITH_HALIDE
-            [--cxx g++] [--rounds 5] [--seconds 0.5] [--lanes 16] [--json FILE]
+  halide.py --laminate PROGRAM [--cxx g++] [--rounds 7] [--seconds 0.5] [--lanes 16]
+            [--machine NAME] [--json FILE]
 
-Each chain keeps lines: the last layer works on four rows at a time, and what it reads is kept along
-the rows. `laminate show --halide` prints the generator, which is built with `lanes` (its vectorize
-and unroll directives) and without. Rounds alternate between the contestants, so that drift of the
-machine meets all alike. `laminate bench` times ours with the same schedule.
+Runs in a Python with halide, onnx and onnxruntime. Each chain keeps lines: the last layer works on
+four rows at a time, and what it reads is kept along the rows. `laminate show --halide` prints the
+generator, which is built twice: with `lanes` (its vectorize and unroll directives), and without,
+one element at a time. Outputs are compared with onnxruntime's before anything is timed. In each
+round every contestant in turn gets a fresh process, which warms up and times some runs, so drift of
+the machine meets all alike.
+
+  min, median   over all timed runs of all rounds
+  spread        (90th percentile - 10th percentile) / median
+
+FILE is rewritten after each chain. A chain that fails is named there, and the exit status is 1.
 """
 
 import argparse
-import datetime
+import functools
+import importlib.util
 import json
 import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import tempfile
 
+from peers import Failed, described_run, measure_all, run, summary
+
 ROWS = 4  # of the last layer at a time
+OURS, HALIDE, SCALAR = "laminate", "Halide", "Halide, element by element"
+
+# name: channels, rows and columns of the input, layers of (output channels, kernel, stride, depthwise)
+CHAINS = {
+    "two 3x3": (16, 240, 320, [(16, 3, 1, False), (16, 3, 1, False)]),
+    "three 3x3": (3, 240, 320, [(16, 3, 1, False), (16, 3, 1, False), (16, 3, 1, False)]),
+    "depthwise, 1x1": (32, 112, 112, [(32, 3, 1, True), (64, 1, 1, False)]),
+    "bottleneck": (64, 56, 56, [(32, 1, 1, False), (32, 3, 1, False), (64, 1, 1, False)]),
+    "stride 2, 3x3": (3, 240, 320, [(16, 5, 2, False), (32, 3, 1, False)]),
+}
 
 
-def chains():
-    """name: (channels, rows, columns of the input, layers of (output channels, kernel, stride, depthwise))."""
-    return {
-        "two 3x3": (16, 240, 320, [(16, 3, 1, False), (16, 3, 1, False)]),
-        "three 3x3": (3, 240, 320, [(16, 3, 1, False), (16, 3, 1, False), (16, 3, 1, False)]),
-        "depthwise, 1x1": (32, 112, 112, [(32, 3, 1, True), (64, 1, 1, False)]),
-        "bottleneck": (64, 56, 56, [(32, 1, 1, False), (32, 3, 1, False), (64, 1, 1, False)]),
-        "stride 2, 3x3": (3, 240, 320, [(16, 5, 2, False), (32, 3, 1, False)]),
-    }
-
-
-def write_network(path, channels, rows, columns, layers):
+def model_of(channels, rows, columns, layers):
+    """The chain as an ONNX model, and the shape of its output."""
     import numpy
-    import onnx
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
     random = numpy.random.default_rng(1)
+    first = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, rows, columns])
     nodes, constants, name = [], [], "x"
     for number, (out, kernel, stride, depthwise) in enumerate(layers, 1):
         groups = channels if depthwise else 1
-        weights = random.standard_normal(
-            (out, channels // groups, kernel, kernel), dtype=numpy.float32
-        )
-        weights *= (2 / (channels // groups * kernel * kernel)) ** 0.5
+        taps = channels // groups * kernel * kernel
+        weights = random.standard_normal((out, channels // groups, kernel, kernel))
+        weights = (weights * (2 / taps) ** 0.5).astype(numpy.float32)
         constants.append(numpy_helper.from_array(weights, f"w{number}"))
-        pad = kernel // 2
-        nodes.append(
-            helper.make_node(
-                "Conv",
-                [name, f"w{number}"],
-                [f"c{number}"],
-                f"conv{number}",
-                kernel_shape=[kernel] * 2,
-                strides=[stride] * 2,
-                pads=[pad] * 4,
-                group=groups,
-            )
-        )
+        nodes.append(helper.make_node(
+            "Conv", [name, f"w{number}"], [f"c{number}"], f"conv{number}",
+            kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[kernel // 2] * 4, group=groups))
         nodes.append(helper.make_node("Relu", [f"c{number}"], [f"y{number}"]))
         name, channels, rows, columns = f"y{number}", out, -(-rows // stride), -(-columns // stride)
-    first = path.stem
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        first,
-        [info("x", 1, [1] + shape_of_input[first])],
-        [info(name, 1, [1, channels, rows, columns])],
-        constants,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    shape = [1, channels, rows, columns]
+    last = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    model = helper.make_model(helper.make_graph(nodes, "net", [first], [last], constants),
+                              opset_imports=[helper.make_opsetid("", 13)])
     model.ir_version = 8
-    onnx.save(model, path)
-    return [1, channels, rows, columns]
+    return model, shape
 
 
-shape_of_input = {}
-
-
-def schedule_of(layers, rows, columns, channels):
+def schedule_of(channels, rows, columns, layers):
     """Lines kept along the rows of the last layer, weights resident."""
     sink = f"conv{len(layers)}"
     nests = []
-    for number, (out, kernel, stride, depthwise) in enumerate(layers, 1):
+    for number, (out, _, stride, depthwise) in enumerate(layers, 1):
         rows, columns = -(-rows // stride), -(-columns // stride)
-        inner = 1 if depthwise else channels
-        last = number == len(layers)
-        at = "yo" if last else f"{sink}.yo"
+        is_last = number == len(layers)
+        at = "yo" if is_last else f"{sink}.yo"
         x = f"X root/{at}; " if number == 1 else ""
-        y = "Y yo/yo" if last else f"Y root/{at}"
-        tile = ROWS if last else rows
-        nests.append(
-            f"conv{number}: zo yo xo io | zi yi xi ii n m; tile z{out} y{tile} x{columns} i{inner}; {x}W root/root; {y}"
-        )
+        y = "Y yo/yo" if is_last else f"Y root/{at}"
+        nests.append(f"conv{number}: zo yo xo io | zi yi xi ii n m; tile z{out} "
+                     f"y{ROWS if is_last else rows} x{columns} i{1 if depthwise else channels}; "
+                     f"{x}W root/root; {y}")
         channels = out
     return "{" + " & ".join(nests) + "}"
 
 
+# Arguments: the seconds to time, a file for the output, the files of the input and of the weights.
 DRIVER = r"""
 #include <HalideBuffer.h>
 #include <chrono>
@@ -110,191 +96,145 @@ DRIVER = r"""
 #include "net.h"
 using Halide::Runtime::Buffer;
 int main(int, char** argv) {
-    std::vector<Buffer<float>> b{ BUFFERS };
-    for (size_t n = 0; n + 1 < b.size(); ++n)
-        for (size_t e = 0; e < b[n].number_of_elements(); ++e)
-            b[n].data()[e] = float(int(e * 2654435761u >> 20) % 17 - 8) / 64;
+    std::vector<Buffer<float>> arrays{ARRAYS};
+    for (size_t n = 0; n + 1 < arrays.size(); ++n) {
+        std::ifstream file(argv[n + 3], std::ios::binary);
+        file.read(reinterpret_cast<char*>(arrays[n].data()), arrays[n].size_in_bytes());
+        if (!file) return 2;
+    }
+    if (net(ARGUMENTS) != 0) return 1;
+    std::ofstream(argv[2], std::ios::binary)
+        .write(reinterpret_cast<const char*>(arrays.back().data()), arrays.back().size_in_bytes());
     const double seconds = std::atof(argv[1]);
-    net(ARGS);
-    double spent = 0;
-    while (spent < seconds) {
+    for (double spent = 0; spent < seconds;) {
         const auto begin = std::chrono::steady_clock::now();
-        if (net(ARGS) != 0) return 1;
-        const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        spent += took;
-        std::printf("%.6f\n", took * 1e3);
+        if (net(ARGUMENTS) != 0) return 1;
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        spent += took.count();
+        std::printf("%.6f\n", took.count() * 1e3);
     }
 }
 """
 
 
-def run(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return done.stdout
+def build(options, folder, generator, shapes, lanes):
+    """The program that times the generator with so many lanes. Shapes are NumPy's."""
+    import halide
 
-
-def build_halide(arguments, halide, folder, network, schedule, buffers, lanes):
-    """The program that times the generator."""
+    home = halide.__path__[0]
     folder.mkdir()
-    (folder / "net.cpp").write_text(
-        run([arguments.laminate, "show", schedule, "--net", network, "--halide", "--name", "net"])
-    )
-    flags = ["-std=c++17", f"-I{halide}/include"]
-    run(
-        [
-            arguments.cxx,
-            *flags,
-            "net.cpp",
-            f"{halide}/lib64/libHalide_GenGen.a",
-            f"-L{halide}/lib64",
-            "-lHalide",
-            f"-Wl,-rpath,{halide}/lib64",
-            "-o",
-            "generator",
-        ],
-        cwd=folder,
-    )
-    run(
-        [
-            "./generator",
-            "-g",
-            "net",
-            "-e",
-            "static_library,h",
-            "-o",
-            ".",
-            "target=host-no_asserts",
-            f"lanes={lanes}",
-        ],
-        cwd=folder,
-    )
-    driver = DRIVER.replace(
-        "BUFFERS",
-        ", ".join(f"Buffer<float>(std::vector<int>{{{', '.join(map(str, b))}}})" for b in buffers),
-    )
-    (folder / "driver.cpp").write_text(
-        driver.replace("ARGS", ", ".join(f"b[{n}]" for n in range(len(buffers))))
-    )
-    run(
-        [
-            arguments.cxx,
-            *flags,
-            "-O2",
-            "-I.",
-            "driver.cpp",
-            "net.a",
-            "-lpthread",
-            "-ldl",
-            "-o",
-            "driver",
-        ],
-        cwd=folder,
-    )
+    (folder / "net.cpp").write_text(generator)
+    arrays = ", ".join(f"Buffer<float>(std::vector<int>{{{', '.join(map(str, shape[::-1]))}}})"
+                       for shape in shapes)
+    arguments = ", ".join(f"arrays[{n}]" for n in range(len(shapes)))
+    (folder / "driver.cpp").write_text(DRIVER.replace("ARRAYS", arrays)
+                                       .replace("ARGUMENTS", arguments))
+    flags = ["-std=c++17", f"-I{home}/include", f"-I{folder}"]
+    run([options.cxx, *flags, str(folder / "net.cpp"), f"{home}/lib64/libHalide_GenGen.a",
+         f"-L{home}/lib64", "-lHalide", f"-Wl,-rpath,{home}/lib64", "-o", str(folder / "generator")])
+    run([str(folder / "generator"), "-g", "net", "-e", "static_library,h", "-o", str(folder),
+         "target=host-no_asserts", f"lanes={lanes}"])
+    run([options.cxx, *flags, "-O2", str(folder / "driver.cpp"), str(folder / "net.a"), "-lpthread",
+         "-ldl", "-o", str(folder / "driver")])
     return folder / "driver"
 
 
-def times_of(arguments, halide, folder, chain):
-    """(schedule, MACs, {contestant: times in ms}) of one chain."""
-    channels, rows, columns, layers = chain
-    folder.mkdir()
-    network = folder / "net.onnx"
-    shape_of_input["net"] = [channels, rows, columns]
-    output = write_network(network, channels, rows, columns, layers)
-    schedule = schedule_of(layers, rows, columns, channels)
-    buffers, c = [[columns, rows, channels]], channels
-    for out, kernel, _, depthwise in layers:
-        buffers.append([kernel, kernel, 1 if depthwise else c, out])
-        c = out
-    buffers.append(output[:0:-1])
-    drivers = {
-        "halide": build_halide(
-            arguments, halide, folder / "fast", network, schedule, buffers, arguments.lanes
-        ),
-        "scalar": build_halide(arguments, halide, folder / "scalar", network, schedule, buffers, 0),
-    }
-    times = {"ours": [], "halide": [], "scalar": []}
-    macs = 0
-    for _ in range(arguments.rounds):
-        ours = json.loads(
-            run(
-                [
-                    arguments.laminate,
-                    "bench",
-                    network,
-                    "--schedule",
-                    schedule,
-                    "--threads",
-                    "1",
-                    "--seconds",
-                    str(arguments.seconds),
-                    "--quiet",
-                    "--json",
-                    "-",
-                ]
-            )
-        )
-        macs = ours["macs"]
-        times["ours"] += ours["fused"]["times_ms"]
-        for kind, driver in drivers.items():
-            times[kind] += map(float, run([driver, str(arguments.seconds)]).split())
-    return schedule, macs, times
+def check_equal(name, made, expected):
+    import numpy
+
+    span = float(expected.max() - expected.min())
+    if not numpy.allclose(made, expected, rtol=1e-3, atol=1e-5 * span):
+        error = numpy.abs(made - expected).max()
+        raise Failed(f"{name} differs from onnxruntime by {error:.3g} (range {span:.3g})")
+
+
+def timed(command):
+    """A round of a contestant; the program prints a time per line."""
+    return {"times_ms": [float(line) for line in run(command).split()], "peak_rss_bytes": None}
+
+
+def timed_ours(command):
+    answer = json.loads(run(command))
+    return {"times_ms": answer["fused"]["times_ms"], "peak_rss_bytes": None}
+
+
+def contestants_of(options, folder, chain, schedule):
+    """A function for each contestant that times one round of it, after its output was compared."""
+    import numpy
+    import onnx
+    import onnxruntime
+
+    model, output_shape = model_of(*chain)
+    network, input_file = str(folder / "net.onnx"), str(folder / "input.npy")
+    onnx.save(model, network)
+    value = numpy.random.default_rng(1).uniform(-1, 1, [1, *chain[:3]]).astype(numpy.float32)
+    numpy.save(input_file, value)
+    session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+    expected = session.run(None, {"x": value})[0]
+
+    run([options.laminate, "run", network, "--schedule", schedule, "--input", input_file,
+         "--output", str(folder / "ours.npy"), "--quiet"])
+    check_equal(OURS, numpy.load(folder / "ours.npy"), expected)
+    contestants = {OURS: functools.partial(timed_ours, [
+        options.laminate, "bench", network, "--schedule", schedule, "--threads", "1",
+        "--seconds", str(options.seconds), "--quiet", "--json", "-"])}
+
+    generator = run([options.laminate, "show", schedule, "--net", network, "--halide", "--name",
+                     "net", "--constants", str(folder / "constants")])
+    arrays = [value[0]] + [numpy.load(folder / "constants" / f"conv{number}_weights.npy")
+                           for number in range(1, len(chain[3]) + 1)]
+    files = []
+    for number, array in enumerate(arrays):
+        files.append(str(folder / f"array{number}"))
+        array.tofile(files[-1])
+    shapes = [array.shape for array in arrays] + [output_shape[1:]]
+    for name, lanes in ((HALIDE, options.lanes), (SCALAR, 0)):
+        driver = str(build(options, folder / f"lanes{lanes}", generator, shapes, lanes))
+        made = str(folder / "made")
+        run([driver, "0", made, *files])
+        check_equal(name, numpy.fromfile(made, numpy.float32).reshape(output_shape), expected)
+        contestants[name] = functools.partial(timed, [driver, str(options.seconds), made, *files])
+    return contestants
+
+
+def race(options, name, folder):
+    schedule = schedule_of(*CHAINS[name])
+    contestants = contestants_of(options, folder, CHAINS[name], schedule)
+    macs = json.loads(run([options.laminate, "info", str(folder / "net.onnx"), "--json", "-"]))["macs"]
+    results = {contestant: [] for contestant in contestants}
+    for _ in range(options.rounds):
+        for contestant, one_round in contestants.items():
+            results[contestant].append(one_round())
+    rows = {contestant: summary(rounds) for contestant, rounds in results.items()}
+    print(f"\n{name}, 1 thread, {macs / 1e6:.0f} M MACs, {options.rounds} interleaved rounds; outputs equal")
+    print(f"{'':28}{'min ms':>10}{'median ms':>11}{'spread':>8}")
+    for contestant, row in rows.items():
+        print(f"{contestant:28}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}", flush=True)
+    return {"net": name, "threads": 1, "macs": macs, "rounds": options.rounds, "lanes": options.lanes,
+            "schedule": schedule, "contestants": rows}
 
 
 def main():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--laminate", required=True, type=os.path.abspath)
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--cxx", default="g++")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--lanes", type=int, default=16)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--laminate", required=True, help="the program")
+    parser.add_argument("--cxx", default="g++", help="the compiler of generators and drivers")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.5,
+                        help="timed runs per contestant and round")
+    parser.add_argument("--lanes", type=int, default=16, help="floats of the generators' vectors")
+    parser.add_argument("--machine", help="its name in bench/results/machines.json")
     parser.add_argument("--json")
-    arguments = parser.parse_args()
-    halide = run(
-        [
-            arguments.python,
-            "-c",
-            "import importlib.util as u; print(u.find_spec('halide').submodule_search_locations[0])",
-        ]
-    ).strip()
-    answer = {
-        "date": datetime.date.today().isoformat(),
-        "threads": 1,
-        "lanes": arguments.lanes,
-        "rounds": arguments.rounds,
-        "load_before": os.getloadavg()[0],
-        "chains": [],
-    }
-    print(
-        f"{'chain':<16}{'MACs':>14}{'ours ms':>10}{'Halide ms':>11}{'times':>7}{'scalar ms':>11}"
-        "   least; medians in the file"
-    )
-    with tempfile.TemporaryDirectory() as directory:
-        for name, chain in chains().items():
-            folder = pathlib.Path(directory) / name.replace(" ", "_").replace(",", "")
-            schedule, macs, times = times_of(arguments, halide, folder, chain)
-            entry = {"chain": name, "schedule": schedule, "macs": macs}
-            for kind, all_times in times.items():
-                entry[kind] = {
-                    "runs": len(all_times),
-                    "min_ms": min(all_times),
-                    "median_ms": statistics.median(all_times),
-                }
-            answer["chains"].append(entry)
-            least = {kind: entry[kind]["min_ms"] for kind in times}
-            print(
-                f"{name:<16}{macs:>14,}{least['ours']:>10.3f}{least['halide']:>11.3f}"
-                f"{least['halide'] / least['ours']:>7.2f}{least['scalar']:>11.2f}",
-                flush=True,
-            )
-            if arguments.json:
-                answer["load_after"] = os.getloadavg()[0]
-                pathlib.Path(arguments.json).write_text(json.dumps(answer, indent=1) + "\n")
+    options = parser.parse_args()
+
+    def in_scratch(name):
+        with tempfile.TemporaryDirectory() as directory:
+            return race(options, name, pathlib.Path(directory))
+
+    return measure_all(described_run("laminate.halide", options.machine), "chains", [
+        ({"net": name, "threads": 1}, functools.partial(in_scratch, name)) for name in CHAINS],
+        options.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

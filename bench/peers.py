@@ -51,12 +51,23 @@ def processor():
                     platform.machine())
 
 
-def described_run(schema):
-    """The first members of every file of answers. Prints them as well."""
+def commit():
+    """Of the checkout that this file lies in, with "+" after it where files were changed; None where
+    git knows nothing of it."""
+    described = subprocess.run(["git", "describe", "--always", "--exclude=*", "--dirty=+"],
+                               cwd=os.path.dirname(os.path.abspath(__file__)), capture_output=True,
+                               text=True)
+    return described.stdout.strip() or None
+
+
+def described_run(schema, machine=None):
+    """The first members of every file of answers. Prints them as well. `machine` is a name of
+    results/machines.json."""
     answer = {"schema": schema, "version": 1,
               "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-              "cpu": processor(), "cores": os.cpu_count(),
+              "machine": machine, "cpu": processor(), "cores": os.cpu_count(), "commit": commit(),
               "command": shlex.join(sys.argv)}
+    answer = {key: value for key, value in answer.items() if value is not None}
     print(f"{answer['cpu']}, {answer['cores']} cores, {answer['date']}", flush=True)
     return answer
 

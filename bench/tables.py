@@ -154,6 +154,26 @@ def versions(file):
                f"{entry['old_arena'] / 2**20:.1f} / {entry['new_arena'] / 2**20:.1f}"]
 
 
+def halide(file):
+    chains = data(file, "laminate.halide")["chains"]
+    names = list(chains[0]["contestants"])
+
+    def spreads(rows):
+        known = all("spread" in rows[name] for name in names)
+        return " / ".join(f"{100 * rows[name]['spread']:.0f} %" for name in names) if known else ""
+
+    columns = [(heading, [cell(chain["contestants"]) for chain in chains]) for heading, cell in [
+        *((f"{name}, ms",
+           lambda rows, name=name: f"{figure(rows[name]['median_ms'])} ({figure(rows[name]['min_ms'])})")
+          for name in names),
+        ("times", lambda rows: f"{rows[names[1]]['median_ms'] / rows[names[0]]['median_ms']:.1f}"),
+        ("spreads", spreads)]]
+    columns = [(heading, cells) for heading, cells in columns if any(cells)]
+    yield ["Chain", "M MACs", *(heading for heading, _ in columns)]
+    for row, chain in enumerate(chains):
+        yield [chain["net"], figure(chain["macs"] / 1e6), *(cells[row] for _, cells in columns)]
+
+
 def machines(_):
     yield ["Name", "Processor", "date", "threads", "GFLOP/s", "L1", "L2", "L3", "memory"]
     for machine in data("machines", "laminate.benched_machines")["machines"]:
@@ -196,8 +216,8 @@ def compile_times(file):
 
 
 TABLES = {"race": race, "short-race": short_race, "threads": threads,
-          "compile-times": compile_times, "choice": choice,
-          "times": times, "versions": versions, "machines": machines, "csv": plain}
+          "compile-times": compile_times, "choice": choice, "times": times, "versions": versions,
+          "halide": halide, "machines": machines, "csv": plain}
 
 
 def rules_of(text):

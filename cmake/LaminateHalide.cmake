@@ -6,10 +6,11 @@
 #       [CLOSEST] [LAMINATE program] [CONSTANTS dir] [PARAMS name=value ...])
 #
 # TARGET is also the name of the function. NETWORK is an ONNX file or zoo:NAME. SCHEDULE has one group:
-# a schedule's text, a schedule file, or a front's point (DIR#N). CLOSEST takes the nearest that Halide
-# does where it does not execute the schedule exactly. LAMINATE is the program, by default the one in
-# PATH. CONSTANTS is where weights, biases and slopes are written as .npy. PARAMS are the generator's
-# tile sizes, `lanes` and `threads`.
+# a schedule's text, a schedule file, or a front's point (DIR#N). Relative files lie in the source
+# directory. CLOSEST takes the nearest that Halide does where it does not execute the schedule exactly.
+# LAMINATE is the program, by default the one in PATH. CONSTANTS is the folder, in the build directory
+# if relative, where weights, biases and slopes are written as .npy. PARAMS are the generator's tile
+# sizes, `lanes` and `threads`.
 function(laminate_add_halide_library TARGET NETWORK SCHEDULE)
     cmake_parse_arguments(PARSE_ARGV 3 ARG "CLOSEST" "LAMINATE;CONSTANTS" "PARAMS")
     if(ARG_UNPARSED_ARGUMENTS)
@@ -17,9 +18,9 @@ function(laminate_add_halide_library TARGET NETWORK SCHEDULE)
                             "expected CLOSEST, LAMINATE, CONSTANTS or PARAMS")
     endif()
     if(NOT ARG_LAMINATE)
-        find_program(LAMINATE_PROGRAM laminate REQUIRED)
-        set(ARG_LAMINATE "${LAMINATE_PROGRAM}")
+        set(ARG_LAMINATE laminate)
     endif()
+    find_program(program NAMES "${ARG_LAMINATE}" NO_CACHE REQUIRED)
     set(options "")
     if(ARG_CLOSEST)
         list(APPEND options --closest)
@@ -28,17 +29,25 @@ function(laminate_add_halide_library TARGET NETWORK SCHEDULE)
         list(APPEND options --constants "${ARG_CONSTANTS}")
     endif()
     set(sources "")
-    foreach(file IN ITEMS "${NETWORK}" "${SCHEDULE}")
-        if(EXISTS "${file}" AND NOT IS_DIRECTORY "${file}")
+    foreach(argument IN ITEMS NETWORK SCHEDULE)
+        string(REGEX REPLACE "#[0-9]+$" "" file "${${argument}}") # a point of a front
+        string(LENGTH "${file}" length)
+        string(SUBSTRING "${${argument}}" ${length} -1 point)
+        cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+        if(EXISTS "${file}")
+            set(${argument} "${file}${point}")
+            if(IS_DIRECTORY "${file}")
+                set(file "${file}/front.json")
+            endif()
             list(APPEND sources "${file}")
         endif()
     endforeach()
     set(generator "${CMAKE_CURRENT_BINARY_DIR}/${TARGET}_generator.cpp")
     add_custom_command(OUTPUT "${generator}"
-        COMMAND "${ARG_LAMINATE}" show "${SCHEDULE}" --net "${NETWORK}" --halide --name "${TARGET}" ${options}
+        COMMAND "${program}" show "${SCHEDULE}" --net "${NETWORK}" --halide --name "${TARGET}" ${options}
                 > "${generator}.partial"
         COMMAND "${CMAKE_COMMAND}" -E rename "${generator}.partial" "${generator}"
-        DEPENDS ${sources} "${ARG_LAMINATE}" VERBATIM)
+        DEPENDS ${sources} "${program}" VERBATIM)
     add_halide_generator(${TARGET}.generator SOURCES "${generator}")
     add_halide_library(${TARGET} FROM ${TARGET}.generator GENERATOR ${TARGET} PARAMS ${ARG_PARAMS})
 endfunction()

@@ -30,13 +30,20 @@ bool is_taken(const std::string& name) {
         "double",   "else", "enum",     "float",  "for",      "goto",    "if",      "int",
         "long",     "new",  "operator", "return", "short",    "static",  "struct",  "switch",
         "template", "this", "union",    "void",   "while",    "select",  "clamp",   "max",
-        "min",      "exp",  "tanh",     "target", "schedule", "generate"};
+        "min",      "exp",  "tanh",     "target", "lanes",    "threads", "dense",   "lazily",
+        "likely",   "cast", "undef",    "Func",   "Var",      "RVar",    "RDom",    "Expr",
+        "Input",    "Output", "Buffer", "Float",  "Generator", "GeneratorParam", "TailStrategy",
+        "schedule", "generate"};
     return taken.contains(name);
 }
 
 /// Evaluates only the chosen side, so that the other one reads nothing.
 Expr lazily(const Expr& condition, const Expr& then, const Expr& otherwise) {
     return ir::choose(condition, then, otherwise);
+}
+
+bool passes_end(const AxisWindow& w) {
+    return (w.out - 1) * w.stride + w.span() - w.pad_begin > w.in;
 }
 
 Expr coordinate(const Expr& out, const Expr& tap, const AxisWindow& w) {
@@ -121,8 +128,7 @@ void HalideAlgorithm::declare_inputs() {
 bool HalideAlgorithm::overestimates_bounds() const {
     return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
         return std::any_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
-            return w.stride > 1 || w.pad_begin > 0 ||
-                   (w.out - 1) * w.stride + w.span() - w.pad_begin > w.in;
+            return w.stride > 1 || w.pad_begin > 0 || passes_end(w);
         });
     });
 }
@@ -147,24 +153,37 @@ void HalideAlgorithm::declare_constants(int k) {
     }
 }
 
+bool HalideAlgorithm::is_clamped(int k, int operand, size_t axis) const {
+    const std::vector<GroupTensor>& tensors = placement_.group_tensors();
+    for (const GroupTensor& tensor : tensors) {
+        const std::vector<TensorReader>& readers = tensor.readers;
+        if (std::find(readers.begin(), readers.end(), TensorReader{k, operand}) == readers.end())
+            continue;
+        return std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) {
+            const AxisWindow& w = problem(r.nest).window[axis];
+            return w.pad_begin > 0 || passes_end(w);
+        });
+    }
+    return false;
+}
+
 HalideAlgorithm::Tap HalideAlgorithm::tap(int k, int operand, const Expr& column, const Expr& row,
                                           const Expr& channel) {
     const LayerProblem& p = problem(k);
     const Func& from = program_.funcs[static_cast<size_t>(source(k, operand))].func;
-    const auto kept = [this](const Expr& at, const AxisWindow& w, Expr& inside) {
-        Expr clamped = at;
+    const auto kept = [&](const Expr& at, size_t axis, Expr& inside) {
+        const AxisWindow& w = p.window[axis];
         Expr condition;
         if (w.pad_begin > 0) condition = at >= 0;
-        const bool passes_end = (w.out - 1) * w.stride + w.span() - w.pad_begin > w.in;
-        if (passes_end)
+        if (passes_end(w))
             condition = condition.defined() ? condition && at < number(w.in) : at < number(w.in);
-        if (!condition.defined()) return clamped;
-        inside = inside.defined() ? inside && condition : condition;
+        if (condition.defined()) inside = inside.defined() ? inside && condition : condition;
+        if (!is_clamped(k, operand, axis)) return at;
         return Halide::clamp(is_opaque_ ? at : Halide::likely(at), 0, number(w.in - 1));
     };
     Tap t;
-    const Expr y = kept(row, p.y(), t.inside);
-    const Expr x = kept(column, p.x(), t.inside);
+    const Expr y = kept(row, 0, t.inside);
+    const Expr x = kept(column, 1, t.inside);
     t.value = from(x, y, channel);
     return t;
 }
@@ -272,8 +291,7 @@ void HalideAlgorithm::define_reduction(int k, int f) {
 Expr HalideAlgorithm::elementwise(int k) {
     const LayerProblem& p = problem(k);
     const auto operand = [&](size_t e, const Expr& channel) {
-        return Expr(program_.funcs[static_cast<size_t>(source(k, static_cast<int>(e)))].func(
-            x_, y_, channel));
+        return tap(k, static_cast<int>(e), x_, y_, channel).value;
     };
     Expr value = operand(0, p.operation == Operation::concat
                                 ? Halide::min(z_, number(p.inputs[0].channels - 1))

@@ -75,6 +75,11 @@ protected:
 
     void declare_constants(int k);
 
+    /// Whether coordinates of an axis (rows 0, columns 1) are clamped to a tensor. Where one reader
+    /// of the tensor passes it all are clamped: Halide 21 fills a window wrongly whose bounds are
+    /// clamped in part.
+    [[nodiscard]] bool is_clamped(int k, int operand, size_t axis) const;
+
     /// A value read of a tensor whose channel, row and column may lie outside: the coordinates that
     /// may are clamped, and the condition says whether they had to be.
     struct Tap {

@@ -15,6 +15,17 @@ const AxisWindow& window(const LayerProblem& p, Dim axis) {
     return p.window[axis == Dim::y ? 0 : 1];
 }
 
+int64_t outputs_of_a_group(const LayerProblem& p) {
+    return p.has_weights() ? p[Dim::z] / p.groups : 1;
+}
+
+/// Input channels that consecutive output channels of a channelwise layer read; they begin with a
+/// group.
+int64_t channels_read(const LayerProblem& p, int64_t outputs) {
+    if (!p.has_weights()) return outputs;
+    return ceil_div(outputs, outputs_of_a_group(p)) * p[Dim::i];
+}
+
 }  // namespace
 
 std::string to_text(HalideReason reason) {
@@ -41,6 +52,22 @@ std::string to_text(HalideReason reason) {
             return "last strip of fewer tiles";
         case HalideReason::short_visit:
             return "last partial sum of fewer channels";
+        case HalideReason::group_parts:
+            return "kept inside a group of a grouped convolution";
+        case HalideReason::skipped_rows:
+            return "copied ahead of a loop that leaves rows or columns out";
+        case HalideReason::shared_channels:
+            return "read by several layers, some channels at a time";
+        case HalideReason::shared_gaps:
+            return "kept for several layers, whose trips leave rows or columns out";
+        case HalideReason::shared_rates:
+            return "kept for several layers that move on at different rates";
+        case HalideReason::shared_window:
+            return "kept for several layers beside another window of the loop";
+        case HalideReason::parallel_window:
+            return "kept beside the window of another branch";
+        case HalideReason::padded_end:
+            return "kept along a loop that ends in padding";
     }
     return "";
 }
@@ -57,10 +84,20 @@ HalidePlacement::HalidePlacement(const GroupSchedule& group,
         if (group.nests[static_cast<size_t>(k)].w) weights_levels_.back() = weight_levels(k);
     }
     for (int k = 0; k <= group.sink(); ++k) check_concat(k);
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        check_shared(t);
+        check_groups(t);
+    }
     for (size_t t = 0; t < tensors_.size(); ++t) {
         if (!tensors_levels_[t].slides) continue;
         check_second_producer(static_cast<int>(t));
+        check_padded_end(static_cast<int>(t));
         if (!tensors_[t].is_external()) check_calls(static_cast<int>(t));
+    }
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        for (int other = 0; other < static_cast<int>(tensors_.size()); ++other) {
+            if (other != t) check_windows(t, other);
+        }
     }
 }
 
@@ -97,9 +134,10 @@ int64_t HalidePlacement::needed(int t, Dim axis, Level level) const {
         const LayerProblem& p = problems_[static_cast<size_t>(r.nest)];
         if (axis == Dim::z) {
             const int64_t channels = p.inputs[static_cast<size_t>(r.operand)].channels;
-            most = std::max(most, is_channelwise(p)
-                                      ? std::min(channels, covered(r.nest, Dim::z, level))
-                                      : covered(r.nest, Dim::i, level));
+            most = std::max(
+                most, is_channelwise(p)
+                          ? std::min(channels, channels_read(p, covered(r.nest, Dim::z, level)))
+                          : covered(r.nest, Dim::i, level));
             if (tensors_[static_cast<size_t>(t)].is_shared()) most = channels;
             continue;
         }
@@ -153,18 +191,33 @@ int64_t HalidePlacement::scale(int t, Dim axis, int nest) const {
     return r.nest == nest || out < 0 ? own : own * scale(out, axis, nest);
 }
 
+HalidePlacement::Moving HalidePlacement::moving(const TensorReader& r, Dim axis, Level loop) const {
+    Moving outputs{{0, step(loop)}, step(loop)};
+    if (loop.nest != r.nest) {
+        const int out = output_tensor(r.nest);
+        outputs = moving(out, axis, loop);
+        if (is_retained(out, loop)) outputs.needed.begin = outputs.needed.end - outputs.rate;
+    }
+    const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+    return {{outputs.needed.begin * w.stride - w.pad_begin,
+             (outputs.needed.end - 1) * w.stride + w.span() - w.pad_begin},
+            outputs.rate * w.stride};
+}
+
+HalidePlacement::Moving HalidePlacement::moving(int t, Dim axis, Level loop) const {
+    Moving all;
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
+        const Moving one = moving(r, axis, loop);
+        all.needed.extend(one.needed);
+        all.rate = std::max(all.rate, one.rate);
+    }
+    return all;
+}
+
 int64_t HalidePlacement::overlap(int t, Dim axis, Level loop) const {
     if (axis == Dim::z) return 0;
-    int64_t most = INT64_MIN;
-    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
-        const int out = output_tensor(r.nest);
-        int64_t outputs = 0;
-        if (loop.nest != r.nest && out >= 0 && !is_retained(out, loop))
-            outputs = overlap(out, axis, loop);
-        const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
-        most = std::max(most, outputs * w.stride + w.span() - w.stride);
-    }
-    return most;
+    const Moving trip = moving(t, axis, loop);
+    return trip.needed.end - trip.needed.begin - trip.rate;
 }
 
 std::vector<Level> HalidePlacement::between(int user, const Placement& placement) const {
@@ -199,6 +252,16 @@ Level HalidePlacement::around_calls(int user, Level level) const {
     return level;
 }
 
+bool HalidePlacement::leaves_out(int t, const Placement& placement, Level from) const {
+    const std::vector<Level> loops =
+        between(tensors_[static_cast<size_t>(t)].readers.front().nest, placement);
+    return std::any_of(
+        std::find(loops.begin(), loops.end(), from), loops.end(), [&](const Level& v) {
+            return trips(v) > 1 && ((indexes(t, Dim::y, v) && overlap(t, Dim::y, v) < 0) ||
+                                    (indexes(t, Dim::x, v) && overlap(t, Dim::x, v) < 0));
+        });
+}
+
 bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
     for (Level between = {outer.nest, outer.loop + 1}; between < inner; ++between.loop) {
         if (trips(between) > 1) return false;
@@ -229,6 +292,12 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
                 const std::string here = level_text(group_, tensor.readers.front().nest, v);
                 if (tensor.is_external()) {
                     // The fold rule takes neighbours along one axis as one loop; Halide does not.
+                    if (leaves_out(t, placement, v)) {
+                        levels.exclusion = {HalideReason::skipped_rows,
+                                            tensor.name + " is brought in ahead of " + here +
+                                                " and a loop inside of it that leaves rows or "
+                                                "columns out"};
+                    }
                     if (axis && axis == levels.slides) {
                         levels.exclusion = {HalideReason::second_loop,
                                             tensor.name + " is kept along two loops, " +
@@ -310,6 +379,93 @@ void HalidePlacement::check_concat(int k) {
     }
 }
 
+void HalidePlacement::check_shared(int t) {
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    if (!tensor.is_shared() || levels.exclusion) return;
+    const bool has_whole_reader =
+        std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const TensorReader& r) {
+            const LayerProblem& p = problems_[static_cast<size_t>(r.nest)];
+            const Dim d = is_channelwise(p) ? Dim::z : Dim::i;
+            return covered(r.nest, d, levels.compute) == p[d];
+        });
+    if (!has_whole_reader) {
+        levels.exclusion = {HalideReason::shared_channels,
+                            tensor.name + " has several readers, which read some of its channels "
+                                          "at a time"};
+        return;
+    }
+    const TensorReader& first = tensor.readers.front();
+    for (const Level& v : between(first.nest, placement_of(group_, tensor))) {
+        if (trips(v) <= 1) continue;
+        for (const Dim axis : {Dim::y, Dim::x}) {
+            if (!indexes(t, axis, v)) continue;
+            const std::string kept =
+                tensor.name + " is kept along " + level_text(group_, -1, v) + " for several layers";
+            const int64_t rate = moving(first, axis, v).rate;
+            const bool is_one_rate =
+                std::all_of(tensor.readers.begin(), tensor.readers.end(),
+                            [&](const TensorReader& r) { return moving(r, axis, v).rate == rate; });
+            if (!is_one_rate) {
+                levels.exclusion = {HalideReason::shared_rates,
+                                    kept + ", which move on at different rates"};
+            } else if (overlap(t, axis, v) < 0) {
+                levels.exclusion = {HalideReason::shared_gaps,
+                                    kept + ", between whose trips lies what none reads"};
+            }
+            if (levels.exclusion) return;
+        }
+    }
+}
+
+bool HalidePlacement::is_made_from(int made, int source) const {
+    const int producer = tensors_[static_cast<size_t>(made)].producer;
+    if (producer < 0) return false;
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        const auto& readers = tensors_[static_cast<size_t>(t)].readers;
+        const bool is_read =
+            std::any_of(readers.begin(), readers.end(),
+                        [&](const TensorReader& r) { return r.nest == producer; });
+        if (is_read && (t == source || is_made_from(t, source))) return true;
+    }
+    return false;
+}
+
+void HalidePlacement::check_windows(int t, int other) {
+    HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    const HalideLevels& others = tensors_levels_[static_cast<size_t>(other)];
+    if (levels.exclusion || !levels.slides || !others.slides) return;
+    if (!(levels.slide_loop == others.slide_loop)) return;
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    const std::string kept =
+        tensor.name + " is kept along " + level_text(group_, -1, *levels.slide_loop);
+    const std::string& beside = tensors_[static_cast<size_t>(other)].name;
+    if (!is_made_from(t, other) && !is_made_from(other, t)) {
+        levels.exclusion = {HalideReason::parallel_window,
+                            kept + ", and so is " + beside + " of another branch"};
+    } else if (tensor.is_shared()) {
+        levels.exclusion = {HalideReason::shared_window,
+                            kept + " for several layers, and so is " + beside};
+    }
+}
+
+void HalidePlacement::check_groups(int t) {
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    if (levels.exclusion) return;
+    for (const TensorReader& r : tensor.readers) {
+        const LayerProblem& p = problems_[static_cast<size_t>(r.nest)];
+        if (p.groups == 1 || outputs_of_a_group(p) == 1) continue;
+        for (const Level& v : path(group_, r.nest)) {
+            if (v.is_root() || trips(v) <= 1 || !indexes_output(r.nest, Dim::z, v)) continue;
+            if (covered(r.nest, Dim::z, v) % outputs_of_a_group(p) == 0) continue;
+            levels.exclusion = {HalideReason::group_parts,
+                                tensor.name + " is read by parts of the groups of " + p.name};
+            return;
+        }
+    }
+}
+
 int64_t HalidePlacement::step(Level level) const {
     const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
     return nest.step(nest.loops[static_cast<size_t>(level.loop)]);
@@ -364,6 +520,52 @@ void HalidePlacement::check_second_producer(int t) {
                                 kept + ", and what is made from it, " +
                                     tensors_[static_cast<size_t>(out)].name +
                                     ", has several readers"};
+        }
+    }
+}
+
+int64_t HalidePlacement::last_outputs(Level level) const {
+    const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
+    const Dim d = nest.loops[static_cast<size_t>(level.loop)].dim;
+    int64_t last = problems_[static_cast<size_t>(level.nest)][d];
+    for (int l = 0; l <= level.loop; ++l) {
+        const Loop loop = nest.loops[static_cast<size_t>(l)];
+        if (loop.dim == d) last = (last - 1) % nest.step(loop) + 1;
+    }
+    return last;
+}
+
+int64_t HalidePlacement::idle_trips(int t, Level loop, Dim axis) const {
+    int64_t beyond = 0;
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
+        const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+        beyond = std::max(beyond, (w.out - 1) * w.stride + w.span() - w.pad_begin - w.in);
+    }
+    const int64_t per_output = scale(t, axis, loop.nest);
+    const int64_t last = per_output * last_outputs(loop);
+    return beyond < last ? 0 : 1 + (beyond - last) / (per_output * step(loop));
+}
+
+void HalidePlacement::check_padded_end(int t) {
+    HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
+    if (levels.exclusion || *levels.slides == Dim::z) return;
+    const Level slide = *levels.slide_loop;
+    const std::string kept =
+        tensors_[static_cast<size_t>(t)].name + " is kept along " + level_text(group_, -1, slide);
+    if (trips(slide) <= 3 && idle_trips(t, slide, *levels.slides) > 0) {
+        levels.exclusion = {HalideReason::padded_end,
+                            kept + ", of whose few trips the last needs only padding besides: "
+                                   "Halide does not fold it"};
+        return;
+    }
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
+        const int out = output_tensor(r.nest);
+        if (r.nest == slide.nest || out < 0) continue;
+        if (idle_trips(out, slide, *levels.slides) > 1) {
+            levels.exclusion = {HalideReason::padded_end,
+                                kept + ", whose last trips need only padding of " +
+                                    tensors_[static_cast<size_t>(out)].name + " besides"};
+            return;
         }
     }
 }

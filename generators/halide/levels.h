@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/range.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -32,7 +33,16 @@ enum class HalideReason {
     concat_channels,  ///< operands of a Concat of which a body computes some channels
     short_strip,      ///< the last strip has fewer tiles than the others
     short_visit,  ///< the last partial sum has fewer input channels; only with windows or producers
+    group_parts,      ///< channels of a grouped convolution in parts of a group
+    skipped_rows,     ///< a copy that moves out of a loop whose trips leave rows or columns out
+    shared_channels,  ///< a tensor of several readers, none of which needs all of its channels
+    shared_gaps,      ///< a tensor of several readers, whose trips leave rows or columns out
+    shared_rates,     ///< a tensor of several readers, which move on at different rates
+    shared_window,    ///< a window of several readers beside another window of the same loop
+    parallel_window,  ///< two windows of one loop, neither of which is made from the other
+    padded_end,       ///< a window whose last trips bring nothing in, since they end in padding
 };
+constexpr HalideReason last_halide_reason = HalideReason::padded_end;
 /// A line for tables.
 [[nodiscard]] std::string to_text(HalideReason reason);
 
@@ -78,11 +88,21 @@ public:
     /// the first on.
     [[nodiscard]] int64_t covered(int k, Dim d, Level level) const;
 
+    /// Whether a tensor is computed from another one.
+    [[nodiscard]] bool is_made_from(int made, int source) const;
     /// The outermost level of a nest whose body is executed as often as that one's.
     [[nodiscard]] Level outermost_like(Level level) const;
 
 private:
     [[nodiscard]] int64_t needed(int tensor, Dim axis, Level level) const;
+    /// What a trip of a loop needs along an axis, padding included, and how far the next trip is.
+    struct Moving {
+        Range needed;
+        int64_t rate = 0;
+    };
+    [[nodiscard]] Moving moving(const TensorReader& reader, Dim axis, Level loop) const;
+    /// The hull over the readers; the rate is the fastest one's.
+    [[nodiscard]] Moving moving(int tensor, Dim axis, Level loop) const;
     /// Coordinates that a trip of `loop` shares with the trip before; 0 or less: none.
     [[nodiscard]] int64_t overlap(int tensor, Dim axis, Level loop) const;
     [[nodiscard]] int64_t scale(int tensor, Dim axis, int nest) const;
@@ -97,11 +117,29 @@ private:
     void check_second_producer(int tensor);
     /// Halide brings every operand in, whichever channels are computed.
     void check_concat(int k);
+    /// Of a tensor with several readers, docs/counting.md brings in all channels and what lies
+    /// between; Halide brings in what they read, and bounds poorly what moves at several rates.
+    void check_shared(int t);
+    /// Halide 21 fills several windows of one loop rightly only in a chain of single readers
+    /// (halide/Halide#8140).
+    void check_windows(int t, int other);
+    /// Trips that begin inside a group of a grouped convolution share its input channels.
+    void check_groups(int t);
+    /// Trips at the end of a loop that need padding only besides what the trips before brought in.
+    /// Halide's bounds there are those of the whole axis where the loop has few trips, and a layer
+    /// between that makes nothing for two trips stops its own inputs from sliding.
+    void check_padded_end(int t);
+    [[nodiscard]] int64_t idle_trips(int tensor, Level loop, Dim axis) const;
+    /// Outputs of the last trip of a loop, in the last body around it.
+    [[nodiscard]] int64_t last_outputs(Level loop) const;
     [[nodiscard]] int64_t step(Level loop) const;
     [[nodiscard]] bool is_ragged(Level loop) const;
     /// The level, or where it would lie inside the body that now calls a layer of the path from
     /// `user` to the sink, that body.
     [[nodiscard]] Level around_calls(int user, Level level) const;
+    /// Whether trips of a loop from `from` inwards to the level at which a tensor is brought in
+    /// leave coordinates between them out.
+    [[nodiscard]] bool leaves_out(int tensor, const Placement& placement, Level from) const;
     [[nodiscard]] bool is_next_loop(Level outer, Level inner) const;
     [[nodiscard]] HalideLevels tensor_levels(int t) const;
     [[nodiscard]] HalideLevels weight_levels(int k) const;

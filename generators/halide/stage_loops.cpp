@@ -1,6 +1,7 @@
 #include "generators/halide/stage_loops.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/range.h"
 
@@ -42,6 +43,13 @@ void HalideStageLoops::find_placed() {
 }
 
 void HalideStageLoops::check_order() {
+    using namespace Halide::Internal;
+    const std::vector<Function> output{program_.output().func.function()};
+    std::map<std::string, Function> env = build_environment(output);
+    const std::vector<std::string> order = realization_order(output, env).first;
+    const auto position = [&](int f) {
+        return std::find(order.begin(), order.end(), name_of(f)) - order.begin();
+    };
     for (size_t t = 0; t < tensor_func_.size(); ++t) {
         const HalideLevels& window = placement_.tensors()[t];
         if (!window.slides) continue;
@@ -49,31 +57,21 @@ void HalideStageLoops::check_order() {
             if (levels.slides || !(levels.compute == *window.slide_loop) ||
                 !(levels.lifetime == levels.compute || levels.store == levels.compute))
                 return;
-            if (name_of(f) < name_of(tensor_func_[t]))
+            if (position(f) < position(tensor_func_[t]))
                 program_.exclusions.push_back(
                     {HalideReason::before_window, name_of(f) + " comes before " +
                                                       name_of(tensor_func_[t]) +
                                                       " in the loop along which that is kept"});
         };
         for (size_t u = 0; u < tensor_func_.size(); ++u) {
-            if (!is_made_from(u, t)) check(tensor_func_[u], placement_.tensors()[u]);
+            const int made = static_cast<int>(u), kept = static_cast<int>(t);
+            if (!placement_.is_made_from(made, kept) && !placement_.is_made_from(kept, made))
+                check(tensor_func_[u], placement_.tensors()[u]);
         }
         for (size_t k = 0; k < weights_func_.size(); ++k) {
             if (placement_.weights()[k]) check(weights_func_[k], *placement_.weights()[k]);
         }
     }
-}
-
-bool HalideStageLoops::is_made_from(size_t made, size_t source) const {
-    const std::vector<GroupTensor>& tensors = placement_.group_tensors();
-    const int producer = tensors[made].producer;
-    if (producer < 0) return false;
-    for (size_t t = 0; t < tensors.size(); ++t) {
-        const bool reads = std::any_of(tensors[t].readers.begin(), tensors[t].readers.end(),
-                                       [&](const TensorReader& r) { return r.nest == producer; });
-        if (reads && (t == source || is_made_from(t, source))) return true;
-    }
-    return false;
 }
 
 void HalideStageLoops::check_strips() {

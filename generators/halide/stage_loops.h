@@ -28,8 +28,6 @@ protected:
     /// Halide begins a sliding window early, with trips that only fill it. It guards what comes
     /// after the window's producer in the loop's body; what comes before runs in these trips too.
     void check_order();
-    /// Whether a tensor is computed from another one.
-    [[nodiscard]] bool is_made_from(size_t made, size_t source) const;
     [[nodiscard]] std::string name_of(int f) const {
         return program_.funcs[static_cast<size_t>(f)].name();
     }

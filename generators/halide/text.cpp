@@ -126,7 +126,7 @@ public:
         std::string class_name = name_;
         class_name.front() =
             static_cast<char>(std::toupper(static_cast<unsigned char>(class_name.front())));
-        if (class_name == name_) class_name += "Generator";
+        class_name += "Generator";  // Halide has classes of its own: Text, Pipeline, Target, ...
         for (const std::string& line : comment_) out(0, line.empty() ? "//" : "// " + line);
         out(0, fmt::format("class {0} : public Generator<{0}> {{\npublic:", class_name));
         interface();

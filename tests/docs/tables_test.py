@@ -59,6 +59,25 @@ class Tables(unittest.TestCase):
         self.assertIn("| Registers | tiles | 45 | 90 | GFLOP/s | zen3 |", self.page.read_text())
         self.assertEqual(self.run_on_page("--check"), (0, ""))
 
+    def test_generators_beside_our_kernels(self):
+        row = {"laminate": {"median_ms": 2.0, "min_ms": 1.5},
+               "Halide": {"median_ms": 7.0, "min_ms": 6.0}}
+        chain = {"net": "two 3x3", "macs": 354_000_000, "contestants": row}
+        self.write_chain(chain)
+        self.assertEqual(self.run_on_page(), (0, ""))
+        self.assertIn("| two 3x3 | 354 | 2.00 (1.50) | 7.00 (6.00) | 3.5 |\n",
+                      self.page.read_text())
+        for contestant, spread in (("laminate", 0.05), ("Halide", 0.1)):
+            row[contestant]["spread"] = spread
+        self.write_chain(chain)
+        self.assertEqual(self.run_on_page(), (0, ""))
+        self.assertIn("| 7.00 (6.00) | 3.5 | 5 % / 10 % |\n", self.page.read_text())
+
+    def write_chain(self, chain):
+        (tables.RESULTS / "today.json").write_text(
+            json.dumps({"schema": "laminate.halide", "chains": [chain]}))
+        self.page.write_text("<!-- table: halide today -->\n<!-- end of table -->\n")
+
     def test_an_edited_cell_is_found_by_line(self):
         self.run_on_page()
         text = self.page.read_text()

@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/random_schedule.h"
@@ -76,8 +79,8 @@ struct Seen {
 };
 
 /// Random schedules of a network, all groups; those inside the class are equal.
-void check(const std::string& name, uint64_t first_seed, int schedules, Seen& seen) {
-    const Network network = networks.at(name)();
+void check(const std::string& name, const Network& network, uint64_t first_seed, int schedules,
+           Seen& seen) {
     for (int n = 0; n < schedules; ++n) {
         const Schedule schedule = random_schedule(network, first_seed + static_cast<uint64_t>(n),
                                                   {.max_macs = Macs(2'000'000), .max_depth = 3});
@@ -107,16 +110,44 @@ void check(const std::string& name, uint64_t first_seed, int schedules, Seen& se
 
 TEST(HalideWitness, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
-    for (const auto& [name, network] : networks) check(name, 20'000, 4, seen);
+    for (const auto& [name, network] : networks) check(name, network(), 20'000, 4, seen);
     EXPECT_GE(seen.inside, 20);
 }
 
-class HalideWitnessLong : public testing::TestWithParam<std::string> {};
+void check_random_network(uint64_t network_seed, int schedules, Seen& seen) {
+    const std::string name = "random network " + std::to_string(network_seed);
+    check(name, random_network(network_seed), network_seed * 1'000, schedules, seen);
+}
+
+/// Strides, dilations, padding of one side, groups and joins that the networks above have not.
+TEST(HalideWitness, InsideTheClassRandomNetworksCountAsTheModelDoes) {
+    Seen seen;
+    for (const uint64_t network : {17, 35, 49, 126}) check_random_network(network, 2, seen);
+    EXPECT_GE(seen.inside, 5);
+}
+
+TEST(HalideWitnessLong, InsideTheClassRandomNetworksCountAsTheModelDoes) {
+    Seen seen;
+    for (uint64_t network = 1; network <= 150; ++network) check_random_network(network, 3, seen);
+    EXPECT_GE(seen.inside, 500);
+}
+
+TEST(HalideReasons, AreAllOnThePage) {
+    std::ifstream in(LAMINATE_SOURCE "/docs/halide.md");
+    std::stringstream page;
+    page << in.rdbuf();
+    for (int r = 0; r <= static_cast<int>(last_halide_reason); ++r) {
+        const std::string reason = to_text(static_cast<HalideReason>(r));
+        EXPECT_NE(page.str().find("\n| " + reason + " |"), std::string::npos) << reason;
+    }
+}
+
+class HalideNetworksLong : public testing::TestWithParam<std::string> {};
 
 /// Eight networks, so more than 500 groups inside the class.
-TEST_P(HalideWitnessLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
+TEST_P(HalideNetworksLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
-    check(GetParam(), 30'000, 90, seen);
+    check(GetParam(), networks.at(GetParam())(), 30'000, 90, seen);
     EXPECT_GE(seen.inside, 63);
     EXPECT_GE(seen.outside, 5);
 }
@@ -126,7 +157,7 @@ std::vector<std::string> names() {
     for (const auto& [name, network] : networks) all.push_back(name);
     return all;
 }
-INSTANTIATE_TEST_SUITE_P(Networks, HalideWitnessLong, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Networks, HalideNetworksLong, testing::ValuesIn(names()),
                          [](const auto& test) { return test.param; });
 
 /// A chain whose intermediate rows are kept line by line, and one of the reasons for each kind of
@@ -150,6 +181,21 @@ TEST(HalideWitness, KeepsLinesOfAChain) {
     EXPECT_EQ(halide.counts.layers[0].macs, Macs(18 * 18 * 4 * 27));
     EXPECT_EQ(halide.counts.layers[0].output_buffer, Elements(3 * 18 * 4));  // three lines
     EXPECT_LE(halide.live_peak, halide.counts.live_total);
+}
+
+/// Halide's bounds of the rows that a tile keeps are those of the whole axis here, so it refuses
+/// the fold: the last of three trips brings nothing in.
+TEST(HalideWitness, AWindowThatEndsInPaddingIsOutside) {
+    const Network network = random_network(17);
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv2: ys || xo zo io yo | xi zi yi ii n m; strip y3; tile z2 y3 x4 i5; X zi/yi; W "
+        "io/yo; Y ii/ii}");
+    const HalideMeasurement halide = measure_halide(network, group, 1);
+    ASSERT_EQ(halide.exclusions.size(), 1U);
+    EXPECT_EQ(halide.exclusions.front().reason, HalideReason::padded_end);
+    EXPECT_EQ(halide.refused, "");
+    EXPECT_EQ(halide.wrong_result, "");
 }
 
 struct OutsideCase {
