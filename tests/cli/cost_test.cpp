@@ -103,7 +103,7 @@ TEST(Show, AGeneratorForHalide) {
     const ProgramResult result =
         run_program("show '" + lines + "' --net zoo:l2net --halide --name two_layers");
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.out.find("HALIDE_REGISTER_GENERATOR(Two_layers, two_layers)"),
+    EXPECT_NE(result.out.find("HALIDE_REGISTER_GENERATOR(Two_layersGenerator, two_layers)"),
               std::string::npos)
         << result.out;
     EXPECT_NE(result.out.find("conv1.store_root().compute_at(conv2_out, yo)"), std::string::npos)
