@@ -19,6 +19,7 @@ FILE is rewritten after each chain. A chain that fails is named there, and the e
 
 import argparse
 import functools
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -119,9 +120,9 @@ int main(int, char** argv) {
 
 def build(options, folder, generator, shapes, lanes):
     """The program that times the generator with so many lanes. Shapes are NumPy's."""
-    import halide
 
-    home = halide.__path__[0]
+    # Not by import: this file has the package's name.
+    home = str(importlib.metadata.distribution("halide").locate_file("halide"))
     folder.mkdir()
     (folder / "net.cpp").write_text(generator)
     arrays = ", ".join(f"Buffer<float>(std::vector<int>{{{', '.join(map(str, shape[::-1]))}}})"
