@@ -78,10 +78,12 @@ public:
     File& operator=(const File&) = delete;
 
     [[nodiscard]] bool is_open() const { return number_ >= 0; }
-    /// Everything; nullopt if there is less than the file's size says.
+    /// Everything; nullopt if there is less than the file's size says, or if it is another user's.
     [[nodiscard]] std::optional<std::string> contents() const {
         struct stat state {};
-        if (::fstat(number_, &state) != 0 || !S_ISREG(state.st_mode)) return std::nullopt;
+        if (::fstat(number_, &state) != 0 || !S_ISREG(state.st_mode) ||
+            state.st_uid != ::geteuid())
+            return std::nullopt;
         std::string bytes(static_cast<size_t>(state.st_size), '\0');
         for (size_t at = 0; at < bytes.size();) {
             const ssize_t count = ::read(number_, bytes.data() + at, bytes.size() - at);
@@ -152,7 +154,7 @@ void DiskCache::keep(std::string_view key, std::string_view value) {
             fs::permissions(options_.directory, fs::perms::owner_all, error);
         make_room(bytes.size());
     }
-    write(place_of(key), bytes);
+    if (is_usable()) write(place_of(key), bytes);
 }
 
 void DiskCache::write(const fs::path& place, std::string_view bytes) {
@@ -166,20 +168,19 @@ void DiskCache::write(const fs::path& place, std::string_view bytes) {
     give_up("cannot be written: " + reason);
 }
 
-/// A directory that is not there yet will be this user's.
+/// Whether the directory is this user's alone. One that is not there yet may still be made, by
+/// anybody, so it is looked at again.
 bool DiskCache::is_usable() {
     const std::lock_guard lock(mutex_);
     if (is_usable_) return *is_usable_;
     struct stat state {};
-    is_usable_ = true;
-    if (::stat(options_.directory.c_str(), &state) == 0) {
-        const bool is_ours = state.st_uid == ::geteuid() && (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-        if (!S_ISDIR(state.st_mode) || !is_ours) {
-            is_usable_ = false;
-            options_.note("cache " + options_.directory.string() +
-                          (S_ISDIR(state.st_mode) ? ": others can write it" : ": is a file") +
-                          ", expected a directory of this user's alone; nothing is kept");
-        }
+    if (::stat(options_.directory.c_str(), &state) != 0) return true;
+    const bool is_ours = state.st_uid == ::geteuid() && (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    is_usable_ = S_ISDIR(state.st_mode) && is_ours;
+    if (!*is_usable_) {
+        options_.note("cache " + options_.directory.string() +
+                      (S_ISDIR(state.st_mode) ? ": others can write it" : ": is a file") +
+                      ", expected a directory of this user's alone; nothing is kept");
     }
     return *is_usable_;
 }

@@ -62,7 +62,7 @@ private:
 
     Options options_;
     std::mutex mutex_;
-    std::optional<bool> is_usable_;  ///< unknown until somebody asks
+    std::optional<bool> is_usable_;  ///< unknown while there is no directory
     bool is_writable_ = true;
     std::optional<uint64_t> bytes_;  ///< in the directory, as far as this process knows
     std::atomic<uint64_t> damaged_{0};

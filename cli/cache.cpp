@@ -46,7 +46,7 @@ void add_cache(Program& program) {
         "cache", "Compiled code that is kept for later runs",
         "  laminate cache show\n"
         "  laminate cache clear\n"
-        "  LAMINATE_CACHE=/tmp/code laminate run zoo:resnet18");
+        "  LAMINATE_CACHE=build/code laminate run zoo:resnet18");
     cache->require_subcommand(1);
     program.on(program.add_verb("show", "Where it is, and how much of its room is taken", "", cache),
                [](const Output& output) {

@@ -16,7 +16,6 @@
 #include "base/files.h"
 #include "base/indexed.h"
 #include "base/shared_loop.h"
-#include "base/thread_places.h"
 #include "base/units.h"
 #include "nets/operators/reference_operators.h"
 #include "runtime/arena_plan.h"
@@ -101,7 +100,6 @@ struct Session::Implementation {
     ArenaUse use;
     std::vector<PartQueue> queues;  ///< by step
     SharedLoop loop;                ///< of the layer that is running
-    std::optional<ThreadPlaces> thread_places;
     bool is_divided = false;        ///< whether there is enough work for several threads
     std::atomic<bool> is_running{false};
     TraceListener listener;
@@ -241,7 +239,6 @@ void Session::Implementation::place() {
 void Session::Implementation::allocate(const SessionOptions& options) {
     use.threads =
         options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
-    thread_places.emplace(use.threads);
     double operations = 0;
     for (const ReadyStep& step : steps) {
         queues.emplace_back(use.threads);
@@ -363,7 +360,6 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
 #pragma omp parallel num_threads(threads)
     {
         const int thread = omp_get_thread_num();
-        thread_places->take(thread);
         for (size_t s = 0; s < steps.size(); ++s) {
             queues[s].finish(
                 thread,

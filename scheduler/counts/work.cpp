@@ -96,7 +96,7 @@ BoxRanges like_boxes(const BoxRanges& boxes, const LayerProblem& p) {
     return merged;
 }
 
-/// Of the map that an external tensor is.
+/// The elements of the map that an external tensor is.
 Elements external_elements(const GroupTensor& tensor, const std::vector<LayerProblem>& problems) {
     const TensorReader& reader = tensor.readers.front();
     const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];

@@ -3,11 +3,11 @@
 //   time of a group = sum over terms of amount * time of one, scheduler/machine/cpu_speed.h
 //
 // Terms of kernels are "rows.products", "rows.outputs", ... (KernelRow::work), summed over the
-// boxes that the loops of the schedule ask for. "lines.copies" are vectors of external inputs brought
-// into line buffers, "lines.shifted" those of boxes that nothing is kept of and that a kernel reads at
-// other columns at once: it waits until the stores have reached the cache. "lines.third"
-// and "lines.main" are vectors of short pieces of rows of a map that lies in the third-level cache
-// or in main memory: nothing fetches them ahead.
+// boxes that the loops of the schedule ask for. "lines.copies" are vectors of external inputs that
+// are brought into line buffers. "lines.shifted" are those of boxes of which nothing is kept and
+// which a kernel reads at other columns at once: it waits until the stores have reached the cache.
+// "lines.third" and "lines.main" are vectors of short pieces of rows of a map that lies in the
+// third-level cache or in main memory: nothing fetches them ahead.
 // "memory.second", "memory.third" and "memory.main" are external tensors and weights by what they
 // come from or go to: the second- or third-level cache, or main memory because they are larger than
 // the levels below; these and the copies are in vectors of 16 elements. "groups.begun" is 1: code

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "tests/support/scratch_directory.h"
 
 namespace laminate {
 namespace {
@@ -20,16 +21,6 @@ namespace fs = std::filesystem;
 
 class DiskCacheTest : public testing::Test {
 protected:
-    DiskCacheTest()
-        : root_(fs::path(testing::TempDir()) / ("laminate_cache_" + std::to_string(::getpid()))) {
-        fs::remove_all(root_);
-        fs::create_directories(root_);
-    }
-    ~DiskCacheTest() override {
-        std::error_code ignored;
-        fs::permissions(root_, fs::perms::owner_all, ignored);
-        fs::remove_all(root_, ignored);
-    }
     [[nodiscard]] DiskCache::Options options(uint64_t most_bytes = 1 << 20) {
         return {.directory = root_ / "cache",
                 .most_bytes = most_bytes,
@@ -42,7 +33,8 @@ protected:
         return all;
     }
 
-    fs::path root_;
+    const ScratchDirectory scratch_;
+    const fs::path root_ = scratch_ / "root";
     std::vector<std::string> notes_;
 };
 
@@ -164,7 +156,17 @@ TEST_F(DiskCacheTest, ADirectoryThatOthersCanWriteIsNotUsed) {
     EXPECT_EQ(DiskCache(options()).find("key"), "value");
 }
 
-/// What a killed process leaves goes when room is made, not before an hour has passed.
+TEST_F(DiskCacheTest, ADirectoryThatAppearsLaterIsLookedAtToo) {
+    DiskCache cache(options());
+    EXPECT_EQ(cache.find("key"), std::nullopt);
+    fs::create_directories(root_ / "cache");
+    ASSERT_EQ(::chmod((root_ / "cache").c_str(), 0777), 0);
+    cache.keep("key", "value");
+    EXPECT_EQ(notes_.size(), 1U);
+    EXPECT_TRUE(files().empty());
+}
+
+/// A file that a killed process has left half written goes when room is made, an hour later.
 TEST_F(DiskCacheTest, OtherFilesStay) {
     DiskCache cache(options());
     cache.keep("key", "value");

@@ -2,7 +2,6 @@
 // noticed.
 #include <Halide.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "nets/zoo/zoo.h"
 #include "runtime/session.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "tests/support/scratch_directory.h"
 
 namespace laminate {
 namespace {
@@ -27,11 +27,6 @@ namespace fs = std::filesystem;
 
 class CompileCache : public testing::Test {
 protected:
-    CompileCache()
-        : root_(fs::path(testing::TempDir()) / ("laminate_code_" + std::to_string(::getpid()))) {
-        fs::remove_all(root_);
-    }
-    ~CompileCache() override { fs::remove_all(root_); }
     void SetUp() override {
         if (!loads_objects) GTEST_SKIP() << "objects of this processor are not loaded";
     }
@@ -75,7 +70,8 @@ protected:
         return all;
     }
 
-    fs::path root_;
+    const ScratchDirectory scratch_;
+    const fs::path root_ = scratch_ / "code";
 };
 
 TEST_F(CompileCache, AWarmRunComputesTheSameBitsAndCompilesAndChecksNothing) {
