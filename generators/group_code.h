@@ -5,9 +5,11 @@
 #include <Halide.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/size_formula.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -41,6 +43,10 @@ struct GroupCode {
     std::vector<float> constants;     ///< this group's block of constants
     int64_t scratch_bytes = 0;
     int64_t strips = 1;
+    /// Of code of any size, which has strips as the caller says; scratch_bytes and strips are those
+    /// of the network's own size.
+    std::optional<SizeFormula> open_scratch_bytes;
+    SizeValues size{};  ///< of code of any size: its own, which it must be told
 };
 
 }  // namespace laminate

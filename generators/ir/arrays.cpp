@@ -85,7 +85,11 @@ Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise) {
 }
 
 Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride) {
-    return lanes == 1 ? first : Ramp::make(first, size(stride), static_cast<int>(lanes));
+    return lanes_from(first, lanes, size(stride));
+}
+
+Expr lanes_from(const Expr& first, int64_t lanes, const Expr& stride) {
+    return lanes == 1 ? first : Ramp::make(first, stride, static_cast<int>(lanes));
 }
 
 // Left to Halide, overlapping strided loads become shuffles over which LLVM sits for minutes
@@ -246,6 +250,12 @@ Stmt with_array(const std::string& name, const std::string& array, int64_t offse
     return with_address(name, array, make_const(Halide::UInt(64), offset * 4), body);
 }
 
+Stmt with_array(const std::string& name, const std::string& array, const Expr& offset,
+                const Stmt& body) {
+    const Expr bytes = simplify(Halide::cast<uint64_t>(offset) * make_const(Halide::UInt(64), 4));
+    return with_address(name, array, bytes, body);
+}
+
 Stmt with_pointer(const std::string& name, const std::string& pointers, int index,
                   const Stmt& body) {
     const Expr pointer = Load::make(Halide::type_of<float*>(), pointers, index, Halide::Buffer<>(),
@@ -259,18 +269,26 @@ bool reaches_padding(const AxisWindow& w) {
 
 Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,
                        const Expr& x) {
-    const auto size = [](int64_t n) { return Expr(static_cast<int32_t>(n)); };
-    const auto taps_inside = [&](const AxisWindow& w, const Expr& out) -> Expr {
-        if (layer.count_include_pad || !reaches_padding(w)) return size(w.kernel);
+    const auto axis = [](const AxisWindow& w) {
+        return AveragedAxis{reaches_padding(w), size(w.in)};
+    };
+    return averaged_elements(layer, problem, y, x, {axis(problem.y()), axis(problem.x())});
+}
+
+Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,
+                       const Expr& x, const std::array<AveragedAxis, 2>& axes) {
+    const auto taps_inside = [&](const AxisWindow& w, const AveragedAxis& axis,
+                                 const Expr& out) -> Expr {
+        if (layer.count_include_pad || !axis.reaches_padding) return size(w.kernel);
         const Expr first =
             size(w.pad_begin) -
             out * size(w.stride);  // padding before the picture that this window covers
         const Expr begin = Halide::max(0, (first + size(w.dilation - 1)) / size(w.dilation));
         const Expr end =
-            Halide::min(size(w.kernel), (first + size(w.in - 1)) / size(w.dilation) + 1);
+            Halide::min(size(w.kernel), (first + (axis.in - 1)) / size(w.dilation) + 1);
         return end - begin;
     };
-    return simplify(taps_inside(problem.y(), y) * taps_inside(problem.x(), x));
+    return simplify(taps_inside(problem.y(), axes[0], y) * taps_inside(problem.x(), axes[1], x));
 }
 
 }  // namespace laminate::ir

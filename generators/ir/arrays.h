@@ -3,6 +3,7 @@
 
 #include <Halide.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <utility>
@@ -36,6 +37,8 @@ enum class Alignment { element, vector };
 /// Within `body`, `name` is the array that starts `offset` elements into `array`; a multiple of 16.
 [[nodiscard]] Stmt with_array(const std::string& name, const std::string& array, int64_t offset,
                               const Stmt& body);
+[[nodiscard]] Stmt with_array(const std::string& name, const std::string& array,
+                              const Expr& offset, const Stmt& body);
 /// Within `body`, `name` is element `index` of an array of pointers.
 [[nodiscard]] Stmt with_pointer(const std::string& name, const std::string& pointers, int index,
                                 const Stmt& body);
@@ -43,6 +46,7 @@ enum class Alignment { element, vector };
 [[nodiscard]] inline Expr size(int64_t extent) { return static_cast<int32_t>(extent); }
 /// Indices first, first + stride, ...
 [[nodiscard]] Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride = 1);
+[[nodiscard]] Expr lanes_from(const Expr& first, int64_t lanes, const Expr& stride);
 /// Every stride-th element from `first` on, by one wide load and a selection: reads up to lanes *
 /// stride elements.
 [[nodiscard]] Expr strided_load(const std::string& array, const Expr& first, int64_t lanes,
@@ -120,8 +124,15 @@ struct SumShape {
 
 /// Whether any output's window reaches over the edge of the input.
 [[nodiscard]] bool reaches_padding(const AxisWindow& window);
+/// An axis of averages: whether windows reach over the edge of the input, and how long that is.
+struct AveragedAxis {
+    bool reaches_padding = false;
+    Expr in;
+};
 /// How many elements the average at an output position divides by; a constant where no padding
-/// matters.
+/// matters. `axes`: y, x.
+[[nodiscard]] Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,
+                                     const Expr& x, const std::array<AveragedAxis, 2>& axes);
 [[nodiscard]] Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,
                                      const Expr& x);
 

@@ -95,7 +95,7 @@ private:
         for (int64_t n = 0; n < p_.y().kernel; ++n) {
             const Expr row =
                 simplify(y * size(p_.y().stride) + size(n * p_.y().dilation - p_.y().pad_begin));
-            parts.push_back(guarded(row >= 0 && row < size(p_.y().in),
+            parts.push_back(guarded(row >= 0 && row < nest_.in(Dim::y),
                                     products_of_row(sums, to, starts, z_block, n)));
         }
         for (int64_t v = 0; v < vectors_; ++v) {
@@ -142,7 +142,7 @@ private:
             std::vector<Stmt> products;
             for (int64_t c = 0; c < to.columns; ++c) {
                 const Expr value =
-                    ir::load(from.name, base + i * size(from.pitch()) + m * size(p_.x().dilation) +
+                    ir::load(from.name, base + i * from.pitch() + m * size(p_.x().dilation) +
                                             size(c * p_.x().stride));
                 const auto with_value = [&](const std::vector<Expr>& in) {
                     std::vector<Stmt> uses;

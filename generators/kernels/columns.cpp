@@ -21,22 +21,31 @@ namespace {
 
 class Columns final : public GroupLowering {
 public:
-    Columns(const Network& network, const GroupSchedule& group, Events events)
-        : GroupLowering(network, group, events),
+    Columns(const Network& network, const GroupSchedule& group, Events events,
+            const TensorSizes* open)
+        : GroupLowering(network, group, events, open),
           at_(columns_layout(group, problems_)),
-          code_(network, problems_, at_, constants_) {}
+          sizes_(open == nullptr ? columns_sizes(at_, problems_)
+                                 : open_columns_sizes(at_, group, problems_, *open)),
+          code_(network, problems_, at_, sizes_, extents_, constants_) {}
 
     GroupCode code() {
         GroupCode code;
         Stmt body = code_.with_arrays(constants_.around(lower()));
         body = ir::with_pointer("X", argument::inputs, 0, body);
         body = ir::with_pointer("Y", argument::outputs, 0, body);
+        if (extents_.is_open()) body = with_sizes(1, body);
         code.body = simplify(body);
         code.arrays = {{"X", ArrayRole::external_input, 0},
                        {"Y", ArrayRole::external_output, sink()}};
         code.inputs = {tensor(0).name};
         code.constants = std::move(constants_).take();
-        code.scratch_bytes = at_.scratch_elements() * bytes_per_element;
+        const SizeFormula scratch_bytes = sizes_.elements * bytes_per_element;
+        code.scratch_bytes = scratch_bytes.at(extents_.reference());
+        if (extents_.is_open()) {
+            code.open_scratch_bytes = scratch_bytes;
+            code.size = extents_.reference();
+        }
         code.strips = strip_count();
         return code;
     }
@@ -65,7 +74,7 @@ protected:
         return {box[0],
                 box[1],
                 {code_.first_tile(0) * size(tile_columns),
-                 Halide::min(code_.end_tile(0) * size(tile_columns), size(problem(0).x().in))}};
+                 Halide::min(code_.end_tile(0) * size(tile_columns), extents_.in_expression(0, Dim::x))}};
     }
     // All channels. Blocks of a scattered last layer are of rows of its kernel.
     Interval weights_read(int k, const Interval& z) const override {
@@ -126,9 +135,8 @@ private:
         };
         for (int k = 0; k <= sink(); ++k) {
             const ColumnWindow& w = code_.window(k);
-            const int64_t picture_tiles = at_.picture_tiles[static_cast<size_t>(k)];
             let(code_.end_tile(k),
-                Halide::min(code_.end_tile(k + 1) + size(w.last_tile()), size(picture_tiles)));
+                Halide::min(code_.end_tile(k + 1) + size(w.last_tile()), code_.picture_tiles(k)));
             let(code_.first_tile(k),
                 Halide::max(code_.first_tile(k + 1) + size(w.first_tile()), 0));
         }
@@ -140,14 +148,16 @@ private:
     }
 
     ColumnsLayout at_;
+    ColumnsSizes sizes_;
     NamedConstants constants_;
     ColumnsCode code_;
 };
 
 }  // namespace
 
-GroupCode columns_code(const Network& network, const GroupSchedule& group, Events events) {
-    return Columns(network, group, events).code();
+GroupCode columns_code(const Network& network, const GroupSchedule& group, Events events,
+                       const TensorSizes* open) {
+    return Columns(network, group, events, open).code();
 }
 
 }  // namespace laminate

@@ -42,11 +42,13 @@
 #include "generators/lowering/events.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate {
 
 /// Every nest of the group has the kernel `columns`.
+/// `open`: for code of any size.
 [[nodiscard]] GroupCode columns_code(const Network& network, const GroupSchedule& group,
-                                     Events events);
+                                     Events events, const TensorSizes* open = nullptr);
 
 }  // namespace laminate

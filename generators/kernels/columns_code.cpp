@@ -12,10 +12,13 @@ namespace laminate {
 using namespace Halide::Internal;
 
 ColumnsCode::ColumnsCode(const Network& network, const std::vector<LayerProblem>& chain,
-                         const ColumnsLayout& at, NamedConstants& constants)
+                         const ColumnsLayout& at, const ColumnsSizes& sizes,
+                         const GroupExtents& extents, NamedConstants& constants)
     : network_(network),
       chain_(chain),
       at_(at),
+      sizes_(sizes),
+      extents_(extents),
       row_name_(unique_name("row")),
       sums_name_(unique_name("sums")),
       products_name_(unique_name("products")) {
@@ -47,10 +50,11 @@ ColumnsCode::Parameters ColumnsCode::parameters(int k, NamedConstants& constants
 
 Stmt ColumnsCode::with_arrays(Stmt body) const {
     for (size_t t = 0; t < line_names_.size(); ++t)
-        body = ir::with_array(line_names_[t], argument::scratch, at_.lines[t].offset, body);
-    body = ir::with_array(row_name_, argument::scratch, at_.row_offset, body);
-    body = ir::with_array(sums_name_, argument::scratch, at_.sums_offset, body);
-    return ir::with_array(products_name_, argument::scratch, at_.products_offset, body);
+        body = ir::with_array(line_names_[t], argument::scratch, expression(sizes_.lines[t].offset), body);
+    body = ir::with_array(row_name_, argument::scratch, expression(sizes_.row_offset), body);
+    body = ir::with_array(sums_name_, argument::scratch, expression(sizes_.sums_offset), body);
+    return ir::with_array(products_name_, argument::scratch, expression(sizes_.products_offset),
+                          body);
 }
 
 Expr ColumnsCode::tile_variable(int t, const char* end) const {
@@ -76,12 +80,12 @@ Stmt ColumnsCode::over_tiles(const std::string& name, const Expr& count, int64_t
 }
 
 Expr ColumnsCode::line_row(int t, const Expr& y) const {
-    const ColumnLine& of = line(t);
-    return (of.rows >= of.coordinates ? y : y % size(of.rows)) * size(of.row_elements());
+    const ColumnsSizes::Line& of = sizes_.lines[index(t)];
+    return (of.rotates ? y % expression(of.rows) : y) * expression(of.row_elements);
 }
 
 Expr ColumnsCode::line_plane(int t, const Expr& plane, const Expr& channel) const {
-    return (plane * size(line(t).channels) + channel) * size(line(t).pitch);
+    return (plane * size(line(t).channels) + channel) * pitch(t);
 }
 
 Stmt ColumnsCode::with_planes(int t, const Expr& y,
@@ -89,10 +93,11 @@ Stmt ColumnsCode::with_planes(int t, const Expr& y,
     const ColumnLine& to = line(t);
     // Beside a row that will be transformed there is room for zeros.
     if (to.form != LineForm::plain)
-        return make({row_name_, size(lanes()), to.channels, at_.row_pitch[index(t)]});
+        return make({row_name_, size(lanes()), to.channels,
+                     expression(sizes_.row_pitch[index(t)])});
     Values name(line_name(t) + ".row");
     const Expr base = name(line_row(t, y));
-    return name.around(make({line_name(t), base, to.channels, to.pitch}));
+    return name.around(make({line_name(t), base, to.channels, pitch(t)}));
 }
 
 Expr ColumnsCode::per_channel(const std::string& array, const Expr& channel) const {

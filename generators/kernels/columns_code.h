@@ -12,8 +12,10 @@
 #include "generators/ir/arrays.h"
 #include "generators/ir/code_frame.h"
 #include "generators/kernels/minimal_filter.h"
+#include "generators/lowering/extents.h"
 #include "generators/lowering/regions.h"
 #include "nets/network/network.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layout/columns.h"
 #include "scheduler/schedule/problem.h"
 
@@ -24,9 +26,9 @@ struct RowPlanes {
     std::string array;
     Expr base;
     int64_t channels = 1;
-    int64_t pitch = 0;
+    Expr pitch;
     [[nodiscard]] Expr at(const Expr& plane, const Expr& channel) const {
-        return base + (plane * ir::size(channels) + channel) * ir::size(pitch);
+        return base + (plane * ir::size(channels) + channel) * pitch;
     }
 };
 
@@ -36,7 +38,8 @@ class ColumnsCode {
 public:
     /// Adds the weights, biases and slopes of all layers to `constants`.
     ColumnsCode(const Network& network, const std::vector<LayerProblem>& chain,
-                const ColumnsLayout& at, NamedConstants& constants);
+                const ColumnsLayout& at, const ColumnsSizes& sizes, const GroupExtents& extents,
+                NamedConstants& constants);
     ColumnsCode(const ColumnsCode&) = delete;
     ColumnsCode& operator=(const ColumnsCode&) = delete;
 
@@ -48,6 +51,18 @@ public:
     [[nodiscard]] const MinimalFilter& filter(int k) const { return filters_[index(k)]; }
     [[nodiscard]] const ColumnBlocks& blocks(int k) const { return at_.blocks[index(k)]; }
     [[nodiscard]] const ColumnLine& line(int t) const { return at_.lines[index(t)]; }
+    [[nodiscard]] Expr pitch(int t) const { return expression(sizes_.lines[index(t)].pitch); }
+    /// Tiles of a whole row of a tensor but Y.
+    [[nodiscard]] Expr picture_tiles(int t) const {
+        return expression(sizes_.picture_tiles[index(t)]);
+    }
+    [[nodiscard]] const ColumnsSizes& sizes() const { return sizes_; }
+    /// Rows or columns of a nest's output, of what it reads.
+    [[nodiscard]] Expr out(int k, Dim d) const { return extents_.out_expression(k, d); }
+    [[nodiscard]] Expr in(int k, Dim d) const { return extents_.in_expression(k, d); }
+    [[nodiscard]] bool reaches_padding(int k, Dim d) const {
+        return extents_.reaches_padding(k, d);
+    }
 
     // Arrays: the line of a tensor; a row that is being finished; sums of a scattered last layer;
     // products by frequency.
@@ -99,6 +114,8 @@ private:
     const Network& network_;
     const std::vector<LayerProblem>& chain_;
     const ColumnsLayout& at_;
+    const ColumnsSizes& sizes_;
+    const GroupExtents& extents_;
     std::vector<MinimalFilter> filters_;   ///< by nest
     std::vector<Parameters> parameters_;   ///< by nest
     std::vector<std::string> line_names_;  ///< by tensor but Y

@@ -227,13 +227,14 @@ Stmt GatheredRow::sums(const Part& part, const Expr& block, const Expr& q,
         const Expr base = name(row_starts_.of(n) + plane);
         const Expr row = input_row(n);
         const Expr runs =
-            ir::reaches_padding(p_.y()) ? row >= 0 && row < size(p_.y().in) : const_true();
+            code_.reaches_padding(k_, Dim::y) ? row >= 0 && row < code_.in(k_, Dim::y)
+                                              : const_true();
         for (int64_t piece = 0; piece < w.pieces; ++piece) {
             terms.push_back(
                 {runs, size(p_[Dim::i]),
                  [=, this](const Expr& i, int64_t v) {
                      const Expr index =
-                         base + i * size(code_.line(k_).pitch) + size(v * lanes + piece);
+                         base + i * code_.pitch(k_) + size(v * lanes + piece);
                      return ir::load(code_.line_name(k_), lanes_from(index, lanes),
                                      ir::Alignment::element);
                  },

@@ -42,9 +42,9 @@ Stmt split_columns(const ColumnsCode& code, const Expr& y) {
             Values name("X.split");
             const Expr first = name(simplify(code.first_tile(0) * size(tile_columns)));
             const Expr from =
-                name(simplify((channel * size(p.y().in) + y) * size(p.x().in) + first));
+                name(simplify((channel * code.in(0, Dim::y) + y) * code.in(0, Dim::x) + first));
             const Expr count = name(simplify(
-                Halide::min(code.end_tile(0) * size(tile_columns), size(p.x().in)) - first));
+                Halide::min(code.end_tile(0) * size(tile_columns), code.in(0, Dim::x)) - first));
             const Stmt vectors = GroupLowering::for_each(
                 "X.vector", {0, count / size(step)},
                 [&](const Expr& n) { return split_vector(code, to, channel, from, n); });
@@ -79,11 +79,10 @@ Stmt zeros_around_row(const ColumnsCode& code, int t) {
         const Stmt left = fill(
             [&](const Expr& channel, int64_t q) { return to.at(size(q), channel) - size(lanes); });
         const Stmt right = fill([&](const Expr& channel, int64_t q) {
-            const int64_t end = ceil_div(code.problem(t).x().in - q, tile_columns);
-            return to.at(size(q), channel) + (size(end) - code.first_tile(t));
+            const Expr end = (code.in(t, Dim::x) + size(tile_columns - 1 - q)) / size(tile_columns);
+            return to.at(size(q), channel) + (end - code.first_tile(t));
         });
-        const int64_t picture_tiles = code.at().picture_tiles[static_cast<size_t>(t)];
-        return ir::sequence({left, ir::guarded(code.end_tile(t) == size(picture_tiles), right)});
+        return ir::sequence({left, ir::guarded(code.end_tile(t) == code.picture_tiles(t), right)});
     });
 }
 
@@ -127,14 +126,14 @@ Stmt transform_row(const ColumnsCode& code, int t, const Expr& y) {
 
 Stmt store_columns(const ColumnsCode& code, const Expr& channel, const Expr& y, const Expr& tile,
                    const std::vector<Expr>& columns, const Interval& wanted) {
-    const LayerProblem& p = code.problem(code.sink());
+    const Expr rows = code.out(code.sink(), Dim::y), all = code.out(code.sink(), Dim::x);
     const int64_t lanes = code.lanes() * std::ssize(columns);
     Values name("Y.columns");
     const Expr value = name(Shuffle::make_interleave(columns));
     const Expr x =
         name(simplify((code.first_tile(code.sink() + 1) + tile) * size(std::ssize(columns))));
     const Expr to =
-        lanes_from(name(simplify((channel * size(p[Dim::y]) + y) * size(p[Dim::x]) + x)), lanes);
+        lanes_from(name(simplify((channel * rows + y) * all + x)), lanes);
     const Expr at = lanes_from(x, lanes);
     const Stmt whole = ir::store("Y", value, to, ir::Alignment::element);
     const Stmt part =

@@ -13,9 +13,8 @@ using namespace Halide::Internal;
 namespace {
 
 Expr sums_row(const ColumnsCode& code, const Expr& y) {
-    const ColumnsLayout& at = code.at();
-    const bool rotates = at.sums_rows < code.problem(code.sink())[Dim::y];
-    return (rotates ? y % size(at.sums_rows) : y) * size(at.sums_row_elements);
+    const ColumnsSizes& at = code.sizes();
+    return (at.sums_rotate ? y % size(code.at().sums_rows) : y) * expression(at.sums_row_elements);
 }
 
 class ScatteredRow {
@@ -29,7 +28,7 @@ public:
           blocks_(code.blocks(sink_)),
           sums_starts_(p_.name + ".sums") {
         for (int64_t n = 0; n < w_.kernel; ++n)
-            (void)sums_starts_(sums_row(code, Halide::clamp(output_row(n), 0, size(w_.out - 1))));
+            (void)sums_starts_(sums_row(code, Halide::clamp(output_row(n), 0, simplify(rows_out() - 1))));
     }
 
     [[nodiscard]] Stmt code() const;
@@ -42,8 +41,9 @@ private:
         return simplify(w_.transposed ? r_ * size(step()) + size(n - w_.pad_begin)
                                       : r_ + size(w_.pad_begin - n));
     }
+    [[nodiscard]] Expr rows_out() const { return code_.out(sink_, Dim::y); }
     [[nodiscard]] Expr is_output(int64_t n) const {
-        return output_row(n) >= 0 && output_row(n) < size(w_.out);
+        return output_row(n) >= 0 && output_row(n) < rows_out();
     }
     /// Clears a row of sums.
     [[nodiscard]] Stmt set_to_zero(const Expr& start) const;
@@ -87,7 +87,7 @@ Stmt ScatteredRow::code() const {
 
 Stmt ScatteredRow::set_to_zero(const Expr& start) const {
     const auto lanes = static_cast<int>(code_.lanes());
-    const Interval vectors{0, size(code_.at().sums_row_elements / code_.lanes())};
+    const Interval vectors{0, expression(code_.sizes().sums_row_elements / code_.lanes())};
     return GroupLowering::for_each(code_.sums_name() + ".vector", vectors, [&](const Expr& v) {
         return ir::store(code_.sums_name(), make_zero(Halide::Float(32, lanes)),
                          lanes_from(start + v * size(lanes), lanes), ir::Alignment::element);
@@ -118,7 +118,7 @@ Stmt ScatteredRow::products(const Expr& tile, int64_t vectors) const {
             const Expr frequency = name(simplify(output * size(frequencies) + q));
             const Expr plane = name(simplify(code_.line_plane(sink_, q, 0)));
             const Expr kernel = name(simplify(frequency * size(blocks_.count * block_weights())));
-            const Expr sums = name(simplify(frequency * size(code_.at().sums_pitch) + tile));
+            const Expr sums = name(simplify(frequency * expression(code_.sizes().sums_pitch) + tile));
             std::vector<Stmt> all;
             for (int64_t block = 0; block < blocks_.count; block += together)
                 all.push_back(products_of_blocks(block, vectors, plane, kernel, sums));
@@ -134,7 +134,7 @@ Stmt ScatteredRow::products_of_blocks(int64_t block, int64_t vectors, const Expr
     for (int64_t piece = 0; piece < pieces; ++piece) {
         terms.push_back({const_true(), size(p_[Dim::i]),
                          [=, this](const Expr& i, int64_t v) {
-                             const Expr index = plane + i * size(code_.line(sink_).pitch) +
+                             const Expr index = plane + i * code_.pitch(sink_) +
                                                 size(v * lanes + piece);
                              return ir::load(code_.line_name(sink_), lanes_from(index, lanes),
                                              ir::Alignment::element);
@@ -179,7 +179,7 @@ Stmt finished_row(const ColumnsCode& code, const Expr& y, const Interval& wanted
             for (int64_t q = 0; q < frequencies; ++q) {
                 const Expr number =
                     (channel * size(phases) + size(phase)) * size(frequencies) + size(q);
-                const Expr index = base + number * size(code.at().sums_pitch) + tile;
+                const Expr index = base + number * expression(code.sizes().sums_pitch) + tile;
                 m.push_back(name(ir::load(code.sums_name(), lanes_from(index, code.lanes()),
                                           ir::Alignment::element)));
             }

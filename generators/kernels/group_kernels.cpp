@@ -19,6 +19,7 @@
 #include "generators/kernels/map_windows.h"
 #include "generators/kernels/winograd_map.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
+#include "scheduler/schedule/open_group.h"
 
 namespace laminate {
 
@@ -100,6 +101,33 @@ GroupCode group_code(const Network& network, const GroupSchedule& group, Events 
         code.arrays.push_back({group.nest(k).layer + ".computed", ArrayRole::output_buffer, k});
     }
     return code;
+}
+
+GroupCode open_group_code(const Network& network, const GroupSchedule& group,
+                          const TensorSizes& sizes) {
+    require_any_size(group, group_problems(network, group), sizes);
+    return kernel_row(group.nests.front().kernel.kind).scope == KernelScope::chain
+               ? columns_code(network, group, Events::none, &sizes)
+               : line_buffer_code(network, group, Events::none, &sizes);
+}
+
+GroupCode code_at(const GroupCode& code, const GroupSchedule& group,
+                  const std::vector<LayerProblem>& problems, const SizeValues& size) {
+    GroupCode at = code;
+    at.size = size;
+    at.scratch_bytes = code.open_scratch_bytes->at(size);
+    const Nest& sink = group.nests.back();
+    const Loop first = sink.loops.front();
+    at.strips = first.band == Band::strip ? ceil_div(problems.back()[first.dim], sink.step(first)) : 1;
+    return at;
+}
+
+std::array<int32_t, size_variables> size_arguments(const SizeValues& size) {
+    std::array<int32_t, size_variables> values{};
+    for (int n = 0; n < size_variables; ++n)
+        values[static_cast<size_t>(n)] =
+            static_cast<int32_t>(size[static_cast<SizeVariable>(n)]);
+    return values;
 }
 
 GroupCode default_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,

@@ -4,12 +4,17 @@
 
 #include <Halide.h>
 
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include "generators/group_code.h"
 #include "generators/lowering/events.h"
 #include "nets/network/network.h"
 #include "scheduler/explore/planner/default_kernels.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate {
 
@@ -19,6 +24,16 @@ namespace laminate {
 /// never told of if there are none) and its output as it is computed (output_buffer).
 [[nodiscard]] GroupCode group_code(const Network& network, const GroupSchedule& group,
                                    Events events = Events::none);
+/// The same for any size (scheduler/schedule/open_group.h); `sizes` is of the network. Throws
+/// InputError naming a layer that has none.
+[[nodiscard]] GroupCode open_group_code(const Network& network, const GroupSchedule& group,
+                                        const TensorSizes& sizes);
+
+/// Code of any size with the numbers of another size. `group`: the schedule there (group_at()).
+[[nodiscard]] GroupCode code_at(const GroupCode& code, const GroupSchedule& group,
+                                const std::vector<LayerProblem>& problems, const SizeValues& size);
+/// What code of any size finds behind its inputs.
+[[nodiscard]] std::array<int32_t, size_variables> size_arguments(const SizeValues& size);
 
 /// The group as it is computed unless its schedule says (with_default_kernels).
 [[nodiscard]] GroupCode default_code(const Network& network, const GroupSchedule& group,

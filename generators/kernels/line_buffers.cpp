@@ -19,9 +19,12 @@ namespace {
 
 class LineBuffers final : public GroupLowering {
 public:
-    LineBuffers(const Network& network, const GroupSchedule& group, Events events)
-        : GroupLowering(network, group, events),
+    LineBuffers(const Network& network, const GroupSchedule& group, Events events,
+                const TensorSizes* open)
+        : GroupLowering(network, group, events, open),
           plan_(line_plan(group, problems_)),
+          sizes_(open == nullptr ? line_sizes(plan_)
+                                 : open_line_sizes(plan_, group, problems_, *open)),
           lanes_(plan_.lanes) {
         for (int t = 0; t < std::ssize(tensors_); ++t) {
             const std::string name =
@@ -34,7 +37,8 @@ public:
                 return Variable::make(Halide::Int(32), name + of);
             };
             const bool has_all_channels = at.channels >= channels(t);
-            rings_.push_back({name, at, has_all_channels ? Expr(0) : first(".first_channel"),
+            rings_.push_back({name, at, sizes_.rings[static_cast<size_t>(t)],
+                              has_all_channels ? Expr(0) : first(".first_channel"),
                               first(".first")});
         }
     }
@@ -44,17 +48,24 @@ public:
         Stmt body = lower();
         body = constants_.around(body);
         for (const RowRing& ring : rings_)
-            body = ir::with_array(ring.name, argument::scratch, ring.at.offset, body);
-        body = ir::with_array(transforms_, argument::scratch, plan_.transforms_offset, body);
+            body = ir::with_array(ring.name, argument::scratch, expression(ring.size.offset), body);
+        body = ir::with_array(transforms_, argument::scratch,
+                              expression(sizes_.transforms_offset), body);
         for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
             body = ir::with_pointer(input_name(t), argument::inputs, t, body);
             code.arrays.push_back({input_name(t), ArrayRole::external_input, t});
             code.inputs.push_back(tensor(t).name);
         }
         body = ir::with_pointer("Y", argument::outputs, 0, body);
+        if (extents_.is_open()) body = with_sizes(static_cast<int>(code.inputs.size()), body);
         code.body = ir::without_negative_indices(simplify(body));
         code.constants = std::move(constants_).take();
-        code.scratch_bytes = plan_.scratch_elements * bytes_per_element;
+        const SizeFormula scratch_bytes = sizes_.scratch_elements * bytes_per_element;
+        code.scratch_bytes = scratch_bytes.at(extents_.reference());
+        if (extents_.is_open()) {
+            code.open_scratch_bytes = scratch_bytes;
+            code.size = extents_.reference();
+        }
         code.strips = strip_count();
         code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
         return code;
@@ -106,11 +117,11 @@ protected:
     }
 
     Stmt copy_input(int t, const Box& box) override {
-        const LayerProblem& p = first_reader(t);
         const std::string name = input_name(t);
+        const Expr in_rows = extent_of(t, Dim::y), in_columns = extent_of(t, Dim::x);
         const Stmt rows = for_each(name + ".copy.y", box[1], [&](const Expr& y) {
             return for_each(name + ".copy.c", box[0], [&](const Expr& c) {
-                const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + box[2].begin;
+                const Expr from = (c * in_rows + y) * in_columns + box[2].begin;
                 const Expr to = ring(t).index(c, y, box[2].begin);
                 const Expr count = box[2].end - box[2].begin;
                 const auto copy = [&](const Expr& at, int64_t n, const Expr& predicate) {
@@ -152,7 +163,9 @@ protected:
                       nest(k).kernel,
                       {},
                       k == sink() ? nullptr : &ring(output_tensor(k)),
-                      constants_};
+                      constants_,
+                      extents_,
+                      k};
         for (size_t operand = 0; operand < problem(k).inputs.size(); ++operand)
             code.inputs.push_back(&ring(tensor_of(k, static_cast<int>(operand))));
         switch (nest(k).kernel.kind) {
@@ -228,8 +241,7 @@ private:
                 const Expr distance = first - before;
                 const Stmt moved =
                     axis == Dim::z ? moved_channels(r, distance, lanes_)
-                                   : moved_columns(r, distance, first, first_reader(t).x().in,
-                                                   lanes_);
+                                   : moved_columns(r, distance, first, extent_of(t, Dim::x), lanes_);
                 return ir::sequence({guarded(distance > 0, moved), set_held(t, axis, first)});
             });
         });
@@ -258,18 +270,24 @@ private:
         return guarded(box[2].begin <= 0, fill);
     }
 
+    /// Rows or columns of a whole tensor.
+    [[nodiscard]] Expr extent_of(int t, Dim d) const {
+        return extents_.in_expression(tensor(t).readers.front().nest, d);
+    }
+
     /// Columns behind the picture that any reader's windows reach.
-    [[nodiscard]] int64_t columns_behind(int t) const {
-        int64_t beyond = 0;
+    [[nodiscard]] SizeFormula columns_behind(int t) const {
+        SizeFormula beyond;
         for (const TensorReader& reader : tensor(t).readers) {
             const AxisWindow& w = problem(reader.nest).x();
-            const int64_t outputs = plan_.winograd[static_cast<size_t>(reader.nest)]
-                                        ? round_up(w.out, WinogradTile::columns)
-                                        : w.out;
-            const int64_t last_read = w.transposed
-                                          ? (w.out - 1 + w.pad_begin) / w.stride
-                                          : (outputs - 1) * w.stride - w.pad_begin + w.span() - 1;
-            beyond = std::max(beyond, last_read - first_reader(t).x().in + 1);
+            const SizeFormula out = extents_.out(reader.nest, Dim::x);
+            const SizeFormula outputs = plan_.winograd[static_cast<size_t>(reader.nest)]
+                                            ? round_up(out, WinogradTile::columns)
+                                            : out;
+            const SizeFormula last_read =
+                w.transposed ? (out + (w.pad_begin - 1)) / w.stride
+                             : (outputs - 1) * w.stride + (w.span() - 1 - w.pad_begin);
+            beyond = most(beyond, last_read + 1 - extents_.in(reader.nest, Dim::x));
         }
         return beyond;
     }
@@ -277,9 +295,9 @@ private:
     /// Zero columns right of the picture: after the kernel, whose last vectors ran over them.
     Stmt zero_columns_after(int t, const Box& box) {
         const RowRing& to = ring(t);
-        const int64_t columns = first_reader(t).x().in;
-        const int64_t beyond = columns_behind(t);
-        if (beyond <= 0) return {};
+        const Expr columns = extent_of(t, Dim::x);
+        const SizeFormula beyond = columns_behind(t);
+        if (beyond.is_constant() && beyond.constant() <= 0) return {};
         // Only the box that reaches the picture's edge; an inner one leaves the columns to its
         // right alone.
         const Stmt fill = for_each(to.name + ".right.y", box[1], [&](const Expr& y) {
@@ -290,19 +308,18 @@ private:
                 }
                 // As many as any reader needs, or as there is room for: a lifetime inside a loop over
                 // columns may end before the last of them.
-                const Expr room =
-                    (size(to.pitch() - columns) + to.first_column) / size(lanes_);
+                const Expr room = (to.pitch() - columns + to.first_column) / size(lanes_);
+                const Expr vectors = expression(ceil_div(beyond, lanes_));
                 return for_each(
-                    to.name + ".right.v", {0, Halide::min(size(ceil_div(beyond, lanes_)), room)},
-                    [&](const Expr& v) {
-                        const Expr at = to.index(channel, y, size(columns) + v * size(lanes_));
+                    to.name + ".right.v", {0, Halide::min(vectors, room)}, [&](const Expr& v) {
+                        const Expr at = to.index(channel, y, columns + v * size(lanes_));
                         return ir::store(to.name,
                                          make_zero(Halide::Float(32, static_cast<int>(lanes_))),
                                          lanes_from(at, lanes_), ir::Alignment::element);
                     });
             });
         });
-        const Expr at_edge = simplify(box[2].end >= size(columns));
+        const Expr at_edge = simplify(box[2].end >= columns);
         return is_const_one(at_edge) ? fill : IfThenElse::make(at_edge, fill);
     }
 
@@ -331,6 +348,9 @@ private:
         code.input_plane = nest.input().pitch();
         code.output_row = [&](const Expr& row) { return simplify(nest.output_index(0, row, 0)); };
         code.output_plane = nest.output_plane();
+        code.input_rows = nest.in(Dim::y);
+        code.output_rows = nest.out(Dim::y);
+        code.output_columns = nest.out(Dim::x);
         code.finished = [&](const Expr& channel, const Expr& sum) {
             return nest.finished(range, names, channel,
                                  sum + per_channel(names.bias, channel, sum.type().lanes()));
@@ -339,6 +359,7 @@ private:
     }
 
     LinePlan plan_;
+    LineSizes sizes_;
     int64_t lanes_;
     std::vector<RowRing> rings_;  ///< by tensor
     NamedConstants constants_;
@@ -347,8 +368,9 @@ private:
 
 }  // namespace
 
-GroupCode line_buffer_code(const Network& network, const GroupSchedule& group, Events events) {
-    return LineBuffers(network, group, events).code();
+GroupCode line_buffer_code(const Network& network, const GroupSchedule& group, Events events,
+                           const TensorSizes* open) {
+    return LineBuffers(network, group, events, open).code();
 }
 
 }  // namespace laminate

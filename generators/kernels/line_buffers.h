@@ -7,11 +7,12 @@
 #include "generators/lowering/events.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate {
 
-/// Every nest of the group has a kernel of KernelScope::nest.
+/// Every nest of the group has a kernel of KernelScope::nest. `open`: for code of any size.
 [[nodiscard]] GroupCode line_buffer_code(const Network& network, const GroupSchedule& group,
-                                         Events events);
+                                         Events events, const TensorSizes* open = nullptr);
 
 }  // namespace laminate

@@ -11,7 +11,7 @@ using namespace Halide::Internal;
 
 Expr NestCode::output_index(const Expr& z, const Expr& y, const Expr& x) const {
     if (!is_sink()) return output->index(z, y, x);
-    return (z * size(p[Dim::y]) + y) * size(p[Dim::x]) + x;
+    return (z * out(Dim::y) + y) * out(Dim::x) + x;
 }
 
 bool NestCode::has_all_inputs(const Ranges& range) const { return is_whole(range[3], p[Dim::i]); }

@@ -18,6 +18,7 @@
 
 #include "generators/ir/arrays.h"
 #include "generators/ir/code_frame.h"
+#include "generators/lowering/extents.h"
 #include "generators/lowering/regions.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/kernels/kernel.h"
@@ -30,21 +31,23 @@ namespace laminate {
 struct RowRing {
     std::string name;
     RingLayout at;
+    LineSizes::Ring size;
     Expr first_channel;  ///< coordinates of the channel and the column stored first
     Expr first_column;
 
-    [[nodiscard]] int64_t pitch() const { return at.pitch; }
-    [[nodiscard]] Expr slot(const Expr& row) const {
-        return at.rows >= at.coordinates ? row : row % ir::size(at.rows);
-    }
+    /// From one channel's row to the next channel's.
+    [[nodiscard]] Expr pitch() const { return expression(size.pitch); }
+    [[nodiscard]] Expr rows() const { return expression(size.rows); }
+    [[nodiscard]] Expr row_elements() const { return expression(size.pitch * at.channels); }
+    [[nodiscard]] Expr slot(const Expr& row) const { return size.rotates ? row % rows() : row; }
     /// Where channel 0's element in the first stored column of that row would be.
     [[nodiscard]] Expr row_index(const Expr& row) const {
-        const Expr first = slot(row) * ir::size(at.channels * at.pitch);
+        const Expr first = slot(row) * row_elements();
         if (Halide::Internal::is_const_zero(first_channel)) return first;
-        return first - first_channel * ir::size(at.pitch);
+        return first - first_channel * pitch();
     }
     [[nodiscard]] Expr index(const Expr& channel, const Expr& row, const Expr& column) const {
-        return row_index(row) + channel * ir::size(at.pitch) + (column - first_column);
+        return row_index(row) + channel * pitch() + (column - first_column);
     }
 };
 
@@ -69,6 +72,8 @@ struct NestCode {
     std::vector<const RowRing*> inputs;  ///< by operand
     const RowRing* output = nullptr;     ///< none: the sink, which writes Y
     NamedConstants& constants;
+    const GroupExtents& extents;
+    int nest = 0;  ///< its number in the group
 
     [[nodiscard]] int64_t lanes() const { return kernel[KernelSize::lanes]; }
     [[nodiscard]] bool is_sink() const { return output == nullptr; }
@@ -79,8 +84,16 @@ struct NestCode {
     [[nodiscard]] Expr output_index(const Expr& z, const Expr& y, const Expr& x) const;
     [[nodiscard]] std::string output_array() const { return is_sink() ? "Y" : output->name; }
     /// The distance from an element of one channel to the same element of the next.
-    [[nodiscard]] int64_t output_plane() const {
-        return is_sink() ? p[Dim::y] * p[Dim::x] : output->pitch();
+    [[nodiscard]] Expr output_plane() const {
+        return is_sink() ? out(Dim::y) * out(Dim::x) : output->pitch();
+    }
+    /// Rows or columns of the nest's output, of what it reads.
+    [[nodiscard]] Expr out(Dim d) const { return extents.out_expression(nest, d); }
+    [[nodiscard]] Expr in(Dim d) const { return extents.in_expression(nest, d); }
+    /// Whether row `row` of the input exists; always true where no window reaches over an edge.
+    [[nodiscard]] Expr has_row(const Expr& row) const {
+        return extents.reaches_padding(nest, Dim::y) ? row >= 0 && row < in(Dim::y)
+                                                     : Halide::Internal::const_true();
     }
 
     /// Whether a box has all input channels: else its sums continue what the output holds.

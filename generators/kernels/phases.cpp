@@ -96,7 +96,7 @@ private:
         }
         for (int64_t ty = 0; ty * wy_.stride < wy_.kernel; ++ty) {
             const Expr row = simplify(qy - size(ty * wy_.dilation));
-            parts.push_back(guarded(row >= 0 && row < size(wy_.in),
+            parts.push_back(guarded(row >= 0 && row < nest_.in(Dim::y),
                                     products_of_row(sums, starts, z_block, z0, qx, ty)));
         }
         for (int64_t z = 0; z < channels_; ++z) {
@@ -120,7 +120,7 @@ private:
         const RowRing& from = nest_.input();
         const Expr column = qx - from.first_column;
         const Expr first = starts.of(input_rows() - 1 - ty * wy_.dilation) +
-                           nest_.first_channel(z0) * size(from.pitch()) + column;
+                           nest_.first_channel(z0) * from.pitch() + column;
         return let(p_.name + ".row", first, [&](const Expr& base) {
             return GroupLowering::for_each(p_.name + ".i", range_[3], [&](const Expr& i) {
                 std::vector<Stmt> steps;
@@ -136,7 +136,7 @@ private:
     Stmt products_of_vector(const Accumulators& sums, const Expr& z_block, const Expr& base,
                             const Expr& i, int64_t ty, int64_t tx, int64_t v) const {
         const RowRing& from = nest_.input();
-        const Expr first = base + i * size(from.pitch()) + size(v * lanes_ - tx * wx_.dilation);
+        const Expr first = base + i * from.pitch() + size(v * lanes_ - tx * wx_.dilation);
         const Expr value = ir::load(from.name, lanes_from(first, lanes_), ir::Alignment::element);
         const std::string loaded = unique_name(p_.name + ".in");
         std::vector<Stmt> uses;

@@ -12,8 +12,8 @@ namespace {
 /// For every channel of every row slot: `make` with the index of its first column.
 Stmt for_each_line(const RowRing& ring, const std::function<Stmt(Expr)>& make) {
     return GroupLowering::for_each(
-        ring.name + ".line", {0, size(ring.at.rows * ring.at.channels)},
-        [&](const Expr& line) { return make(simplify(line * size(ring.pitch()))); });
+        ring.name + ".line", {0, simplify(ring.rows() * size(ring.at.channels))},
+        [&](const Expr& line) { return make(simplify(line * ring.pitch())); });
 }
 
 Stmt moved_vectors(const RowRing& ring, const Expr& to, const Expr& distance, const Expr& count,
@@ -30,9 +30,9 @@ Stmt moved_vectors(const RowRing& ring, const Expr& to, const Expr& distance, co
 
 }  // namespace
 
-Stmt zero_columns_behind(const RowRing& ring, const Expr& row, const Expr& first, int64_t columns,
+Stmt zero_columns_behind(const RowRing& ring, const Expr& row, const Expr& first, const Expr& columns,
                          int64_t lanes) {
-    const Expr from = simplify(Halide::max(size(columns) - first, 0));
+    const Expr from = simplify(Halide::max(columns - first, 0));
     const Expr vectors =
         simplify((size(ring.at.column_slide->room - 1 + lanes) - from) / size(lanes));
     return GroupLowering::for_each(ring.name + ".behind", {0, vectors}, [&](const Expr& v) {
@@ -42,7 +42,7 @@ Stmt zero_columns_behind(const RowRing& ring, const Expr& row, const Expr& first
     });
 }
 
-Stmt moved_columns(const RowRing& ring, const Expr& distance, const Expr& first, int64_t columns,
+Stmt moved_columns(const RowRing& ring, const Expr& distance, const Expr& first, const Expr& columns,
                    int64_t lanes) {
     const int64_t room = ring.at.column_slide->room;
     const Stmt move = for_each_line(ring, [&](const Expr& line) {
@@ -51,16 +51,16 @@ Stmt moved_columns(const RowRing& ring, const Expr& distance, const Expr& first,
     const Stmt zeros = for_each_line(ring, [&](const Expr& line) {
         return zero_columns_behind(ring, line, first, columns, lanes);
     });
-    return ir::sequence({move, IfThenElse::make(first + size(room) > size(columns), zeros)});
+    return ir::sequence({move, IfThenElse::make(first + size(room) > columns, zeros)});
 }
 
 Stmt moved_channels(const RowRing& ring, const Expr& distance, int64_t lanes) {
     const Expr count =
-        Halide::max(size(ring.at.channel_slide->room) - distance, 0) * size(ring.pitch());
+        Halide::max(size(ring.at.channel_slide->room) - distance, 0) * ring.pitch();
     return GroupLowering::for_each(
-        ring.name + ".slot", {0, size(ring.at.rows)}, [&](const Expr& slot) {
-            return moved_vectors(ring, simplify(slot * size(ring.at.channels * ring.pitch())),
-                                 distance * size(ring.pitch()), count, lanes);
+        ring.name + ".slot", {0, ring.rows()}, [&](const Expr& slot) {
+            return moved_vectors(ring, simplify(slot * ring.row_elements()),
+                                 distance * ring.pitch(), count, lanes);
         });
 }
 

@@ -164,9 +164,7 @@ private:
             if (served(input, rows).empty()) continue;
             const Expr row = simplify(y * size(p_.y().stride) + size(input - p_.y().pad_begin));
             const Stmt block = products_of_row(tile, z_block, input, starts);
-            parts.push_back(ir::reaches_padding(p_.y())
-                                ? guarded(row >= 0 && row < size(p_.y().in), block)
-                                : block);
+            parts.push_back(guarded(nest_.has_row(row), block));
         }
         parts.push_back(stores(tile));
         Stmt body = ir::sequence(parts);
@@ -181,7 +179,7 @@ private:
         const Expr column =
             tile.x * size(p_.x().stride) - size(p_.x().pad_begin) - from.first_column;
         const Expr first =
-            starts.of(input) + nest_.first_channel(tile.z0) * size(from.pitch()) + column;
+            starts.of(input) + nest_.first_channel(tile.z0) * from.pitch() + column;
         return let(p_.name + ".row", first, [&](const Expr& base) {
             return GroupLowering::for_each(p_.name + ".i", range_[3], [&](const Expr& i) {
                 std::vector<Stmt> steps;
@@ -198,7 +196,7 @@ private:
         const RowRing& from = nest_.input();
         std::vector<Expr> loaded;
         for (int64_t v = 0; v < vectors_; ++v) {
-            const Expr first = base + i * size(from.pitch()) +
+            const Expr first = base + i * from.pitch() +
                                size(m * p_.x().dilation + v * lanes_ * p_.x().stride);
             loaded.push_back(strided_load(from.name, first, lanes(v), p_.x().stride));
         }

@@ -100,13 +100,15 @@ private:
                         return result.set(0, is_max ? ir::largest({value, result.get(0)})
                                                     : Halide::strict_float(result.get(0) + value));
                     });
-                return ir::reaches_padding(p_.y())
-                           ? guarded(row >= 0 && row < size(p_.y().in), along)
-                           : along;
+                return guarded(nest_.has_row(row), along);
             });
         Expr value = result.get(0);
         if (!is_max) {
-            const Expr count = ir::averaged_elements(nest_.layer, p_, y, lanes_from(x, lanes_));
+            const auto axis = [&](Dim d) {
+                return ir::AveragedAxis{nest_.extents.reaches_padding(nest_.nest, d), nest_.in(d)};
+            };
+            const Expr count = ir::averaged_elements(nest_.layer, p_, y, lanes_from(x, lanes_),
+                                                     {axis(Dim::y), axis(Dim::x)});
             value =
                 value / Halide::cast(value.type(),
                                      count.type().is_scalar() ? broadcast(count, lanes_) : count);
@@ -123,9 +125,11 @@ private:
             simplify(x * size(p_.x().stride) + m * size(p_.x().dilation) - size(p_.x().pad_begin));
         const Expr value =
             strided_load(from.name, simplify(from.index(z, row, column)), lanes_, p_.x().stride);
-        if (p_.operation != Operation::max_pool || !ir::reaches_padding(p_.x())) return value;
+        if (p_.operation != Operation::max_pool ||
+            !nest_.extents.reaches_padding(nest_.nest, Dim::x))
+            return value;
         const Expr at = lanes_from(column, lanes_, p_.x().stride);
-        return Halide::select(at >= 0 && at < size(p_.x().in), value, broadcast(lowest(), lanes_));
+        return Halide::select(at >= 0 && at < nest_.in(Dim::x), value, broadcast(lowest(), lanes_));
     }
 
     const NestCode& nest_;

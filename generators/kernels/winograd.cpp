@@ -45,8 +45,8 @@ struct Step {
         for (int64_t r = 0; r < patch_rows(rows); ++r) {
             const Expr at = simplify(row + size(r - p.y().pad_begin));
             const auto n = static_cast<size_t>(r);
-            all.is_inside[n] = name(at >= 0 && at < size(p.y().in));
-            all.input[n] = name(names.input_row(Halide::clamp(at, 0, size(p.y().in - 1))));
+            all.is_inside[n] = name(at >= 0 && at < names.input_rows);
+            all.input[n] = name(names.input_row(Halide::clamp(at, 0, simplify(names.input_rows - 1))));
         }
         return all;
     }
@@ -68,7 +68,7 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
     const int64_t step = WinogradTile::columns;
     Values name(p.name + ".patch");
     Patch d;
-    const Expr column = simplify(x + channel * size(s.names.input_plane) - size(p.x().pad_begin));
+    const Expr column = simplify(x + channel * s.names.input_plane - size(p.x().pad_begin));
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
         for (int64_t c = 0; c < patch_columns; c += step) {
             const Expr index = rows.input[r] + simplify(column + size(c));
@@ -171,8 +171,12 @@ winograd::Outputs outputs_of(const Step& s, Values& name, const Expr& at) {
     return winograd::of_products(name, m, s.rows);
 }
 
+bool is_multiple(const Expr& extent, int64_t of) {
+    return is_const_zero(simplify(extent % size(of)));
+}
+
 Stmt wanted_row(const Step& s, const Expr& row, const Stmt& store) {
-    return !s.tile.has_half_pairs || s.rows == 1 ? store : guarded(row < size(s.p[Dim::y]), store);
+    return !s.tile.has_half_pairs || s.rows == 1 ? store : guarded(row < s.names.output_rows, store);
 }
 
 /// Stores a vector of tiles of output channel z of a block.
@@ -188,15 +192,15 @@ Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, con
             s.names.finished(channel, Shuffle::make_interleave({columns.begin(), columns.end()})));
         const Expr column = simplify(x + size(vector * s.width()));
         const Expr to = lanes_from(rows.output[static_cast<size_t>(r)] +
-                                       simplify(channel * size(s.names.output_plane) + column),
+                                       simplify(channel * s.names.output_plane + column),
                                    s.width());
         const Stmt whole = ir::store(s.names.output, value, to, ir::Alignment::element);
         Stmt store = whole;
-        if (s.p[Dim::x] % s.width() != 0) {
+        if (!is_multiple(s.names.output_columns, s.width())) {
             const Expr inside =
-                lanes_from(column, s.width()) < broadcast(size(s.p[Dim::x]), s.width());
+                lanes_from(column, s.width()) < broadcast(s.names.output_columns, s.width());
             store = IfThenElse::make(
-                column + size(s.width()) <= size(s.p[Dim::x]), whole,
+                column + size(s.width()) <= s.names.output_columns, whole,
                 ir::store(s.names.output, value, to, ir::Alignment::element, inside));
         }
         stores.push_back(wanted_row(s, row + size(r), store));
@@ -226,14 +230,15 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
                                                    static_cast<int>(columns));
             const Expr to =
                 lanes_from(rows.output[static_cast<size_t>(r)] +
-                               simplify((first + size(z)) * size(s.names.output_plane) + x),
+                               simplify((first + size(z)) * s.names.output_plane + x),
                            columns);
             Stmt store = ir::store(s.names.output, value, to, ir::Alignment::element);
-            if (p[Dim::x] % columns != 0) {
+            const Expr& end = s.names.output_columns;
+            if (!is_multiple(end, columns)) {
                 const Stmt part =
                     ir::store(s.names.output, value, to, ir::Alignment::element,
-                              lanes_from(x, columns) < broadcast(size(p[Dim::x]), columns));
-                store = IfThenElse::make(x + size(columns) <= size(p[Dim::x]), store, part);
+                              lanes_from(x, columns) < broadcast(end, columns));
+                store = IfThenElse::make(x + size(columns) <= end, store, part);
             }
             if (p[Dim::z] % s.tile.channels != 0)
                 store = guarded(first + size(z) < size(p[Dim::z]), store);
@@ -252,8 +257,10 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
     Values name(p.name + ".row");
     const Step::Rows in = s.inputs_at(name, row);
     const Step::Rows out = s.outputs_at(name, row);
+    const int64_t columns = vectors * s.width();
+    const Expr vectors_of_tiles = (s.names.output_columns + size(columns - 1)) / size(columns);
     return name.around(
-        s.loop(".x", size(ceil_div(p[Dim::x], vectors * s.width())), [&](const Expr& part) {
+        s.loop(".x", vectors_of_tiles, [&](const Expr& part) {
             const Expr x = simplify(part * size(vectors * s.width()));
             const Stmt patches = s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
                 std::vector<Stmt> all;
@@ -271,7 +278,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                         const Expr channel = simplify(block * size(s.tile.channels) + z);
                         std::vector<Stmt> all;
                         for (int64_t v = 0; v < vectors; ++v)
-                            all.push_back(guarded(x + size(v * s.width()) < size(p[Dim::x]),
+                            all.push_back(guarded(x + size(v * s.width()) < s.names.output_columns,
                                                   store_tiles(s, out, channel, z, row, x, v)));
                         return p[Dim::z] % s.tile.channels == 0
                                    ? ir::sequence(all)
@@ -361,7 +368,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
     const Expr begin = name(rows.begin);
     const Expr end = name(rows.end);
     const Expr count = simplify(end - begin);
-    const Expr is_last = Halide::cast<int32_t>(end >= size(p[Dim::y]));
+    const Expr is_last = Halide::cast<int32_t>(end >= names.output_rows);
     const Expr half_pairs = !tile.has_half_pairs ? Expr(0) : tile.has_singles ? is_last : Expr(1);
     const Expr pairs = name(simplify((count + half_pairs) / 2));
     std::vector<Stmt> parts;
@@ -385,7 +392,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
     if (tile.has_singles) {
         const Step one = step(1);
         const Expr last = simplify(end - 1);
-        parts.push_back(guarded(count % 2 == 1 && end < size(p[Dim::y]),
+        parts.push_back(guarded(count % 2 == 1 && end < names.output_rows,
                                 tile.axis == VectorAxis::x ? rows_by_tiles(one, last)
                                                            : rows_by_channels(one, last, 1)));
     }

@@ -60,8 +60,11 @@ struct WinogradNames {
     /// Index of column 0 of a row of channel 0; the next channel's is a plane further.
     std::function<Halide::Expr(const Halide::Expr& row)> input_row;
     std::function<Halide::Expr(const Halide::Expr& row)> output_row;
-    int64_t input_plane = 0;
-    int64_t output_plane = 0;
+    Halide::Expr input_plane;
+    Halide::Expr output_plane;
+    Halide::Expr input_rows;  ///< of the whole tensors
+    Halide::Expr output_rows;
+    Halide::Expr output_columns;
     /// Bias and activation of a sum; a vector of channels for as many lanes, or one channel for
     /// all.
     std::function<Halide::Expr(const Halide::Expr& channel, const Halide::Expr& sum)> finished;

@@ -30,12 +30,14 @@ Stmt sequence(const std::vector<Stmt>& parts) {
 
 }  // namespace
 
-GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group, Events events)
+GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group, Events events,
+                             const TensorSizes* open)
     : network_(network),
       group_(group),
       problems_(group_problems(network, group)),
       tensors_(group_tensors(problems_)),
-      regions_(group_, problems_, tensors_),
+      extents_(group_, problems_, open),
+      regions_(group_, problems_, tensors_, extents_),
       events_(events) {
     for (const LayerProblem& p : problems_) operand_tensor_.emplace_back(p.inputs.size());
     for (int t = 0; t < std::ssize(tensors_); ++t) {
@@ -81,11 +83,7 @@ bool GroupLowering::is_placed_outside_kernels(Level level) const {
 }
 
 bool GroupLowering::is_single_trip(Level level) const {
-    const Nest& n = nest(level.nest);
-    const Loop loop = n.loops[static_cast<size_t>(level.loop)];
-    const int64_t extent = problem(level.nest)[loop.dim];
-    if (loop.band != Band::inner) return n.step(loop) >= extent;
-    return std::min(n[loop.dim], extent) == 1;
+    return extents_.is_single_trip(level.nest, group_.loop(level));
 }
 
 GroupLowering::IdleLoops GroupLowering::idle_loops(
@@ -290,7 +288,7 @@ Stmt GroupLowering::loops(int k, int first_loop) {
 
     const Loop loop = nest(k).loops[static_cast<size_t>(first_loop)];
     const Level level{k, first_loop};
-    const auto step = static_cast<int32_t>(nest(k).step(loop));
+    const Expr step = expression(extents_.step(k, loop));
     const Interval whole = regions_.covered(k, loop.dim, first_loop - 1);
     const std::string name = unique(nest(k).layer + "." + to_text(loop));
     const Expr index = variable(name);
@@ -311,7 +309,7 @@ Stmt GroupLowering::loops(int k, int first_loop) {
         return variable(lets.back().first);
     };
     const Expr begin = bind(".begin", whole.begin + index * step);
-    const Expr end = step == 1 ? begin + 1 : bind(".end", Halide::min(begin + step, whole.end));
+    const Expr end = is_const_one(step) ? begin + 1 : bind(".end", Halide::min(begin + step, whole.end));
     regions_.set_loop(level, index - first, {begin, end});
     Stmt inside = body(level);
     for (auto let = lets.rbegin(); let != lets.rend(); ++let)

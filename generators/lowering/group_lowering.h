@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "generators/lowering/events.h"
+#include "generators/lowering/extents.h"
 #include "generators/lowering/regions.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
@@ -36,6 +37,8 @@ inline constexpr const char* constants = "constants";
 inline constexpr const char* scratch = "scratch";
 inline constexpr const char* strip_begin = "strip_begin";
 inline constexpr const char* strip_end = "strip_end";
+/// In code of any size: the last of the inputs (runtime/compiled_network.h).
+inline constexpr const char* sizes = "sizes";
 }  // namespace argument
 
 class GroupLowering {
@@ -54,7 +57,9 @@ public:
                                        const std::function<Stmt(Expr)>& make);
 
 protected:
-    GroupLowering(const Network& network, const GroupSchedule& group, Events events = Events::none);
+    /// `open`: for code of any size, which has no events.
+    GroupLowering(const Network& network, const GroupSchedule& group, Events events = Events::none,
+                  const TensorSizes* open = nullptr);
 
     /// Which buffers of a level exist, and how: wraps the body of their store level.
     virtual Stmt allocate_input(int tensor, Stmt body) = 0;
@@ -148,6 +153,7 @@ protected:
     const GroupSchedule& group_;
     std::vector<LayerProblem> problems_;
     std::vector<GroupTensor> tensors_;  ///< external inputs first
+    GroupExtents extents_;
 
 private:
     Stmt body(Level level);
@@ -156,7 +162,7 @@ private:
     Stmt bring_weights(int k, Level level);
     Stmt with_output(Level level, const Stmt& loops);
     Stmt call(int k, const Box& box);
-    /// Whether a loop runs once in every execution, by its tile size alone.
+    /// GroupExtents::is_single_trip.
     [[nodiscard]] bool is_single_trip(Level level) const;
 
     /// Whether the body of `level` brings anything of the tensor in.

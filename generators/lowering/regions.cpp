@@ -15,8 +15,8 @@ Expr where(const Expr& condition, const Expr& value, const Expr& otherwise) {
 }
 /// `value`, unless nothing was done before.
 Expr if_any(const Expr& done, const Expr& value) { return where(done > 0, value, 0); }
-Expr clamped(const Expr& value, int64_t extent) {
-    return Halide::min(Halide::max(value, 0), constant(extent));
+Expr clamped(const Expr& value, const Expr& extent) {
+    return Halide::min(Halide::max(value, 0), extent);
 }
 
 }  // namespace
@@ -24,10 +24,11 @@ Expr clamped(const Expr& value, int64_t extent) {
 Expr is_non_empty(const Interval& interval) { return interval.begin < interval.end; }
 
 Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                 const std::vector<GroupTensor>& tensors)
+                 const std::vector<GroupTensor>& tensors, const GroupExtents& extents)
     : group_(group),
       problems_(problems),
       tensors_(tensors),
+      extents_(extents),
       output_tensor_(problems.size(), -1),
       calls_(problems.size()),
       loops_(problems.size()) {
@@ -39,7 +40,7 @@ Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& pr
     for (size_t k = 0; k < problems.size(); ++k) {
         paths_.push_back(path(group, static_cast<int>(k)));
         loops_[k].assign(group.nests[k].loops.size(), {0, {0, 0}});
-        for (const Dim d : all_dims) calls_[k][d] = {0, constant(problems[k][d])};
+        for (const Dim d : all_dims) calls_[k][d] = {0, extents.out_expression(static_cast<int>(k), d)};
     }
 }
 
@@ -99,7 +100,8 @@ Interval Regions::needed_by(const TensorReader& reader, Dim axis, Level level, b
         const LayerInput& input = p.inputs[index(reader.operand)];
         const Interval z = produced(k, Dim::z, level);
         const Expr first = constant(input.first_output_channel);
-        return {clamped(z.begin - first, input.channels), clamped(z.end - first, input.channels)};
+        const Expr channels = constant(input.channels);
+        return {clamped(z.begin - first, channels), clamped(z.end - first, channels)};
     }
     if (is_grouped(k)) {
         const Interval z = produced(k, Dim::z, level);
@@ -115,7 +117,7 @@ Interval Regions::needed(int t, Dim axis, Level level, bool clipped) {
     if (!tensor.is_shared()) return needed_by(first, axis, level, clipped);
     if (axis == Dim::z)
         return {0, constant(problem(first.nest).inputs[index(first.operand)].channels)};
-    const Expr end_of_tensor = constant(problem(first.nest).window[axis == Dim::y ? 0 : 1].in);
+    const Expr end_of_tensor = extents_.in_expression(first.nest, axis);
     Interval hull;
     for (const TensorReader& reader : tensor.readers) {
         const Expr called = is_called_along(reader.nest, axis, level);
@@ -280,16 +282,16 @@ Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& fou
     } else {
         const Nest& n = nest(next.nest);
         const Loop l = loop(next);
-        const int64_t step = n.step(l);
+        const Expr step = expression(extents_.step(next.nest, l));
         const std::string name = unique_name("rehearsal." + n.layer + "." + to_text(l));
         const Expr trip = Variable::make(Halide::Int(32), name);
-        const Expr begin = simplify(whole.begin + trip * constant(step));
+        const Expr begin = simplify(whole.begin + trip * step);
         loops_[index(next.nest)][index(next.loop)] = {
-            trip, {begin, simplify(Halide::min(begin + constant(step), whole.end))}};
+            trip, {begin, simplify(Halide::min(begin + step, whole.end))}};
         enter_body(next);
         inside = leave_body(rehearsal(t, axis, position + 1, found, present, none));
         const Expr trips =
-            simplify((whole.end - whole.begin + constant(step - 1)) / constant(step));
+            simplify((whole.end - whole.begin + (step - 1)) / step);
         inside = For::make(name, 0, trips, ForType::Serial, Halide::Partition::Never,
                            Halide::DeviceAPI::None, inside);
     }
@@ -308,7 +310,8 @@ Expr Regions::needed_before(int t, Dim axis, Level v, Level store) {
             reach = if_any(done, window_end(k, axis, done, true));
         } else if (p.operation == Operation::concat) {
             const LayerInput& input = p.inputs[index(reader.operand)];
-            reach = clamped(done - constant(input.first_output_channel), input.channels);
+            reach = clamped(done - constant(input.first_output_channel),
+                            constant(input.channels));
         } else if (d == Dim::z) {
             reach = if_any(done, group_end(k, done));
         }
@@ -354,7 +357,8 @@ Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) con
     const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - w.span() + w.stride)) /
                                           constant(w.stride)
                                     : out.begin * constant(w.stride) - constant(w.pad_begin);
-    return {clipped ? clamped(first, w.in) : first, window_end(k, axis, out.end, clipped)};
+    return {clipped ? clamped(first, extents_.in_expression(k, axis)) : first,
+            window_end(k, axis, out.end, clipped)};
 }
 
 Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) const {
@@ -362,7 +366,7 @@ Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) con
     const Expr last = out_end - 1;
     const Expr end = w.transposed ? (last + constant(w.pad_begin)) / constant(w.stride) + 1
                                   : last * constant(w.stride) + constant(w.span() - w.pad_begin);
-    return clipped ? clamped(end, w.in) : end;
+    return clipped ? clamped(end, extents_.in_expression(k, axis)) : end;
 }
 
 }  // namespace laminate

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "generators/lowering/extents.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
@@ -36,7 +37,7 @@ inline constexpr std::array<Dim, 3> tensor_axes{Dim::z, Dim::y, Dim::x};
 class Regions {
 public:
     Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-            const std::vector<GroupTensor>& tensors);
+            const std::vector<GroupTensor>& tensors, const GroupExtents& extents);
 
     // ---- state of the execution
     /// The body of `level` is being written: values that are used again get names in it, until it
@@ -145,6 +146,7 @@ private:
     const GroupSchedule& group_;
     const std::vector<LayerProblem>& problems_;
     const std::vector<GroupTensor>& tensors_;
+    const GroupExtents& extents_;
     std::vector<Placement> placements_;
     std::vector<int> output_tensor_;
     std::vector<std::vector<Level>> paths_;

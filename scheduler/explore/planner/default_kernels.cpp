@@ -58,10 +58,11 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
 class LineBufferChoice {
 public:
     LineBufferChoice(const std::vector<LayerProblem>& problems, GroupSchedule group,
-                     const VectorUnit& unit)
+                     const VectorUnit& unit, bool any_size)
         : problems_(problems),
           group_(std::move(group)),
           unit_(unit),
+          any_size_(any_size),
           whole_(whole_dimensions(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
           tensors_(group_tensors(problems)),
@@ -75,7 +76,8 @@ public:
             Kernel& kernel = group.nests[k].kernel;
             kernel = direct_kernel(k);
             if (!winograd || !allows_winograd(k)) continue;
-            if (const auto tile = winograd_tile(problems_[k], steps[k], unit_))
+            const WinogradAxes axes = any_size_ ? WinogradAxes::tiles : WinogradAxes::any;
+            if (const auto tile = winograd_tile(problems_[k], steps[k], unit_, axes))
                 kernel = kernel_of(*tile, unit_.lanes);
         }
         return group;
@@ -128,7 +130,7 @@ private:
         const auto [rows, columns] = rows_and_columns(k);
         const TileLimits limits{
             .may_be_channels = whole_[k][Dim::z],
-            .may_be_half = whole_[k][Dim::x],
+            .may_be_half = whole_[k][Dim::x] && !any_size_,
             .channels = p.groups > 1 && !whole_[k][Dim::z] ? 1 : most_asked(k, Dim::z)};
         return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
     }
@@ -136,6 +138,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     GroupSchedule group_;
     VectorUnit unit_;
+    bool any_size_;
     std::vector<PerDim<bool>> whole_;
     std::vector<BufferShape> shapes_;
     std::vector<GroupTensor> tensors_;
@@ -161,7 +164,7 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
         if (!options.filters()) refuse_filtering(group);
         return group;
     }
-    if (is_whole_map_group(group, problems)) {
+    if (!options.any_size && is_whole_map_group(group, problems)) {
         if (const auto kernel = map_kernel(problems.front(), unit, options)) {
             group.nests.front().kernel = *kernel;
             if (problems.size() > 1)
@@ -174,7 +177,7 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
         for (Nest& nest : chain.nests) nest.kernel = kernel_for(KernelKind::columns, unit);
         if (fits(columns_layout(chain, problems).scratch_elements(), options)) return chain;
     }
-    const LineBufferChoice choice(problems, std::move(group), unit);
+    const LineBufferChoice choice(problems, std::move(group), unit, options.any_size);
     if (options.filters()) {
         GroupSchedule filtered = choice.with_kernels(true);
         if (fits(line_plan(filtered, problems).scratch_elements, options)) return filtered;

@@ -20,6 +20,9 @@ struct KernelOptions {
     /// Limit on a thread's scratch block. Kernels that would need more are not chosen, and pixels
     /// whose panel would are read in place.
     std::optional<Bytes> scratch{};
+    /// Only kernels with code of any size (scheduler/schedule/open_group.h): none that takes whole
+    /// maps, or whose sizes follow from the width of the picture.
+    bool any_size = false;
 
     [[nodiscard]] bool filters() const { return winograd && !strict; }
 };

@@ -1,8 +1,12 @@
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
+#include "base/error.h"
 #include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/open_group.h"
 
 namespace laminate {
 
@@ -52,6 +56,102 @@ ColumnsLayout columns_layout(const GroupSchedule& group,
         kept_rows.push_back(shape.extent[1]);
     return columns_layout(problems, kept_rows, group.nests.back().strip[1],
                           unit_of(group.nests.front().kernel));
+}
+
+ColumnsSizes columns_sizes(const ColumnsLayout& at, const std::vector<LayerProblem>& chain) {
+    ColumnsSizes sizes;
+    for (const ColumnLine& line : at.lines) {
+        sizes.lines.push_back({line.rows < line.coordinates, line.rows, line.pitch,
+                               line.row_elements(), line.offset});
+    }
+    sizes.row_pitch.assign(at.row_pitch.begin(), at.row_pitch.end());
+    sizes.picture_tiles.assign(at.picture_tiles.begin(), at.picture_tiles.end());
+    sizes.sums_rotate = at.sums_rows < chain.back()[Dim::y];
+    sizes.sums_pitch = at.sums_pitch;
+    sizes.sums_row_elements = at.sums_row_elements;
+    sizes.row_offset = at.row_offset;
+    sizes.products_offset = at.products_offset;
+    sizes.sums_offset = at.sums_offset;
+    sizes.elements = at.elements;
+    return sizes;
+}
+
+namespace {
+
+/// pitch_for() of layout/columns.cpp.
+SizeFormula pitch_for(const SizeFormula& tiles, int64_t lanes) {
+    return ((ceil_div(tiles, lanes) + 1) / 2 * 2 + 1) * lanes;
+}
+
+/// Tiles of each tensor, Y included, that the widest strip computes.
+std::vector<SizeFormula> most_tiles(const ColumnsLayout& at, const GroupSchedule& group,
+                                    const std::vector<SizeFormula>& picture_tiles,
+                                    const SizeFormula& columns) {
+    // Strips begin at whole tiles (strip_unit).
+    const bool has_strips = group.nests.back().strip[1] != 0;
+    const SizeFormula widest = has_strips ? least(SizeVariable::strip_columns, columns) : columns;
+    std::vector<SizeFormula> tiles(picture_tiles.size() + 1);
+    tiles.back() = ceil_div(widest, tile_columns * at.windows.back().phases);
+    for (size_t k = picture_tiles.size(); k-- > 0;) {
+        const ColumnWindow& w = at.windows[k];
+        tiles[k] = least(picture_tiles[k], tiles[k + 1] + (w.last_tile() - w.first_tile()));
+    }
+    return tiles;
+}
+
+}  // namespace
+
+ColumnsSizes open_columns_sizes(ColumnsLayout& at, const GroupSchedule& group,
+                                const std::vector<LayerProblem>& chain,
+                                const TensorSizes& sizes) {
+    const std::vector<KeptRows> kept = kept_rows(group, chain, sizes);
+    ColumnsSizes open;
+    for (const LayerProblem& p : chain)
+        open.picture_tiles.push_back(
+            ceil_div(sizes.extent(p.inputs.front().tensor, Dim::x), tile_columns));
+    const std::vector<SizeFormula> tiles = most_tiles(at, group, open.picture_tiles,
+                                                      sizes.extent(chain.back().output, Dim::x));
+    SizeFormula end, row_elements;
+    const auto take = [&](const SizeFormula& elements) {
+        return std::exchange(end, end + round_up(elements, at.lanes));
+    };
+    for (size_t k = 0; k < chain.size(); ++k) {
+        const LayerProblem& p = chain[k];
+        const ColumnWindow& w = at.windows[k];
+        const ColumnLine& known = at.lines[k];
+        const bool is_block = known.form == LineForm::scattered;
+        ColumnsSizes::Line line;
+        line.rotates = !kept[k].all && !is_block;
+        line.rows = is_block        ? SizeFormula(1)
+                    : kept[k].all ? sizes.extent(p.inputs.front().tensor, Dim::y)
+                                  : SizeFormula(std::max<int64_t>(1, kept[k].rows));
+        line.pitch = is_block ? SizeFormula(known.pitch)
+                              : pitch_for(tiles[k + 1] + (w.pieces - 1), at.lanes);
+        line.row_elements = line.pitch * (known.planes * known.channels);
+        line.offset = take(line.rows * line.row_elements);
+        open.lines.push_back(line);
+        const bool is_transformed = known.form != LineForm::plain;
+        // Both may be the longer one.
+        const SizeFormula row_tiles = most(tiles[k], tiles[k + 1] + (w.pieces - 1));
+        open.row_pitch.push_back(is_transformed ? pitch_for(row_tiles, at.lanes) + 2 * at.lanes
+                                                : SizeFormula());
+        row_elements =
+            most(row_elements, open.row_pitch.back() * (tile_columns * known.channels));
+        if (is_block) {
+            if (kept[k].all)
+                throw InputError("layer " + p.name +
+                                 ": cannot be of any size: its sums are of all rows");
+            const int64_t step = p.y().transposed ? p.y().stride : 1;
+            at.sums_rows = (std::max<int64_t>(1, kept[k].rows) - 1) * step + p.y().kernel;
+            open.sums_pitch = pitch_for(tiles[k + 1], at.lanes);
+            open.sums_row_elements = open.sums_pitch * (at.outputs_at_once * w.patch());
+            open.sums_offset = take(open.sums_row_elements * at.sums_rows);
+        }
+    }
+    open.row_offset = take(row_elements);
+    open.products_offset = take(at.elements - at.products_offset);
+    open.elements = end;
+    return open;
 }
 
 int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel) {

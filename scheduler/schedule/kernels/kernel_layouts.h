@@ -15,7 +15,9 @@
 #include "scheduler/schedule/kernels/layout/map_pooling.h"
 #include "scheduler/schedule/kernels/layout/map_windows.h"
 #include "scheduler/schedule/kernels/layout/winograd_map.h"
+#include "base/size_formula.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate {
 
@@ -25,6 +27,32 @@ namespace laminate {
 /// Every nest of the group has the kernel `columns`.
 [[nodiscard]] ColumnsLayout columns_layout(const GroupSchedule& group,
                                            const std::vector<LayerProblem>& problems);
+
+/// What of a layout depends on the size of the picture, in formulas.
+struct ColumnsSizes {
+    struct Line {
+        bool rotates = true;  ///< else it has every row of the tensor
+        SizeFormula rows;
+        SizeFormula pitch;
+        SizeFormula row_elements;
+        SizeFormula offset;
+    };
+    std::vector<Line> lines;                 ///< by tensor but Y
+    std::vector<SizeFormula> row_pitch;      ///< by tensor but Y
+    std::vector<SizeFormula> picture_tiles;  ///< by tensor but Y
+    bool sums_rotate = true;
+    SizeFormula sums_pitch, sums_row_elements;
+    SizeFormula row_offset, products_offset, sums_offset;
+    SizeFormula elements;  ///< of the scratch block
+};
+/// The layout's own numbers.
+[[nodiscard]] ColumnsSizes columns_sizes(const ColumnsLayout& at,
+                                         const std::vector<LayerProblem>& chain);
+/// The same of any size. `at`: at the size of the chain; its rows of sums become those of a tall
+/// picture. Throws InputError as kept_rows().
+[[nodiscard]] ColumnsSizes open_columns_sizes(ColumnsLayout& at, const GroupSchedule& group,
+                                              const std::vector<LayerProblem>& chain,
+                                              const TensorSizes& sizes);
 
 /// Elements of the scratch block of a layer with a map kernel.
 [[nodiscard]] int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel);

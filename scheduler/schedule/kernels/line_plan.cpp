@@ -1,9 +1,12 @@
 #include "scheduler/schedule/kernels/line_plan.h"
 
 #include <algorithm>
+#include <string>
 
+#include "base/error.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/open_group.h"
 
 namespace laminate {
 
@@ -20,17 +23,24 @@ int64_t overrun(const Kernel& kernel) {
     return (has_tile ? kernel[KernelSize::columns] : 1) * kernel[KernelSize::lanes];
 }
 
+/// Columns behind a tensor's own for which its rings have room.
+int64_t most_overrun(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                     const GroupTensor& tensor) {
+    const auto kernel = [&](int k) { return group.nests[static_cast<size_t>(k)].kernel; };
+    int64_t behind = tensor.is_external() ? 0 : overrun(kernel(tensor.producer));
+    for (const TensorReader& reader : tensor.readers) {
+        const AxisWindow& w = problems[static_cast<size_t>(reader.nest)].x();
+        behind = std::max(behind, overrun(kernel(reader.nest)) * (w.transposed ? 1 : w.stride));
+    }
+    return behind;
+}
+
 RingLayout ring_of(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                    const GroupTensor& tensor, const BufferShape& shape, int64_t lanes) {
-    const auto kernel = [&](int k) { return group.nests[static_cast<size_t>(k)].kernel; };
     const auto problem = [&](int k) -> const LayerProblem& {
         return problems[static_cast<size_t>(k)];
     };
-    int64_t behind = tensor.is_external() ? 0 : overrun(kernel(tensor.producer));
-    for (const TensorReader& reader : tensor.readers) {
-        const AxisWindow& w = problem(reader.nest).x();
-        behind = std::max(behind, overrun(kernel(reader.nest)) * (w.transposed ? 1 : w.stride));
-    }
+    const int64_t behind = most_overrun(group, problems, tensor);
     RingLayout ring;
     ring.rows = std::max<int64_t>(1, shape.extent[1]);
     ring.channels = std::max<int64_t>(1, shape.slide[0] ? shape.slide[0]->room : shape.extent[0]);
@@ -64,10 +74,45 @@ std::vector<std::optional<WinogradTile>> winograd_tiles(const GroupSchedule& gro
     return tiles;
 }
 
+constexpr int64_t boundary = 16;  // elements, of every ring
+
+int64_t transform_elements(const LinePlan& plan, const GroupSchedule& group,
+                           const std::vector<LayerProblem>& problems) {
+    int64_t transforms = 0;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (plan.winograd[k])
+            transforms =
+                std::max(transforms, winograd_scratch_elements(problems[k], *plan.winograd[k],
+                                                               unit_of(group.nests[k].kernel)));
+    }
+    return transforms;
+}
+
+/// Columns of a tensor with the padding that windows read around them: BufferShape's
+/// unclipped_columns of whole rows.
+SizeFormula columns_with_padding(const std::vector<LayerProblem>& problems,
+                                 const GroupTensor& tensor, const TensorSizes& sizes) {
+    SizeFormula begin, end;
+    bool is_first = true;
+    for (const TensorReader& reader : tensor.readers) {
+        const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+        const AxisWindow& w = p.x();
+        const SizeFormula out = sizes.extent(p.output, Dim::x);
+        const int64_t from =
+            w.transposed ? floor_div(w.pad_begin - w.span() + w.stride, w.stride) : -w.pad_begin;
+        const SizeFormula to = w.transposed
+                                   ? (out + (w.pad_begin - 1)) / w.stride + 1
+                                   : (out - 1) * w.stride + (w.span() - w.pad_begin);
+        begin = is_first ? from : least(begin, from);
+        end = is_first ? to : most(end, to);
+        is_first = false;
+    }
+    return end - begin;
+}
+
 }  // namespace
 
 LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    constexpr int64_t boundary = 16;  // elements
     LinePlan plan;
     plan.lanes = group.nests.front().kernel[KernelSize::lanes];
     plan.winograd = winograd_tiles(group, problems);
@@ -81,15 +126,51 @@ LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& 
     }
     // Last: patches behind the end of a row may be read beyond it.
     plan.transforms_offset = plan.scratch_elements;
-    int64_t transforms = 0;
-    for (size_t k = 0; k < problems.size(); ++k) {
-        if (plan.winograd[k])
-            transforms =
-                std::max(transforms, winograd_scratch_elements(problems[k], *plan.winograd[k],
-                                                               unit_of(group.nests[k].kernel)));
-    }
-    plan.scratch_elements += transforms;
+    plan.scratch_elements += transform_elements(plan, group, problems);
     return plan;
+}
+
+LineSizes line_sizes(const LinePlan& plan) {
+    LineSizes sizes;
+    for (const RingLayout& ring : plan.rings)
+        sizes.rings.push_back(
+            {ring.rows < ring.coordinates, ring.rows, ring.pitch, ring.offset});
+    sizes.transforms_offset = plan.transforms_offset;
+    sizes.scratch_elements = plan.scratch_elements;
+    return sizes;
+}
+
+LineSizes open_line_sizes(LinePlan& plan, const GroupSchedule& group,
+                          const std::vector<LayerProblem>& problems, const TensorSizes& sizes) {
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    const std::vector<KeptRows> kept = kept_rows(group, problems, sizes);
+    LineSizes open;
+    SizeFormula end;
+    for (size_t t = 0; t < tensors.size(); ++t) {
+        const LayerProblem& reader =
+            problems[static_cast<size_t>(tensors[t].readers.front().nest)];
+        const int64_t behind = most_overrun(group, problems, tensors[t]);
+        if (plan.rings[t].column_slide)
+            throw InputError("layer " + reader.name + ": cannot be of any size: it keeps parts of " +
+                             "the rows of " + tensors[t].name + "; expected whole rows");
+        LineSizes::Ring ring;
+        ring.rotates = !kept[t].all;
+        ring.rows = kept[t].all ? sizes.extent(reader.inputs.front().tensor, Dim::y)
+                                : SizeFormula(std::max<int64_t>(1, kept[t].rows));
+        // An odd number of vectors: rows a multiple of 4 KiB apart would share a cache set.
+        const SizeFormula columns = columns_with_padding(problems, tensors[t], sizes);
+        const SizeFormula vectors = ceil_div(columns + (behind + plan.lanes), plan.lanes);
+        ring.pitch = (vectors / 2 * 2 + 1) * plan.lanes;
+        ring.offset = end;
+        end = end + round_up(ring.rows * ring.pitch * plan.rings[t].channels, boundary);
+        open.rings.push_back(ring);
+    }
+    for (std::optional<WinogradTile>& tile : plan.winograd) {
+        if (tile) tile->has_pairs = tile->has_singles = tile->has_half_pairs = true;
+    }
+    open.transforms_offset = end;
+    open.scratch_elements = end + transform_elements(plan, group, problems);
+    return open;
 }
 
 }  // namespace laminate

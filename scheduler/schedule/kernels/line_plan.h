@@ -10,9 +10,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/size_formula.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate {
 
@@ -43,5 +45,25 @@ struct LinePlan {
 /// Every nest of the group has a kernel of KernelScope::nest.
 [[nodiscard]] LinePlan line_plan(const GroupSchedule& group,
                                  const std::vector<LayerProblem>& problems);
+
+/// What of a plan depends on the size of the picture, in formulas; elements.
+struct LineSizes {
+    struct Ring {
+        bool rotates = true;  ///< else it has every row of the tensor
+        SizeFormula rows;
+        SizeFormula pitch;
+        SizeFormula offset;
+    };
+    std::vector<Ring> rings;  ///< by tensor
+    SizeFormula transforms_offset;
+    SizeFormula scratch_elements;
+};
+/// The plan's own numbers.
+[[nodiscard]] LineSizes line_sizes(const LinePlan& plan);
+/// The same of any size. `plan`: at the size of the problems; its rows of Winograd's filtering
+/// become those of any kind. Throws InputError as kept_rows().
+[[nodiscard]] LineSizes open_line_sizes(LinePlan& plan, const GroupSchedule& group,
+                                        const std::vector<LayerProblem>& problems,
+                                        const TensorSizes& sizes);
 
 }  // namespace laminate

@@ -23,7 +23,8 @@ TEST(Regions, NewPartsNeverOverlapAndCoverEverything) {
         "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y5 x16 i4; W root/root; Y xi/xi}");
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<GroupTensor> tensors = group_tensors(problems);
-    Regions regions(group, problems, tensors);
+    const GroupExtents extents(group, problems, nullptr);
+    Regions regions(group, problems, tensors, extents);
     const Level yo{1, 1};
     int64_t outputs = 0;
     int64_t inputs = 0;

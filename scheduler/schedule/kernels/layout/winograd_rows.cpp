@@ -27,7 +27,7 @@ int64_t note_steps(WinogradTile& tile, const LayerProblem& p,
 
 std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
                                           const std::set<std::pair<int64_t, int64_t>>& steps,
-                                          const VectorUnit& unit) {
+                                          const VectorUnit& unit, WinogradAxes axes) {
     if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
     WinogradTile tile;
     const int64_t most_pairs = note_steps(tile, p, steps);
@@ -51,7 +51,8 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
         const int64_t that_fit = std::max<int64_t>(
             1, most_patch_elements / (WinogradTile::frequencies(2) * p[Dim::i] * row_tiles));
         const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
-        for (int64_t tiles = 1; tiles <= unit.sums_per_vector(vectors); ++tiles) {
+        const bool by_channels = axes == WinogradAxes::any;
+        for (int64_t tiles = 1; by_channels && tiles <= unit.sums_per_vector(vectors); ++tiles) {
             // Every weight comes from the caches once for all tiles: few tiles wait for it. Results
             // are scattered over planes.
             const auto together = static_cast<double>(pairs * row_tiles);

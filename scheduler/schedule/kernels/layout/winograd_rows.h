@@ -29,11 +29,13 @@ struct WinogradTile {
     bool has_half_pairs = false;  ///< some pairs reach over the end of the picture into zeros
 };
 
+/// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
+enum class WinogradAxes { any, tiles };
 /// None where the layer is no 3x3 convolution worth it (kernel_pays), or so narrow that most
 /// lanes would be empty. `steps`: the rows asked for (row_steps()).
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(
     const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
-    const VectorUnit& unit);
+    const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any);
 
 /// The kernel winograd_rows or winograd_channels with that tile, and its tile for rows of any kind.
 [[nodiscard]] Kernel kernel_of(const WinogradTile& tile, int64_t lanes);
