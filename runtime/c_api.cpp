@@ -124,6 +124,17 @@ const char* laminate_output_type(const laminate_session* session, int32_t index)
     return type_of(output_at(session, index));
 }
 
+int32_t laminate_session_resize(laminate_session* session, int64_t images, int64_t rows,
+                                int64_t columns) {
+    return guarded<int32_t>(-1, [&] {
+        if (!session) throw laminate::InputError("session: found null");
+        session->session.resize(images, rows, columns);
+        session->inputs = session->session.inputs();
+        session->outputs = session->session.outputs();
+        return 0;
+    });
+}
+
 int64_t laminate_arena_bytes(const laminate_session* session) {
     return session ? session->session.arena_bytes() : -1;
 }

@@ -14,7 +14,9 @@ extern "C" {
 
 /* One fused group, for one image of the batch. Every array holds 32-bit floats, planar CHW, without
  * padding between planes.
- *   inputs       external input tensors of the group, in the order of the manifest's step
+ *   inputs       external input tensors of the group, in the order of the manifest's step; of a
+ *                group of any size then, in place of one more, the address of five int32_t: images,
+ *                rows and columns of the network's input, rows and columns of the group's strips
  *   outputs      external output tensors, likewise
  *   constants    packed weights, biases and slopes of this group
  *   scratch      at least the manifest's scratch_bytes, 64-byte aligned, one per concurrent call

@@ -49,6 +49,14 @@ int32_t laminate_output_rank(const laminate_session* session, int32_t index);
 const int64_t* laminate_output_dims(const laminate_session* session, int32_t index);
 const char* laminate_output_type(const laminate_session* session, int32_t index);
 
+/* Of a network compiled with --any-size: the next runs are of inputs of that many images, rows and
+ * columns, and dims are those of all tensors at that size (pointers that laminate_..._dims()
+ * returned before are no longer valid). Needs no compiler. Memory grows with the largest size and
+ * never shrinks. Returns 0, or -1, and the session keeps its size: for a network of one size, a size
+ * that its layers do not allow, while a run goes on, and without memory. */
+int32_t laminate_session_resize(laminate_session* session, int64_t images, int64_t rows,
+                                int64_t columns);
+
 /* Bytes that runs use besides inputs, outputs and constants; -1 for a null session. */
 int64_t laminate_arena_bytes(const laminate_session* session);
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -123,6 +124,7 @@ public:
             fail("has " + std::to_string(values.size()) + " elements, expected 2, y and x");
         return {values[0], values[1]};
     }
+    [[nodiscard]] SizeFormula formula() const { return parse_size_formula(text(), where_); }
     [[nodiscard]] ConstantRange range() const {
         return {(*this)["offset_elements"].integer(0), (*this)["dims"].integers(1)};
     }
@@ -257,6 +259,37 @@ GroupPromise read_promise(const Node& node) {
     return promise;
 }
 
+/// Longest picture, and most rows that a seam repeats.
+constexpr int64_t longest = int64_t{1} << 24;
+
+std::optional<StripRule> read_strip_rule(const Node& node, const char* axis) {
+    if (!node.has(axis)) return std::nullopt;
+    const Node rule = node[axis];
+    StripRule read{rule["extent"].formula(), rule["unit"].integer(1, longest), 0, 0};
+    if (rule.has("repeated")) read.repeated = rule["repeated"].integer(0, longest);
+    if (rule.has("most")) read.most = rule["most"].integer(1, longest);
+    return read;
+}
+
+OpenStep read_open_step(const Node& node) {
+    return {node["scratch_bytes"].formula(), read_strip_rule(node, "rows"),
+            read_strip_rule(node, "columns")};
+}
+
+OpenSizes read_open_sizes(const Node& node) {
+    OpenSizes open;
+    open.reference = {.images = node["images"].integer(1, longest),
+                      .rows = node["rows"].integer(1, longest),
+                      .columns = node["columns"].integer(1, longest)};
+    open.least_rows = node["least_rows"].integer(1, longest);
+    open.least_columns = node["least_columns"].integer(1, longest);
+    for (const Node& tensor : node["dims"].elements()) {
+        open.dims.emplace_back();
+        for (const Node& dim : tensor.elements()) open.dims.back().push_back(dim.formula());
+    }
+    return open;
+}
+
 GroupStep read_group_step(const Node& node) {
     GroupStep step;
     step.group = node["group"].integer32(0);
@@ -270,6 +303,7 @@ GroupStep read_group_step(const Node& node) {
     step.scratch_bytes = node["scratch_bytes"].integer(0);
     step.strips = node["strips"].integer32(1);
     if (node.has("trace")) step.trace = read_promise(node["trace"]);
+    if (node.has("any_size")) step.open = read_open_step(node["any_size"]);
     return step;
 }
 
@@ -371,6 +405,33 @@ Json json_of(const GroupPromise& promise) {
             {"nests", nests}};
 }
 
+Json json_of(const OpenStep& step) {
+    Json out{{"scratch_bytes", to_text(step.scratch_bytes)}};
+    const auto put = [&](const char* axis, const std::optional<StripRule>& rule) {
+        if (!rule) return;
+        out[axis] = {{"extent", to_text(rule->extent)}, {"unit", rule->unit}};
+        if (rule->repeated != 0) out[axis]["repeated"] = rule->repeated;
+        if (rule->most != 0) out[axis]["most"] = rule->most;
+    };
+    put("rows", step.rows);
+    put("columns", step.columns);
+    return out;
+}
+
+Json json_of(const OpenSizes& open) {
+    Json dims = Json::array();
+    for (const std::vector<SizeFormula>& tensor : open.dims) {
+        dims.push_back(Json::array());
+        for (const SizeFormula& dim : tensor) dims.back().push_back(to_text(dim));
+    }
+    return {{"images", open.reference.images},
+            {"rows", open.reference.rows},
+            {"columns", open.reference.columns},
+            {"least_rows", open.least_rows},
+            {"least_columns", open.least_columns},
+            {"dims", dims}};
+}
+
 Json json_of(const GroupStep& step) {
     Json out{{"kind", "group"},
              {"group", step.group},
@@ -384,6 +445,7 @@ Json json_of(const GroupStep& step) {
              {"scratch_bytes", step.scratch_bytes},
              {"strips", step.strips}};
     if (step.trace) out["trace"] = json_of(*step.trace);
+    if (step.open) out["any_size"] = json_of(*step.open);
     return out;
 }
 
@@ -504,6 +566,32 @@ public:
         }
     }
 
+    /// Formulas are of as many dims as the tensors have, and give them at the reference size.
+    void check_open() const {
+        for (const Step& step : manifest_.steps) {
+            const auto* group = std::get_if<GroupStep>(&step);
+            if (group != nullptr && group->open && !manifest_.open)
+                fail("step " + group->name + " is of any size, expected \"any_size\"");
+        }
+        if (!manifest_.open) return;
+        const OpenSizes& open = *manifest_.open;
+        if (open.dims.size() != manifest_.tensors.size())
+            fail("any_size has dims of " + std::to_string(open.dims.size()) + " tensors of " +
+                 std::to_string(manifest_.tensors.size()));
+        for (size_t n = 0; n < open.dims.size(); ++n) {
+            const Tensor& tensor = manifest_.tensors[n];
+            std::vector<int64_t> dims;
+            try {
+                for (const SizeFormula& dim : open.dims[n]) dims.push_back(dim.at(open.reference));
+            } catch (const std::overflow_error& error) {
+                fail("any_size: dims of tensor " + tensor.name + ": " + error.what());
+            }
+            if (dims != tensor.dims)
+                fail("any_size: tensor " + tensor.name + " is " + dims_text(tensor.dims) +
+                     ", its formulas give " + dims_text(dims));
+        }
+    }
+
     /// Every tensor is written once, before it is read.
     void check_order() {
         for (const TensorId id : manifest_.inputs) write(id, "inputs");
@@ -609,6 +697,7 @@ void check(const Manifest& manifest, const std::string& where) {
                      "\", expected a name of letters, digits and _");
     }
     checker.check_tensors();
+    checker.check_open();
     checker.check_order();
 }
 
@@ -636,6 +725,7 @@ std::string to_json(const Manifest& manifest) {
              {"steps", steps}};
     if (!manifest.replaced_groups.empty()) out["replaced_groups"] = manifest.replaced_groups;
     if (manifest.instrumented) out["instrumented"] = true;
+    if (manifest.open) out["any_size"] = json_of(*manifest.open);
     if (manifest.library_file)
         out["library_file"] = {{"bytes", manifest.library_file->bytes},
                                {"xxh64", manifest.library_file->xxh64}};
@@ -685,6 +775,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
     }
     if (root.has("replaced_groups")) manifest.replaced_groups = root["replaced_groups"].texts();
     if (root.has("instrumented")) manifest.instrumented = root["instrumented"].boolean();
+    if (root.has("any_size")) manifest.open = read_open_sizes(root["any_size"]);
     if (root.has("library_file")) {
         const Node file = root["library_file"];
         manifest.library_file = FileIdentity{file["bytes"].integer(0), file["xxh64"].text()};

@@ -18,6 +18,11 @@
 //       "inputs": [ids], "output": id}],
 //    "replaced_groups": [names], "instrumented": true}
 //
+// A network of any size has "any_size" besides, {"images", "rows", "columns", "least_rows",
+// "least_columns", "dims": [of each tensor, formulas]}, and each group whose code depends on the
+// size {"scratch_bytes": formula, "rows", "columns": {"extent": formula, "unit", "repeated",
+// "most"}}; the other numbers are then those of the size that "any_size" names.
+//
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
 // Attributes of a layer that have their default value are left out, and so are an empty
 // "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json
@@ -33,6 +38,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/size_formula.h"
 #include "nets/network/network.h"
 #include "runtime/trace.h"
 
@@ -84,6 +90,30 @@ struct GroupPromise {
     friend bool operator==(const GroupPromise&, const GroupPromise&) = default;
 };
 
+/// How the strips of a group of any size are chosen along an axis (runtime/any_size.h).
+struct StripRule {
+    SizeFormula extent;    ///< of the group's output
+    int64_t unit = 1;      ///< strips but the last are multiples of as many rows or columns
+    int64_t repeated = 0;  ///< rows whose work each seam between two strips repeats
+    int64_t most = 0;      ///< longest strip; 0: as threads need it
+    friend bool operator==(const StripRule&, const StripRule&) = default;
+};
+
+/// A group whose code is of any size.
+struct OpenStep {
+    SizeFormula scratch_bytes;
+    std::optional<StripRule> rows, columns;
+    friend bool operator==(const OpenStep&, const OpenStep&) = default;
+};
+
+/// The dims of a network of any size.
+struct OpenSizes {
+    SizeValues reference;  ///< the size of the manifest's own numbers
+    int64_t least_rows = 1, least_columns = 1;
+    std::vector<std::vector<SizeFormula>> dims;  ///< by tensor
+    friend bool operator==(const OpenSizes&, const OpenSizes&) = default;
+};
+
 /// One compiled group (runtime/compiled_network.h).
 struct GroupStep {
     int32_t group = 0;  ///< index into laminate_compiled_network.groups
@@ -99,6 +129,8 @@ struct GroupStep {
     /// In a directory with hooks, of the groups of its schedule. Layers that the schedule leaves
     /// out may be groups too, and are not counted (docs/counting.md).
     std::optional<GroupPromise> trace;
+    std::optional<OpenStep> open;
+    SizeValues size{};  ///< of a group of any size, what its code is told (manifest_at())
     friend bool operator==(const GroupStep&, const GroupStep&) = default;
 };
 
@@ -139,6 +171,8 @@ struct Manifest {
     std::vector<std::string> replaced_groups;
     /// Whether the library has hooks (laminate_compiled_network::hooked_groups).
     bool instrumented = false;
+    /// Of a network of any size.
+    std::optional<OpenSizes> open;
     /// Of lib<library>.so; not in the text that the library itself holds.
     std::optional<FileIdentity> library_file;
 

@@ -4,12 +4,14 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -18,6 +20,7 @@
 #include "base/shared_loop.h"
 #include "base/units.h"
 #include "nets/operators/reference_operators.h"
+#include "runtime/any_size.h"
 #include "runtime/arena_plan.h"
 #include "runtime/cpu.h"
 #include "runtime/group_trace.h"
@@ -80,6 +83,8 @@ struct ReadyStep {
     const float* constants = nullptr;
     int64_t images = 1;
     std::vector<int64_t> input_image_elements, output_image_elements;
+    /// Of a group of any size: what its code finds behind the inputs.
+    std::array<int32_t, size_variables> sizes{};
     // A layer without code of its own.
     Layer layer;
     std::vector<std::vector<int64_t>> input_dims;
@@ -91,16 +96,21 @@ struct ReadyStep {
 
 struct Session::Implementation {
     Library library;  // first, so that it is closed last
+    laminate_compiled_network network{};
+    std::string where;  ///< of the network, for messages
     Manifest manifest;
+    std::vector<std::optional<Layer>> layers;  ///< by step of the manifest, with their constants
     IndexVector<Place, TensorId> places;
     std::vector<ReadyStep> steps;  ///< without those that have nothing to do
     /// Outputs that share their storage with an input or with another output. They are copied after
     /// the last step.
     std::vector<size_t> copied_outputs;
     ArenaUse use;
+    int64_t arena_capacity = 0;     ///< bytes
     std::vector<PartQueue> queues;  ///< by step
     SharedLoop loop;                ///< of the layer that is running
     bool is_divided = false;        ///< whether there is enough work for several threads
+    double least_operations = 0;    ///< from which on there is
     std::atomic<bool> is_running{false};
     TraceListener listener;
     std::vector<const laminate_buffer*> buffers;
@@ -111,12 +121,14 @@ struct Session::Implementation {
     std::vector<const float*> input_pointers;
     std::vector<float*> output_pointers;
 
-    void prepare(const laminate_compiled_network& network, const SessionOptions& options,
-                 const std::string& where);
-    void add_step(const Step& step, const laminate_compiled_network& network,
-                  const std::string& where);
+    void prepare(const laminate_compiled_network& compiled, const SessionOptions& options,
+                 const std::string& place);
+    /// The steps of the manifest's size, their places and memory.
+    void make_ready();
+    void resize(const SizeValues& size);
+    void add_step(const Step& step);
     void place();
-    void allocate(const SessionOptions& options);
+    void allocate();
     [[nodiscard]] float* locate(TensorId id, const float* const* inputs,
                                 float* const* outputs) const;
     void run(const float* const* inputs, float* const* outputs);
@@ -128,8 +140,8 @@ struct Session::Implementation {
                    const float* const* inputs, float* const* outputs);
 };
 
-void Session::Implementation::add_step(const Step& step, const laminate_compiled_network& network,
-                                       const std::string& where) {
+void Session::Implementation::add_step(const Step& step) {
+    const auto number = static_cast<size_t>(&step - manifest.steps.data());
     const auto fail = [&](const std::string& message) {
         throw InputError(where + ": step " + name_of(step) + ": " + message);
     };
@@ -151,8 +163,8 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
         if (group->trace) {
             ready.hooked = network.hooked_groups ? network.hooked_groups[group->group] : nullptr;
             if (!ready.hooked) fail("group " + std::to_string(group->group) + " has no hooks");
-            const auto index = static_cast<int32_t>(&step - manifest.steps.data());
-            ready.trace = std::make_unique<const GroupTrace>(*group, index);
+            ready.trace =
+                std::make_unique<const GroupTrace>(*group, static_cast<int32_t>(number));
             for (const laminate_buffer& buffer : ready.trace->buffers()) buffers.push_back(&buffer);
         }
         ready.group = group;
@@ -162,11 +174,16 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
             ready.input_image_elements.push_back(element_count(dims_of(id)) / ready.images);
         for (TensorId id : group->outputs)
             ready.output_image_elements.push_back(element_count(dims_of(id)) / ready.images);
+        for (int n = 0; n < size_variables; ++n)
+            ready.sizes[static_cast<size_t>(n)] =
+                static_cast<int32_t>(group->size[static_cast<SizeVariable>(n)]);
     } else {
         std::vector<int64_t> expected;
         try {
-            ready.layer =
-                restored_layer(std::get<LayerStep>(step), network.constants, constant_count);
+            std::optional<Layer>& known = layers[number];
+            if (!known)
+                known = restored_layer(std::get<LayerStep>(step), network.constants, constant_count);
+            ready.layer = *known;
             for (TensorId id : ready.layer.inputs) ready.input_dims.push_back(dims_of(id));
             expected = infer_output_dims(ready.layer, ready.input_dims);
         } catch (const InputError& error) {
@@ -200,8 +217,10 @@ double operations_of(const ReadyStep& step, const Manifest& manifest) {
 
 }  // namespace
 
-void Session::Implementation::prepare(const laminate_compiled_network& network,
-                                      const SessionOptions& options, const std::string& where) {
+void Session::Implementation::prepare(const laminate_compiled_network& compiled,
+                                      const SessionOptions& options, const std::string& place) {
+    network = compiled;
+    where = place;
     if (network.abi_version != LAMINATE_ABI_VERSION) {
         throw InputError(where + ": is of version " + std::to_string(network.abi_version) +
                          ", this runtime is of version " + std::to_string(LAMINATE_ABI_VERSION));
@@ -213,9 +232,35 @@ void Session::Implementation::prepare(const laminate_compiled_network& network,
     if (!network.manifest) throw InputError(where + ": has no manifest");
     manifest = parse_manifest(network.manifest, where + ": manifest");
     check_cpu(manifest, where);
-    for (const Step& step : manifest.steps) add_step(step, network, where);
+    layers.resize(manifest.steps.size());
+    least_operations = options.least_operations;
+    use.threads =
+        options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
+    if (manifest.open) manifest = manifest_at(manifest, manifest.open->reference, use.threads);
+    make_ready();
+}
+
+void Session::Implementation::make_ready() {
+    steps.clear();
+    copied_outputs.clear();
+    queues.clear();
+    buffers.clear();
+    for (const Step& step : manifest.steps) add_step(step);
     place();
-    allocate(options);
+    allocate();
+}
+
+void Session::Implementation::resize(const SizeValues& size) {
+    Manifest next = manifest_at(manifest, size, use.threads);
+    std::swap(manifest, next);
+    try {
+        make_ready();
+    } catch (...) {
+        // The memory of the size before is there already.
+        manifest = std::move(next);
+        make_ready();
+        throw;
+    }
 }
 
 /// Gives every tensor its place and drops the steps that have nothing to do.
@@ -236,28 +281,29 @@ void Session::Implementation::place() {
 }
 
 /// Decides the number of threads and allocates what runs use.
-void Session::Implementation::allocate(const SessionOptions& options) {
-    use.threads =
-        options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
+void Session::Implementation::allocate() {
     double operations = 0;
     for (const ReadyStep& step : steps) {
         queues.emplace_back(use.threads);
         operations += operations_of(step, manifest);
     }
-    is_divided = operations >= options.least_operations;
+    is_divided = operations >= least_operations;
     size_t most = 0;
+    use.scratch_per_thread_bytes = 0;
     for (const ReadyStep& step : steps) {
         if (!step.group) continue;
         use.scratch_per_thread_bytes =
             std::max(use.scratch_per_thread_bytes, aligned(step.group->scratch_bytes));
-        most = std::max({most, step.group->inputs.size(), step.group->outputs.size()});
+        most = std::max({most, step.group->inputs.size() + 1, step.group->outputs.size()});
     }
     use.total_bytes =
         checked_add(use.tensors_bytes, checked_multiply(use.scratch_per_thread_bytes, use.threads));
-    if (use.total_bytes > 0) {
-        arena.reset(static_cast<std::byte*>(
+    if (use.total_bytes > arena_capacity) {
+        std::unique_ptr<std::byte, FreeArray> larger(static_cast<std::byte*>(
             std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
-        if (!arena) throw ArenaError(use.total_bytes);
+        if (!larger) throw ArenaError(use.total_bytes);
+        arena = std::move(larger);
+        arena_capacity = use.total_bytes;
     }
     constexpr size_t line = arena_alignment_bytes / sizeof(float*);
     pointers_per_thread = (most + 2 * line - 1) / line * line;
@@ -288,6 +334,8 @@ int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, in
     float** out = output_pointers.data() + static_cast<size_t>(thread) * pointers_per_thread;
     for (size_t k = 0; k < group.inputs.size(); ++k)
         in[k] = locate(group.inputs[k], inputs, outputs) + image * step.input_image_elements[k];
+    // Behind the inputs, where code of one size never looks.
+    in[group.inputs.size()] = reinterpret_cast<const float*>(step.sizes.data());
     for (size_t k = 0; k < group.outputs.size(); ++k)
         out[k] = locate(group.outputs[k], inputs, outputs) + image * step.output_image_elements[k];
     void* scratch = arena.get() + use.tensors_bytes + thread * use.scratch_per_thread_bytes;
@@ -420,6 +468,20 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
         const int64_t bytes = element_count(manifest.tensor(id).dims) * bytes_per_element;
         std::memcpy(outputs[k], locate(id, inputs, outputs), static_cast<size_t>(bytes));
     }
+}
+
+bool Session::is_any_size() const { return manifest().open.has_value(); }
+
+void Session::resize(int64_t rows, int64_t columns) {
+    const std::vector<Tensor> all = inputs();
+    const auto map = std::find_if(all.begin(), all.end(),
+                                  [](const Tensor& input) { return input.dims.size() == 4; });
+    resize(map == all.end() ? 1 : map->dims.front(), rows, columns);
+}
+
+void Session::resize(int64_t images, int64_t rows, int64_t columns) {
+    const Running running(implementation_->is_running);
+    implementation_->resize({.images = images, .rows = rows, .columns = columns});
 }
 
 void Session::set_trace(laminate_trace_function trace, void* user) {

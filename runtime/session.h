@@ -8,7 +8,8 @@
 // A session allocates all of its memory when it opens, in one arena: tensors between steps, placed
 // by liveness, and one scratch area per thread. run() allocates nothing. Inputs and outputs are the
 // caller's arrays and are never copied. Constants stay in the library; opening copies only those of
-// layers that the reference operators run.
+// layers that the reference operators run. A network of any size begins with the size that it was
+// planned for; resize() changes it, without a compiler.
 //
 // Threads are OpenMP's. The strips of a group, of all images of the batch, go to threads as they
 // come free. The next step begins when all strips are done, whether every thread has come or not.
@@ -91,6 +92,16 @@ public:
     [[nodiscard]] std::vector<Tensor> outputs() const;
     [[nodiscard]] ArenaUse arena() const;
     [[nodiscard]] int64_t arena_bytes() const { return arena().total_bytes; }
+
+    /// Whether resize() may be called: the network was compiled for any size.
+    [[nodiscard]] bool is_any_size() const;
+    /// The next runs are of inputs of that size; inputs(), outputs() and manifest() say what that
+    /// makes of all tensors. The arena grows where it must and never shrinks. A call takes less than
+    /// a millisecond of usual networks, and a run of a size costs the same whatever sizes came
+    /// before. Throws InputError where the network was compiled for one size or cannot be of this
+    /// one, RunError while a run goes on, ArenaError; the session then keeps its size.
+    void resize(int64_t rows, int64_t columns);
+    void resize(int64_t images, int64_t rows, int64_t columns);
 
     /// Tells `trace` what runs do (runtime/trace.h), with `user`; null: nothing any more. Traced
     /// runs take one thread, which executes the strips of each group in order: what
