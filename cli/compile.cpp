@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "answers/network_argument.h"
 #include "base/error.h"
@@ -11,6 +13,7 @@
 #include "cli/execution.h"
 #include "cli/verbs.h"
 #include "generators/compile/compile.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate::cli {
 
@@ -21,18 +24,56 @@ struct VerbOptions {
     ScheduleArgument schedule;
     CacheArgument cache;
     std::string directory;
+    bool any_size = false;
     CompileOptions compile;
 };
 
+/// The sizes that a network of any size is planned for unless the options say: those of most
+/// pictures' measurements in docs/performance.md.
+constexpr int64_t usual_height = 540, usual_width = 960;
+
+/// The network at another size. Throws InputError where NET leaves no size open, or where the size
+/// decides more than extents.
+void require_open_sizes(const NetworkArgument& argument, const Network& network,
+                        const SizeValues& size) {
+    for (const auto& [rows, columns] : {std::pair{1, 1}, std::pair{2, 3}}) {
+        NetworkArgument other = argument;
+        other.sizes.height = size.rows + rows;
+        other.sizes.width = size.columns + columns;
+        const Network at = other.open();
+        for (const TensorId id : network.inputs) {
+            const std::vector<int64_t>& dims = at.tensor(id).dims;
+            if (dims.size() == 4 && (dims[2] != *other.sizes.height || dims[3] != *other.sizes.width))
+                throw InputError(fmt::format(
+                    "{}: cannot be of any size: input {} is {}, expected open rows and columns",
+                    network.name, at.tensor(id).name, dims_text(dims)));
+        }
+        require_same_layers(network, at);
+    }
+}
+
 Exit compile(const VerbOptions& options, const CommonOptions& common, const Output& output) {
     PreparationTimes times;
-    const Network network = timed(times.import, [&] { return options.network.open(); });
+    NetworkArgument argument = options.network;
+    if (options.any_size && !argument.spec.starts_with("zoo:")) {
+        if (!argument.sizes.height) argument.sizes.height = usual_height;
+        if (!argument.sizes.width) argument.sizes.width = usual_width;
+    }
+    const Network network = timed(times.import, [&] { return argument.open(); });
+    std::optional<TensorSizes> sizes;
+    if (options.any_size) {
+        if (options.compile.instrumented)
+            throw UsageError("--any-size: code of any size has no hooks (--instrumented)");
+        sizes.emplace(network);
+        require_open_sizes(argument, network, sizes->reference());
+    }
     ScheduleArgument wanted = options.schedule;
     // Only the instructions of another machine are known, not its caches.
     if (options.compile.target != CompileOptions{}.target)
         wanted.second_level_cache = usual_second_level_cache;
     const Schedule schedule = timed(times.planning, [&] {
-        return wanted.choose(network, common.thread_count(), options.compile.target);
+        return wanted.choose(network, common.thread_count(), options.compile.target,
+                             sizes ? &*sizes : nullptr);
     });
     require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
@@ -42,6 +83,7 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     compile_options.cache = options.cache.open(output);
     compile_options.times = &times.compile;
+    compile_options.any_size = sizes ? &*sizes : nullptr;
     const Manifest manifest =
         compile_network(network, schedule, compile_options, options.directory);
 
@@ -53,7 +95,10 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
     output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}{}",
                              options.directory, manifest.library, manifest.library,
                              manifest.library, manifest.target,
-                             manifest.instrumented ? ", with hooks" : ""));
+                             manifest.instrumented ? ", with hooks" : "") +
+                 (manifest.open ? fmt::format(", any size from {} x {}", manifest.open->least_rows,
+                                              manifest.open->least_columns)
+                                : ""));
     output.json({{"schema", "laminate.compile"},
                  {"version", 1},
                  {"network", manifest.network},
@@ -65,6 +110,7 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
                  {"steps", manifest.steps.size()},
                  {"replaced_groups", manifest.replaced_groups},
                  {"instrumented", manifest.instrumented},
+                 {"any_size", manifest.open.has_value()},
                  {"schedule", to_text(schedule)},
                  {"cpu_seconds", times.json()}});
     return Exit::ok;
@@ -77,6 +123,7 @@ void add_compile(Program& program) {
         "compile", "Make libraries, a C header and a manifest that run without Halide",
         "  laminate compile zoo:fsrcnn -o fsrcnn/\n"
         "  laminate compile net.onnx --height 540 --width 960 --memory 256KiB -o net/\n"
+        "  laminate compile net.onnx --any-size -o net/\n"
         "  laminate compile zoo:resnet18 --target x86-64-linux-avx2-fma -o resnet18/");
     auto options = std::make_shared<VerbOptions>();
     options->network.declare(verb);
@@ -95,6 +142,9 @@ void add_compile(Program& program) {
     verb->add_flag("--instrumented", options->compile.instrumented,
                    "With hooks: the library tells which boxes it fetches, computes and writes, for "
                    "run DIR --counts and programs of your own (docs/instrumented.md)");
+    verb->add_flag("--any-size", options->any_size,
+                   "One directory for pictures of every size, which the runtime is told "
+                   "(Session::resize); --height and --width say which size it is planned for");
     verb->add_option("--cc", options->compile.compiler, "C compiler for the target")
         ->capture_default_str();
     verb->add_option("--ar", options->compile.archiver, "Archiver for the target")

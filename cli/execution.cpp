@@ -6,11 +6,13 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/resident_memory.h"
 #include "generators/compile/check_group.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
+#include "scheduler/explore/planner/any_size.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate::cli {
@@ -45,9 +47,15 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     size->excludes(layers);
 }
 
-Schedule ScheduleArgument::choose(const Network& network, int threads,
-                                  const std::string& target) const {
+Schedule ScheduleArgument::choose(const Network& network, int threads, const std::string& target,
+                                  const TensorSizes* any_size) const {
     const TimedOptions options = timed_options(threads, target);
+    if (any_size != nullptr && (!memory.empty() || layer_by_layer))
+        throw UsageError("--any-size: excludes --memory and --layer-by-layer");
+    if (any_size != nullptr && schedule.empty()) {
+        return any_size_schedule(network, *any_size,
+                                 {options.unit, options.kernels, options.second_level_cache});
+    }
     if (!schedule.empty() || layer_by_layer) {
         const Schedule given = !schedule.empty()
                                    ? read_schedule(network, schedule)
@@ -158,14 +166,25 @@ Execution::Execution(const std::string& directory, const CommonOptions& common)
           return Session::open(std::filesystem::path(directory), {common.thread_count()});
       })) {}
 
+namespace {
+
+bool is_of_any_size(const std::string& directory) {
+    const std::filesystem::path file = std::filesystem::path(directory) / manifest_file;
+    return parse_manifest(read_file(file), file.string()).open.has_value();
+}
+
+}  // namespace
+
 bool is_compiled_directory(const NetworkArgument& argument) {
     std::error_code error;
     if (!std::filesystem::is_directory(argument.spec, error)) return false;
     const InputSizes& sizes = argument.sizes;
-    if (sizes.height || sizes.width || sizes.batch || !argument.symbols.empty()) {
+    const bool has_sizes = sizes.height || sizes.width || sizes.batch;
+    if ((has_sizes && !is_of_any_size(argument.spec)) || !argument.symbols.empty()) {
         throw UsageError(argument.spec +
                          ": a compiled directory has the sizes it was compiled for; --height, "
-                         "--width, --batch and --dim want the network");
+                         "--width, --batch and --dim want the network, or a directory of compile "
+                         "--any-size without --dim");
     }
     return true;
 }

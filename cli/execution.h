@@ -42,9 +42,11 @@ struct ScheduleArgument {
     [[nodiscard]] KernelOptions kernels() const;
     /// The schedule for code for `target` (CompileOptions) that `threads` threads run, with kernels
     /// and with groups for layers that a given schedule leaves out (with_layers_alone). Throws
-    /// InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
+    /// InfeasibleError when nothing fits in --memory, InputError for a bad schedule. `any_size`: of
+    /// the network, for code of any size (any_size_schedule).
     [[nodiscard]] Schedule choose(const Network& network, int threads,
-                                  const std::string& target = CompileOptions{}.target) const;
+                                  const std::string& target = CompileOptions{}.target,
+                                  const TensorSizes* any_size = nullptr) const;
 
     /// What the fastest schedule is chosen by.
     [[nodiscard]] TimedOptions timed_options(

@@ -185,12 +185,28 @@ void check_expected_files(const RunOptions& options) {
     }
 }
 
+/// The size of the first input file, or of the options; what none says stays as it is.
+void set_size(Session& session, const InputSizes& sizes) {
+    const std::vector<Tensor> inputs = session.inputs();
+    const auto map = std::find_if(inputs.begin(), inputs.end(),
+                                  [](const Tensor& input) { return input.dims.size() == 4; });
+    session.resize(sizes.batch.value_or(map->dims[0]), sizes.height.value_or(map->dims[2]),
+                   sizes.width.value_or(map->dims[3]));
+}
+
 /// Opens the compiled directory, or compiles the network for the requested schedule.
 std::unique_ptr<Execution> execution_for(const RunOptions& options, const CommonOptions& common,
                                          const std::vector<TensorFile>& input_files,
                                          const Output& output) {
-    if (is_compiled_directory(options.network))
-        return std::make_unique<Execution>(options.network.spec, common);
+    if (is_compiled_directory(options.network)) {
+        auto compiled = std::make_unique<Execution>(options.network.spec, common);
+        if (compiled->session().is_any_size()) {
+            InputSizes sizes = options.network.sizes;
+            if (!input_files.empty()) add_sizes(input_files.front(), sizes);
+            set_size(compiled->session(), sizes);
+        }
+        return compiled;
+    }
     PreparationTimes times;
     Network network =
         timed(times.import, [&] { return open_for(options.network, input_files); });

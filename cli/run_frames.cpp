@@ -47,18 +47,25 @@ public:
                                                      options.schedule.kernels(), options.cache,
                                                      common, output);
         }
-        const std::vector<Tensor> inputs = execution_->session().inputs(),
-                                  outputs = execution_->session().outputs();
+        set_size(options.network.spec, height, width);
+    }
+    /// Whether set_size() may be called again.
+    [[nodiscard]] bool is_any_size() const { return execution_->session().is_any_size(); }
+    /// The next pictures are of that size.
+    void set_size(const std::string& spec, int64_t height, int64_t width) {
+        Session& session = execution_->session();
+        if (session.is_any_size()) session.resize(height, width);
+        const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
         if (inputs.size() != 1 || outputs.size() != 1 || !is_picture_of(inputs[0].dims) ||
             !is_picture_of(outputs[0].dims))
-            throw InputError(options.network.spec +
+            throw InputError(spec +
                              ": expected one picture of one or three channels in and one out");
         input_ = inputs[0];
         output_ = outputs[0];
         if (input_.dims[2] != height || input_.dims[3] != width) {
             throw InputError(fmt::format(
                 "{}: input {} is {}, found pictures of {} x {} (rows x columns)",
-                options.network.spec, input_.name, dims_text(input_.dims), height, width));
+                spec, input_.name, dims_text(input_.dims), height, width));
         }
         values_.resize(static_cast<size_t>(element_count(output_.dims)));
     }
@@ -202,8 +209,8 @@ PicturesDone convert_pictures(const std::vector<std::filesystem::path>& files,
                               const std::filesystem::path& directory, const RunOptions& options,
                               const CommonOptions& common, const Output& output,
                               const std::atomic<bool>& stop) {
-    // Pictures of one size share their code. One size after the other, so that only one code exists
-    // at a time.
+    // Pictures of one size share their code, those of every size that of a directory of any size.
+    // One size after the other, so that only one code exists at a time.
     std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;
     for (const std::filesystem::path& file : files) {
         const Picture picture = load_picture(file);
@@ -211,9 +218,15 @@ PicturesDone convert_pictures(const std::vector<std::filesystem::path>& files,
     }
     OccasionalNotes notes(output);
     PicturesDone done;
+    std::optional<PictureNetwork> open;
     for (const auto& [size, of_size] : by_size) {
         if (stop) break;
-        PictureNetwork network(options, size.first, size.second, common, output);
+        if (open && open->is_any_size()) {
+            open->set_size(options.network.spec, size.first, size.second);
+        } else {
+            open.emplace(options, size.first, size.second, common, output);
+        }
+        PictureNetwork& network = *open;
         for (const std::filesystem::path& file : of_size) {
             if (stop) break;
             const TensorFile picture = load_tensor_file(file.string());

@@ -11,6 +11,7 @@
 #include "base/aligned.h"
 #include "base/rng.h"
 #include "generators/compile/group_reference.h"
+#include "generators/kernels/group_kernels.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -147,6 +148,8 @@ std::string Check::run(const Inputs& inputs, PoisonedArray& output) const {
         std::copy(values.begin(), values.end(), shifted.back().data());
     }
     for (PoisonedArray& array : shifted) in.push_back(array.data());
+    const auto sizes = size_arguments(code_.size);
+    if (code_.open_scratch_bytes) in.push_back(reinterpret_cast<const float*>(sizes.data()));
     PoisonedArray scratch(static_cast<size_t>(code_.scratch_bytes) / sizeof(float), 0);
     PoisonedArray constants(code_.constants.size(), 0);
     std::copy(code_.constants.begin(), code_.constants.end(), constants.data());

@@ -28,8 +28,11 @@
 #include "generators/compile/hooks.h"
 #include "generators/ir/activations.h"
 #include "generators/kernels/group_kernels.h"
+#include "runtime/any_size.h"
+#include "scheduler/explore/planner/any_size.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/open_group.h"
 #include "source_version.h"
 
 namespace laminate {
@@ -185,6 +188,11 @@ public:
         m.inputs = network.inputs;
         m.outputs = network.outputs;
         m.instrumented = options.instrumented;
+        if (options.any_size != nullptr) {
+            const TensorSizes& sizes = *options.any_size;
+            m.open = OpenSizes{sizes.reference(), sizes.least().rows, sizes.least().columns, {}};
+            for (const auto& dims : sizes.dims()) m.open->dims.push_back(dims);
+        }
     }
 
     BuiltNetwork build(const Schedule& schedule) && {
@@ -273,10 +281,33 @@ private:
 
     [[nodiscard]] Made make(const GroupSchedule& schedule) const {
         const CpuClock clock;
-        Made made{group_code(network_, schedule), code_key(network_, schedule), {}};
+        Made made{{}, code_key(network_, schedule), {}};
+        if (is_of_any_size(schedule)) {
+            made.code = open_group_code(network_, schedule, *options_.any_size);
+            made.key += any_size_key(schedule);
+        } else {
+            made.code = group_code(network_, schedule);
+        }
         made.times.name = name_of(schedule);
         made.times.halide = clock.seconds();
         return made;
+    }
+
+    /// Whether the group's code depends on the size of the picture.
+    [[nodiscard]] bool is_of_any_size(const GroupSchedule& schedule) const {
+        return options_.any_size != nullptr &&
+               depends_on_size(group_problems(network_, schedule), *options_.any_size);
+    }
+    /// What tells such code from that of one size, and of other formulas.
+    [[nodiscard]] std::string any_size_key(const GroupSchedule& schedule) const {
+        std::string key = " any size";
+        for (const LayerProblem& p : group_problems(network_, schedule)) {
+            for (const Dim d : {Dim::y, Dim::x}) {
+                for (const TensorId id : {p.inputs.front().tensor, p.output})
+                    key += " " + to_text(options_.any_size->extent(id, d));
+            }
+        }
+        return key;
     }
 
     /// The code of all groups. Networks repeat their shapes, and the compiler takes up to seconds
@@ -307,6 +338,10 @@ private:
             pieces.emplace_back(
                 CheckedGroup{schedule, std::move(made.code), std::move(jit), is_scheduled});
             return;
+        }
+        if (is_of_any_size(schedule)) {
+            throw InputError(network_.name + ": cannot be of any size: group " + name_of(schedule) +
+                             " computes a wrong result (" + wrong + ")");
         }
         note_replaced(name_of(schedule));
         const std::string found =
@@ -344,8 +379,35 @@ private:
         const auto checker = options_.checker ? options_.checker : wrong_result;
         std::string wrong =
             checker(network_, schedule, made.code, jit.function(), check_options());
+        if (made.code.open_scratch_bytes && wrong.empty())
+            wrong = wrong_at_other_sizes(schedule, made.code, jit, checker);
         made.times.check = clock.seconds();
         return wrong;
+    }
+
+    /// At small sizes, which are quickly checked and have strips and tiles that end everywhere.
+    template <class Checker>
+    [[nodiscard]] std::string wrong_at_other_sizes(const GroupSchedule& schedule,
+                                                   const GroupCode& code, const JitGroup& jit,
+                                                   const Checker& checker) const {
+        const TensorSizes& sizes = *options_.any_size;
+        const std::vector<LayerProblem> problems = group_problems(network_, schedule);
+        const SizeValues least = sizes.least();
+        for (const auto& [more_rows, more_columns] : {std::pair{61, 67}, std::pair{30, 114}}) {
+            const SizeValues size{.rows = least.rows + more_rows,
+                                  .columns = least.columns + more_columns,
+                                  .strip_rows = 2 * strip_unit(schedule, problems, Dim::y),
+                                  .strip_columns = strip_unit(schedule, problems, Dim::x)};
+            const Network network = sizes.network_at(size);
+            std::vector<LayerId> layers;
+            for (const LayerProblem& p : problems) layers.push_back(p.layer);
+            const std::vector<LayerProblem> there = layer_problems(network, layers);
+            const GroupSchedule at = group_at(schedule, problems, there, size);
+            const std::string wrong = checker(network, at, code_at(code, at, there, size),
+                                              jit.function(), check_options());
+            if (!wrong.empty()) return wrong + ", at " + size_text(size);
+        }
+        return "";
     }
 
     std::shared_ptr<const JitGroup> function_of(Made& made) {
@@ -396,7 +458,8 @@ private:
         const CheckOptions check = check_options();
         std::string text = built_.manifest.network_hash + " seed " + std::to_string(check.seed) +
                            " reference " + std::to_string(check.reference_macs.value()) +
-                           (check.specials ? " specials" : "") + "\n";
+                           (check.specials ? " specials" : "") +
+                           (options_.any_size != nullptr ? " any size" : "") + "\n";
         for (const GroupSchedule& group : groups) text += to_text(group) + "\n";
         return cache_key("checked", text);
     }
@@ -445,9 +508,31 @@ private:
         constants.insert(constants.end(), group.code.constants.begin(), group.code.constants.end());
         step.scratch_bytes = group.code.scratch_bytes;
         step.strips = static_cast<int32_t>(group.code.strips);
+        if (group.code.open_scratch_bytes)
+            step.open = open_step(group.schedule, *group.code.open_scratch_bytes);
         if (options_.instrumented && group.is_scheduled)
             step.trace = promise_of(network_, group.schedule);
         built_.manifest.steps.emplace_back(std::move(step));
+    }
+
+    [[nodiscard]] OpenStep open_step(const GroupSchedule& group,
+                                     const SizeFormula& scratch_bytes) const {
+        const std::vector<LayerProblem> problems = group_problems(network_, group);
+        const Nest& sink = group.nests.back();
+        OpenStep step{scratch_bytes, {}, {}};
+        const auto rule = [&](Dim d) {
+            return StripRule{options_.any_size->extent(problems.back().output, d),
+                             strip_unit(group, problems, d), 0, 0};
+        };
+        if (sink.strip[0] != 0) {
+            step.rows = rule(Dim::y);
+            step.rows->repeated = rows_repeated_per_seam(group, problems);
+        }
+        if (sink.strip[1] != 0) {
+            step.columns = rule(Dim::x);
+            step.columns->most = widest_strip(group, problems);
+        }
+        return step;
     }
 
     void add(Piece&& piece) {

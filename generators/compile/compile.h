@@ -25,6 +25,7 @@
 #include "runtime/manifest.h"
 #include "scheduler/explore/planner/default_kernels.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/tensor_sizes.h"
 
 namespace laminate {
 
@@ -51,6 +52,9 @@ struct CompileOptions {
     int threads = 0;              ///< of the compiler, 0: one per core
     /// With hooks (runtime/trace.h). Groups compute the same bits as without.
     bool instrumented = false;
+    /// For any size (scheduler/explore/planner/any_size.h has such schedules): of the network, which
+    /// has the size that the code is planned for. Every group is then checked at several sizes.
+    const TensorSizes* any_size = nullptr;
     CheckOptions check{};
     KernelOptions kernels{};
     /// What decides whether a group may be used: empty text for yes. Called by several threads.

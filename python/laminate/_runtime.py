@@ -43,6 +43,7 @@ def _library():
         declare(side + "_rank", ctypes.c_int32, session, index)
         declare(side + "_type", ctypes.c_char_p, session, index)
         declare(side + "_dims", ctypes.POINTER(ctypes.c_int64), session, index)
+    declare("session_resize", ctypes.c_int32, session, *3 * [ctypes.c_int64])
     declare("arena_bytes", ctypes.c_int64, session)
     declare("run", ctypes.c_int32, session, ctypes.POINTER(_FLOATS), ctypes.POINTER(_FLOATS))
     declare("last_error", ctypes.c_char_p)
@@ -83,6 +84,19 @@ class Network:
             )
             for k in range(ask("count"))
         ]
+
+    def resize(self, height, width, batch=1):
+        """The next runs are of inputs of that size. Needs a directory of `compile --any-size`.
+
+        Takes no compiler and less than a millisecond of usual networks. Memory grows with the
+        largest size and never shrinks. Raises InputError, and the size stays, for a network of one
+        size and for a size that its layers do not allow.
+        """
+        with self._lock:
+            if _library().laminate_session_resize(self._opened(), batch, height, width) != 0:
+                raise InputError(_last_error())
+            self.inputs = self._tensors("input")
+            self.outputs = self._tensors("output")
 
     @property
     def arena_bytes(self):

@@ -287,5 +287,42 @@ TEST(RunFolder, EveryPictureOfEverySizeInColourOrGrey) {
               3);
 }
 
+/// One directory for all sizes; pictures as from code that is made for each.
+TEST(RunFolder, ADirectoryOfAnySizeTakesPicturesOfEverySize) {
+    const ScratchDirectory scratch;
+    std::filesystem::create_directory(scratch / "in");
+    save_picture(part_of_chelsea(70, 80), scratch / "in/a.png");
+    save_picture(grey(part_of_chelsea(40, 101)), scratch / "in/b.pgm");
+    const ProgramResult compiled =
+        run_program("compile " + upscaler + " --any-size --height 90 --width 120 --no-winograd -o " +
+                    (scratch / "net"));
+    ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+    const auto run = [&](const std::string& network, const std::string& to) {
+        const ProgramResult result = run_program("run " + network + " --input " + (scratch / "in") +
+                                                 " --output " + (scratch / to));
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+    };
+    run(scratch / "net", "out");
+    run(upscaler + " --no-winograd", "expected");
+    for (const char* file : {"a.png", "b.pgm"})
+        EXPECT_EQ(load_picture((scratch / "out/") + file),
+                  load_picture((scratch / "expected/") + file));
+    // A video and an array of another size, and the size of random elements.
+    write_file_atomically(scratch / "small.y4m", small_video(24, 36));
+    EXPECT_EQ(run_program("run " + (scratch / "net") + " --input " + (scratch / "small.y4m") +
+                          " --output " + (scratch / "large.y4m"))
+                  .exit_code,
+              0);
+    EXPECT_EQ(
+        run_program("run " + (scratch / "net") + " -q --height 33 --width 65 --output " +
+                    (scratch / "y.npy"))
+            .exit_code,
+        0);
+    EXPECT_EQ(run_program("compile " + upscaler + " --any-size --instrumented -o " +
+                          (scratch / "hooks"))
+                  .exit_code,
+              2);
+}
+
 }  // namespace
 }  // namespace laminate::cli
