@@ -122,9 +122,11 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
     }
     std::vector<std::unique_ptr<Runner>> runners;
     std::vector<double> multiplications;
+    std::vector<std::string> schedules;
     for (const FrontPoint* point : points) {
         const Schedule schedule = schedule_of(network, front, *point);
         multiplications.push_back(multiplications_done(network, schedule));
+        schedules.push_back(to_text(schedule));
         if (options.rounds > 0)
             runners.push_back(std::make_unique<Runner>(network, schedule, options.threads));
     }
@@ -156,6 +158,7 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
                    relative_rate);
         std::fflush(stdout);
         entries.push_back({{"network", spec},
+                           {"schedule", schedules[n]},
                            {"accesses_elements", points[n]->counts.accesses.value()},
                            {"live_bytes", to_bytes(points[n]->counts.live_total).value()},
                            {"scratch_bytes", points[n]->scratch->value()},

@@ -24,8 +24,7 @@ public:
           names_(nest.parameters(block_)) {}
 
     Stmt code() const {
-        const Interval blocks{0, size(ceil_div(p_[Dim::z], block_))};
-        return GroupLowering::for_each(p_.name + ".z", blocks, [&](const Expr& z_block) {
+        return over_channel_blocks(p_, range_[0], block_, true, [&](const Expr& z_block) {
             return GroupLowering::for_each(p_.name + ".y", range_[1], [&](const Expr& y) {
                 const Expr first = simplify(y * size(p_.y().stride) - size(p_.y().pad_begin));
                 return nest_.with_row_starts(first, p_.y().span(), [&](const RowStarts& starts) {
@@ -75,7 +74,8 @@ private:
     }
     /// Lanes without a channel are not stored.
     [[nodiscard]] Expr predicate(const Place& to, int64_t v) const {
-        if (p_[Dim::z] % block_ == 0) return {};
+        const int64_t rest = p_[Dim::z] % block_;
+        if (rest == 0 || (v + 1) * lanes_ <= rest) return {};
         return channel(to, v) < broadcast(size(p_[Dim::z]), lanes_);
     }
 
@@ -106,8 +106,18 @@ private:
                 Expr value = ir::activate(nest_.layer.activation, sum, slope);
                 if (!nest_.has_all_inputs(range_))
                     value = Halide::select(range_[3].end >= size(p_[Dim::i]), value, sum);
-                parts.push_back(ir::store(nest_.output_array(), value, at(to, v, c),
-                                          ir::Alignment::element, predicate(to, v)));
+                const auto store = [&](const Expr& lanes) {
+                    return ir::store(nest_.output_array(), value, at(to, v, c),
+                                     ir::Alignment::element, lanes);
+                };
+                const Expr lanes = predicate(to, v);
+                // Stores of some lanes are far slower than of all, which all blocks but the last
+                // have.
+                parts.push_back(lanes.defined()
+                                    ? IfThenElse::make(
+                                          to.z0 + size((v + 1) * lanes_) <= size(p_[Dim::z]),
+                                          store({}), store(lanes))
+                                    : store({}));
             }
         }
         return sums.around(vectors_ * columns, ir::sequence(parts));

@@ -122,34 +122,79 @@ protected:
         const Stmt rows = for_each(name + ".copy.y", box[1], [&](const Expr& y) {
             return for_each(name + ".copy.c", box[0], [&](const Expr& c) {
                 const Expr from = (c * in_rows + y) * in_columns + box[2].begin;
-                const Expr to = ring(t).index(c, y, box[2].begin);
-                const Expr count = box[2].end - box[2].begin;
-                const auto copy = [&](const Expr& at, int64_t n, const Expr& predicate) {
-                    return ir::store(
-                        ring(t).name,
-                        ir::load(name, lanes_from(from + at, n), ir::Alignment::element, predicate),
-                        lanes_from(to + at, n), ir::Alignment::element, predicate);
-                };
-                const Stmt vectors =
-                    for_each(name + ".copy.v", {0, count / size(lanes_)},
-                             [&](const Expr& v) { return copy(v * size(lanes_), lanes_, {}); });
-                // What reads the rest of a row soon gets it sooner from stores of single elements
-                // than from a masked one, if they are few.
-                constexpr int64_t few = 4;
-                const Expr whole = count / size(lanes_) * size(lanes_);
-                const Expr behind = count - whole;
-                const Stmt elements =
-                    guarded(behind <= size(few),
-                            for_each(name + ".copy.x", {whole, count},
-                                     [&](const Expr& x) { return copy(x, 1, {}); }));
-                const Stmt masked =
-                    guarded(behind > size(few),
-                            copy(whole, lanes_,
-                                 lanes_from(whole, lanes_) < broadcast(count, lanes_)));
-                return ir::sequence({vectors, elements, masked});
+                return copied_row(t, from, ring(t).index(c, y, box[2].begin),
+                                  box[2].end - box[2].begin);
             });
         });
         return ir::sequence({zero_columns(t, box), rows, zero_columns_after(t, box)});
+    }
+
+    /// The columns that a box brings in away from the borders, if they are known.
+    [[nodiscard]] std::optional<int64_t> usual_columns(int t) const {
+        const Placement& placement = placement_of(group_, tensor(t));
+        const TensorReader& reader = tensor(t).readers.front();
+        if (tensor(t).is_shared() || placement.store != placement.compute ||
+            placement.store.nest != reader.nest)
+            return std::nullopt;
+        const AxisWindow& w = problem(reader.nest).x();
+        if (w.transposed || nest(reader.nest)[Dim::x] >= w.out) return std::nullopt;
+        return (nest(reader.nest)[Dim::x] - 1) * w.stride + w.span();
+    }
+
+    /// A row of a box. Most rows have the usual length, for which the code has no loops.
+    Stmt copied_row(int t, const Expr& from, const Expr& to, const Expr& count) const {
+        const auto row = [&](const Expr& columns) {
+            return ir::sequence(
+                {asked_ahead(t, from, columns), copied_columns(t, from, to, columns)});
+        };
+        const auto usual = usual_columns(t);
+        const Expr known = simplify(count);
+        if (!usual || is_const(known)) return row(known);
+        return IfThenElse::make(known == size(*usual), row(size(*usual)), row(known));
+    }
+    Stmt copied_columns(int t, const Expr& from, const Expr& to, const Expr& count) const {
+        const std::string name = input_name(t);
+        const auto copy = [&](const Expr& at, int64_t n, const Expr& predicate) {
+            return ir::store(
+                ring(t).name,
+                ir::load(name, lanes_from(from + at, n), ir::Alignment::element, predicate),
+                lanes_from(to + at, n), ir::Alignment::element, predicate);
+        };
+        const Stmt vectors =
+            for_each(name + ".copy.v", {0, count / size(lanes_)},
+                     [&](const Expr& v) { return copy(v * size(lanes_), lanes_, {}); });
+        // What reads the rest of a row soon gets it sooner from stores of single elements than from
+        // a masked one, if they are few.
+        constexpr int64_t few = 4;
+        const Expr whole = count / size(lanes_) * size(lanes_);
+        const Expr behind = count - whole;
+        const Stmt elements = guarded(behind <= size(few),
+                                      for_each(name + ".copy.x", {whole, count},
+                                               [&](const Expr& x) { return copy(x, 1, {}); }));
+        const Stmt masked = guarded(
+            behind > size(few),
+            copy(whole, lanes_, lanes_from(whole, lanes_) < broadcast(count, lanes_)));
+        return ir::sequence({vectors, elements, masked});
+    }
+
+    /// Asks for the same piece of a row two boxes ahead, so that it lies in the nearest cache when
+    /// it is copied. One box ahead leaves too little time where boxes are small.
+    Stmt asked_ahead(int t, const Expr& from, const Expr& count) const {
+        const auto channels = channels_asked_ahead(group_, problems_, tensor(t));
+        if (!channels) return {};
+        const std::string name = input_name(t);
+        const LayerProblem& p = first_reader(t);
+        const int64_t distance = *channels * p.y().in * p.x().in;
+        constexpr int64_t ahead = 2;
+        const Expr next = from + size(ahead * distance);
+        // A piece may begin anywhere in a line: its last element lies in a line of its own, unless
+        // it is close to the last one asked for.
+        constexpr int64_t close = 4;
+        const Expr last = count - 1;
+        return ir::sequence(
+            {for_each(name + ".next", {0, (count + size(lanes_ - 1)) / size(lanes_)},
+                      [&](const Expr& v) { return ir::prefetch(name, next + v * size(lanes_)); }),
+             guarded(last % size(lanes_) >= size(close), ir::prefetch(name, next + last))});
     }
 
     Stmt innermost(int k, int first_loop) override {

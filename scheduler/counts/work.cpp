@@ -11,6 +11,7 @@
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
+#include "scheduler/schedule/kernels/line_plan.h"
 
 namespace laminate {
 
@@ -103,10 +104,61 @@ Elements external_elements(const GroupTensor& tensor, const std::vector<LayerPro
     return Elements(p.inputs[static_cast<size_t>(reader.operand)].channels * p.y().in * p.x().in);
 }
 
+/// The part of an array that comes from main memory where so many bytes pass through the caches
+/// between two uses. Half of the third level is left to what other cores and programs keep there,
+/// and an array that nearly fills the other half is partly gone.
+double part_from_main(double between_bytes, const CoreCaches& caches) {
+    const double quarter = static_cast<double>(caches.third.value()) / 4;
+    return std::clamp(between_bytes / quarter - 1, 0.0, 1.0);
+}
+
+/// Vectors of an external input's boxes, and of these the ones in short pieces of rows of a map that
+/// does not lie near. Between two uses of a row the map itself passes through the caches, and what
+/// is written meanwhile.
+void add_copies(WorkTerms& terms, const GroupSchedule& group,
+                const std::vector<LayerProblem>& problems, const GroupTensor& tensor,
+                const BoxRanges& boxes, const CoreCaches& caches) {
+    constexpr int64_t long_row = 256;  // elements
+    const TensorReader& reader = tensor.readers.front();
+    const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+    const Placement& placement = placement_of(group, tensor);
+    const bool is_read_at_once = placement.store == placement.compute && p.x().kernel > 1;
+    const int64_t new_rows = group.nests[static_cast<size_t>(reader.nest)][Dim::y] * p.y().stride;
+    double vectors = 0, short_pieces = 0, new_pieces = 0, new_elements = 0;
+    for_each_box(like_boxes(boxes, p), [&](const PerDim<Range>& box, int64_t times) {
+        const auto rows = static_cast<double>(times * box[Dim::z].size() * box[Dim::y].size());
+        const auto columns = static_cast<double>(box[Dim::x].size());
+        const double copied = rows * std::ceil(columns / vector_elements);
+        // Rows that the boxes above had lie in a nearer cache, unless they were asked for ahead:
+        // what is brought into the first-level cache that way is not kept in the second.
+        const double part = std::min(
+            1.0, static_cast<double>(new_rows) / static_cast<double>(box[Dim::y].size()));
+        vectors += copied;
+        new_elements += part * rows * columns;
+        if (box[Dim::x].size() >= std::min(long_row, p.x().in)) return;
+        short_pieces += copied;
+        new_pieces += part * copied;
+    });
+    terms["lines.copies"] += vectors;
+    if (is_read_at_once) terms["lines.shifted"] += vectors;
+    const Elements map = external_elements(tensor, problems);
+    const double sweeps = std::max(1.0, new_elements / static_cast<double>(map.value()));
+    const double between =
+        static_cast<double>(to_bytes(map).value()) +
+        static_cast<double>(to_bytes(problems.back().output_elements()).value()) / sweeps;
+    const double from_main = part_from_main(between, caches);
+    const double from_third = to_bytes(map) > caches.second ? 1 - from_main : 0;
+    if (channels_asked_ahead(group, problems, tensor)) {
+        terms["lines.ahead"] += from_main * short_pieces;
+    } else {
+        terms["lines.main"] += from_main * new_pieces;
+        terms["lines.third"] += from_third * new_pieces;
+    }
+}
+
 void add_lines(WorkTerms& terms, const GroupSchedule& group,
                const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
                const CoreCaches& caches) {
-    constexpr int64_t long_row = 256;  // elements
     for (size_t k = 0; k < problems.size(); ++k) {
         const Kernel& kernel = group.nests[k].kernel;
         const auto work = kernel_row(kernel.kind).work;
@@ -117,26 +169,8 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
         });
     }
     const std::vector<GroupTensor> tensors = group_tensors(problems);
-    for (size_t t = 0; t < boxes.inputs.size(); ++t) {
-        const TensorReader& reader = tensors[t].readers.front();
-        const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
-        const Placement& placement = placement_of(group, tensors[t]);
-        const Bytes map = to_bytes(external_elements(tensors[t], problems));
-        const bool is_read_at_once = placement.store == placement.compute && p.x().kernel > 1;
-        for_each_box(like_boxes(boxes.inputs[t], p), [&](const PerDim<Range>& box, int64_t times) {
-            const auto rows =
-                static_cast<double>(times * box[Dim::z].size() * box[Dim::y].size());
-            const double vectors =
-                rows * std::ceil(static_cast<double>(box[Dim::x].size()) / vector_elements);
-            terms["lines.copies"] += vectors;
-            if (is_read_at_once) terms["lines.shifted"] += vectors;
-            if (box[Dim::x].size() >= std::min(long_row, p.x().in)) return;
-            if (map.value() > caches.third.value() / 2)
-                terms["lines.main"] += vectors;
-            else if (map > caches.second)
-                terms["lines.third"] += vectors;
-        });
-    }
+    for (size_t t = 0; t < boxes.inputs.size(); ++t)
+        add_copies(terms, group, problems, tensors[t], boxes.inputs[t], caches);
 }
 
 /// Weights as the code reads them: transformed ones of F(2x4, 3x3) over lines are 24 for 9, and
@@ -179,13 +213,10 @@ void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
 /// What passes through the caches between two uses decides where an array lies.
 void add_memory(WorkTerms& terms, Elements elements, Bytes between, const CoreCaches& caches) {
     const auto vectors = static_cast<double>(elements.value()) / vector_elements;
-    // Half of the third level is left to what other cores and programs keep there.
-    if (between.value() > caches.third.value() / 2)
-        terms["memory.main"] += vectors;
-    else if (between.value() > 2 * caches.second.value())
-        terms["memory.third"] += vectors;
-    else
-        terms["memory.second"] += vectors;
+    const double from_main = part_from_main(static_cast<double>(between.value()), caches);
+    terms["memory.main"] += from_main * vectors;
+    terms[between.value() > 2 * caches.second.value() ? "memory.third" : "memory.second"] +=
+        (1 - from_main) * vectors;
 }
 
 }  // namespace

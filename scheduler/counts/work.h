@@ -7,7 +7,8 @@
 // are brought into line buffers. "lines.shifted" are those of boxes of which nothing is kept and
 // which a kernel reads at other columns at once: it waits until the stores have reached the cache.
 // "lines.third" and "lines.main" are vectors of short pieces of rows of a map that lies in the
-// third-level cache or in main memory: nothing fetches them ahead.
+// third-level cache or in main memory; "lines.ahead" those from main memory that code asks for ahead
+// (line_plan.h).
 // "memory.second", "memory.third" and "memory.main" are external tensors and weights by what they
 // come from or go to: the second- or third-level cache, or main memory because they are larger than
 // the levels below; these and the copies are in vectors of 16 elements. "groups.begun" is 1: code

@@ -968,6 +968,25 @@ std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
     return whole;
 }
 
+std::vector<int64_t> channel_blocks(const GroupSchedule& group,
+                                    const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    std::vector<int64_t> blocks(problems.size(), 0);
+    for (const Axis& axis : axes_of(g)) {
+        if (axis.kind != Axis::Kind::channels) continue;
+        const AxisRun run(g, axis);
+        for (size_t k = 0; k < problems.size(); ++k) {
+            if (axis.loops[k] != Dim::z) continue;
+            for (const auto& [range, times] : run.steps()[k]) {
+                blocks[k] = std::gcd(blocks[k], range.begin);
+                if (range.end != problems[k][Dim::z]) blocks[k] = std::gcd(blocks[k], range.end);
+            }
+        }
+    }
+    return blocks;
+}
+
 std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
     const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     const GroupSchedule resident = with_resident_weights(group);

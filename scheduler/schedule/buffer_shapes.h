@@ -101,6 +101,12 @@ void for_each_box(const BoxRanges& ranges,
 [[nodiscard]] std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
                                                          const std::vector<LayerProblem>& problems);
 
+/// By nest: blocks of output channels of which every box of its kernel has whole ones, counted from
+/// the first, are of a divisor of this number; of any number if it is 0. Only the last block of the
+/// layer may be shorter.
+[[nodiscard]] std::vector<int64_t> channel_blocks(const GroupSchedule& group,
+                                                  const std::vector<LayerProblem>& problems);
+
 /// By nest: the rows of its output that its kernel is asked for at once, whichever strip a thread
 /// begins with.
 [[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(

@@ -60,6 +60,26 @@ void check_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& pr
     }
 }
 
+/// Weights of a kernel may lie in blocks of output channels, which a box then has whole ones of.
+void check_blocks(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const auto block = [&](size_t k) {
+        const KernelRow& row = kernel_row(group.nests[k].kernel.kind);
+        return row.has_whole_blocks ? row.channels_together(group.nests[k].kernel) : 1;
+    };
+    bool asks = false;
+    for (size_t k = 0; k < problems.size(); ++k) asks = asks || block(k) > 1;
+    if (!asks) return;
+    const std::vector<int64_t> asked = channel_blocks(group, problems);
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (asked[k] % block(k) == 0) continue;
+        refuse(group.nests[k], "its boxes begin or end at multiples of " +
+                                   std::to_string(asked[k]) + " output channels; expected multiples of the " +
+                                   std::to_string(block(k)) +
+                                   " that it computes together, or another kernel: " +
+                                   kernel_names_for(problems[k]));
+    }
+}
+
 void check_map(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     if (!is_whole_map_group(group, problems)) {
         refuse(group.nests.front(),
@@ -116,6 +136,7 @@ void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& 
                              ", the vectors of the whole group");
     }
     check_boxes(group, problems);
+    check_blocks(group, problems);
 }
 
 bool ends_in_add(const std::vector<LayerProblem>& problems) {

@@ -64,6 +64,7 @@ public:
           unit_(unit),
           any_size_(any_size),
           whole_(whole_dimensions(group_, problems)),
+          blocks_(channel_blocks(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
           tensors_(group_tensors(problems)),
           asked_(asked_boxes(group_, problems).nests) {}
@@ -129,8 +130,9 @@ private:
         if (!p.has_weights()) return kernel_for(KernelKind::vectors, unit_);
         const auto [rows, columns] = rows_and_columns(k);
         const TileLimits limits{
-            .may_be_channels = whole_[k][Dim::z],
+            .channel_blocks = blocks_[k],
             .may_be_half = whole_[k][Dim::x] && !any_size_,
+            .has_partial_sums = !whole_[k][Dim::i],
             .channels = p.groups > 1 && !whole_[k][Dim::z] ? 1 : most_asked(k, Dim::z)};
         return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
     }
@@ -140,6 +142,7 @@ private:
     VectorUnit unit_;
     bool any_size_;
     std::vector<PerDim<bool>> whole_;
+    std::vector<int64_t> blocks_;  ///< by nest
     std::vector<BufferShape> shapes_;
     std::vector<GroupTensor> tensors_;
     std::vector<BoxRanges> asked_;  ///< by nest

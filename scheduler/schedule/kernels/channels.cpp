@@ -5,7 +5,7 @@
 // z vectors of v channels x x columns have their sums in registers. For narrow maps and dense
 // layers, whose rows would fill vectors badly. The last columns of a row are one narrower tile, or
 // one column at a time where their number depends on the box. Channels are filled up with zero
-// weights.
+// weights, and a box has whole blocks of them.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -66,7 +66,7 @@ const KernelRow channels_kernel{
     .scope = KernelScope::nest,
     .layers = "a dense convolution that is not transposed, or a dense layer",
     .accepts = is_dense_convolution,
-    .whole = {true, false, false, false},
+    .has_whole_blocks = true,
     .multiplications = channels_multiplications,
     .work = channels_work,
     .channels_together =

@@ -124,6 +124,9 @@ struct KernelRow {
     bool (*pays)(const LayerProblem& problem) = nullptr;
     /// Dimensions of which each of its boxes must have all.
     PerDim<bool> whole{};
+    /// Its boxes have whole blocks of channels_together output channels, counted from the first;
+    /// only the last block of the layer may be shorter.
+    bool has_whole_blocks = false;
     /// Multiplications executed for a box: what is needed, rounded to what the kernel computes at a
     /// time. Products with weights alone; arithmetic of transforms and activations is not counted.
     /// None for a chain or a map, which are counted as a whole.

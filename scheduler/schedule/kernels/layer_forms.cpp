@@ -61,6 +61,20 @@ double cycles_of_tap(double vectors, double scalars, double products, double sum
         {products / per_cycle, (vectors + scalars) / per_cycle, latency * products / sums});
 }
 
+double cycles_of_rows(const AxisWindow& window, int64_t rows, double vectors, double loaded,
+                      double channels) {
+    double cycles = 0;
+    for (int64_t input = 0; input < window.kernel + (rows - 1) * window.stride; ++input) {
+        const int64_t last = std::min(rows - 1, input / window.stride);
+        const int64_t first =
+            input < window.kernel ? 0 : (input - window.kernel) / window.stride + 1;
+        if (last < first) continue;
+        const double scalars = channels * static_cast<double>(last - first + 1);
+        cycles += cycles_of_tap(loaded, scalars, vectors * scalars, vectors * scalars);
+    }
+    return cycles;
+}
+
 bool has_large_weights(const LayerProblem& problem) {
     constexpr Bytes kept{24 << 10};
     return to_bytes(problem.weight_elements()) > kept;

@@ -35,6 +35,10 @@ namespace laminate {
 /// one input channel: `vectors` are loaded, `scalars` are loaded and multiply them all. A core
 /// starts two multiply-adds and two loads a cycle, and a sum waits four cycles for its predecessor.
 [[nodiscard]] double cycles_of_tap(double vectors, double scalars, double products, double sums);
+/// The same of a tile of `rows` for one column of taps, one of its input rows after the other: a
+/// row is loaded at the cost of `loaded` vectors for all output rows whose windows hold it.
+[[nodiscard]] double cycles_of_rows(const AxisWindow& window, int64_t rows, double vectors,
+                                    double loaded, double channels);
 /// Whether a layer's weights are more than a first-level cache keeps beside its inputs.
 [[nodiscard]] bool has_large_weights(const LayerProblem& problem);
 

@@ -112,6 +112,21 @@ SizeFormula columns_with_padding(const std::vector<LayerProblem>& problems,
 
 }  // namespace
 
+std::optional<int64_t> channels_asked_ahead(const GroupSchedule& group,
+                                            const std::vector<LayerProblem>& problems,
+                                            const GroupTensor& tensor) {
+    const TensorReader& reader = tensor.readers.front();
+    const Level level = placement_of(group, tensor).compute;
+    if (tensor.is_shared() || level.nest != reader.nest) return std::nullopt;
+    const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+    const Nest& nest = group.nests[static_cast<size_t>(reader.nest)];
+    const Loop loop = nest.loops[static_cast<size_t>(level.loop)];
+    constexpr int64_t short_piece = 256;  // columns
+    if (loop.dim != Dim::i || !p.has_weights() || nest[Dim::x] >= std::min(short_piece, p[Dim::x]))
+        return std::nullopt;
+    return nest.step(loop);
+}
+
 LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     LinePlan plan;
     plan.lanes = group.nests.front().kernel[KernelSize::lanes];

@@ -42,6 +42,13 @@ struct LinePlan {
     int64_t scratch_elements = 0;
 };
 
+/// An external input that comes in as short pieces of rows of some channels at a time: no processor
+/// foresees where the next ones lie, so code asks for them ahead. Channels from one trip of the
+/// innermost loop around to the next; none: nothing is asked for.
+[[nodiscard]] std::optional<int64_t> channels_asked_ahead(const GroupSchedule& group,
+                                                          const std::vector<LayerProblem>& problems,
+                                                          const GroupTensor& tensor);
+
 /// Every nest of the group has a kernel of KernelScope::nest.
 [[nodiscard]] LinePlan line_plan(const GroupSchedule& group,
                                  const std::vector<LayerProblem>& problems);

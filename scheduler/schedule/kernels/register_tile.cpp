@@ -22,13 +22,14 @@ double product_efficiency(int64_t vectors, int64_t scalars) {
 namespace {
 
 /// Vectors of output channels x columns, and the part of the multipliers' time that is not lost: to
-/// lanes without a channel, to sums that are too few.
+/// lanes without a channel, to sums that are too few. None if it is 0.
 std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t columns,
-                                             const VectorUnit& unit) {
+                                             const VectorUnit& unit, int64_t blocks) {
     RegisterTile best{VectorAxis::z, 1, 1, 1};
     double best_score = 0;
     for (int64_t vectors = 1; vectors <= std::clamp<int64_t>(ceil_div(p[Dim::z], unit.lanes), 1, 4);
          ++vectors) {
+        if (blocks % (vectors * unit.lanes) != 0) continue;
         const int64_t most = std::min<int64_t>(unit.sums_per_vector(vectors), columns);
         const int64_t x = ceil_div(columns, ceil_div(columns, most));
         const auto cycles = [&](int64_t n) {
@@ -52,11 +53,15 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                            const VectorUnit& unit, const TileLimits& limits) {
     const int64_t group_outputs = p[Dim::z] / p.groups;
     constexpr int64_t most_columns_by_channels = 64;
-    const bool may_be_channels = limits.may_be_channels && p.groups == 1 && !p.x().transposed &&
-                                 columns <= most_columns_by_channels;
+    // Vectors of channels of a map are stored and loaded lane by lane.
+    const bool is_pixel = p[Dim::y] * p[Dim::x] == 1;
+    const bool may_be_channels = p.groups == 1 && !p.x().transposed &&
+                                 columns <= most_columns_by_channels &&
+                                 (is_pixel || !limits.has_partial_sums);
     const auto [by_channels, channels_score] =
-        may_be_channels ? channel_tile(p, columns, unit) : std::pair{RegisterTile{}, 0.0};
-    if (may_be_channels && columns * 2 <= unit.lanes) return by_channels;
+        may_be_channels ? channel_tile(p, columns, unit, limits.channel_blocks)
+                        : std::pair{RegisterTile{}, 0.0};
+    if (channels_score > 0 && columns * 2 <= unit.lanes) return by_channels;
     // A transposed convolution computes all phases of one input position together.
     const int64_t phases = p.y().transposed ? p.y().stride * p.x().stride : 1;
     const int64_t positions = p.x().transposed ? ceil_div(columns, p.x().stride) : columns;
@@ -65,6 +70,11 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
     const int64_t channels = std::min(group_outputs, limits.channels);
     // Weights of blocks that begin anywhere lie channel by channel, each in lines of its own.
     constexpr double price_of_any_block = 0.8;
+    const auto used_channels = [&](int64_t z) {
+        const int64_t done = group_outputs / channels * round_up(channels, z) +
+                             round_up(group_outputs % channels, z);
+        return static_cast<double>(group_outputs) / static_cast<double>(done);
+    };
     for (int64_t z = 1; z <= std::min(channels, unit.accumulators); ++z) {
         if (p.groups > 1 && group_outputs % z != 0) continue;
         const double layout =
@@ -82,28 +92,22 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                 const double used = has_half ? static_cast<double>(positions) /
                                                    (width * static_cast<double>(unit.lanes))
                                              : used_part(positions, x * unit.lanes);
-                // Per input row and column tap: x vectors are loaded and serve every row whose
-                // window holds the input row.
-                const auto kernel = static_cast<double>(p.y().kernel);
-                const double rows_served =
-                    phases > 1 ? 1
-                               : static_cast<double>(y) * kernel /
-                                     (kernel + static_cast<double>((y - 1) * p.y().stride));
-                const double multiplications =
-                    static_cast<double>(z * phases) * width * rows_served;
                 // A vector at a shifted column lies across two cache lines, one of strided columns
                 // in two vectors.
                 const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) *
                                          (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0);
-                const double loads = static_cast<double>(x) * load_cost +
-                                     static_cast<double>(z * phases) * rows_served;
+                const double loaded = static_cast<double>(x) * load_cost;
+                const auto scalars = static_cast<double>(z * phases);
+                const auto taps = static_cast<double>(y * p.y().kernel);
+                const auto inputs = static_cast<double>(p.y().kernel + (y - 1) * p.y().stride);
                 // About as many loads as multiplications can start per cycle, seldom in perfect
-                // overlap; a chain of sums shorter than the latency stalls.
+                // overlap.
+                constexpr double per_cycle = 2;
                 const double cycles =
-                    std::max({multiplications, loads,
-                              multiplications * 8.0 / static_cast<double>(sums)}) +
-                    0.15 * loads;
-                const double score = multiplications / cycles * used_part(channels, z) * layout *
+                    per_cycle * cycles_of_rows(p.y(), y, width, loaded, scalars) +
+                    0.15 * (inputs * loaded + taps * scalars);
+                const double multiplications = taps * scalars * width;
+                const double score = multiplications / cycles * used_channels(z) * layout *
                                      used_part(rows, y) * used *
                                      (1.0 - 0.01 * static_cast<double>(y - 1));
                 if (score > best_score + 1e-9) {

@@ -37,8 +37,11 @@ struct RegisterTile {
 
 /// What a register tile may be besides what the layer and the processor allow.
 struct TileLimits {
-    bool may_be_channels = true;  ///< VectorAxis::z, which takes all output channels
-    bool may_be_half = true;      ///< has_half, which takes whole rows
+    /// VectorAxis::z: its blocks of output channels divide this number; any do if it is 0.
+    int64_t channel_blocks = 0;
+    bool may_be_half = true;  ///< has_half, which takes whole rows
+    /// Calls have some of the input channels each, so sums are stored and loaded again.
+    bool has_partial_sums = false;
     /// Output channels that one call computes at most; of a group of channels where there are any.
     int64_t channels = std::numeric_limits<int64_t>::max();
 };

@@ -30,25 +30,20 @@ int64_t rows_multiplications(const LayerProblem& p, const Kernel& kernel, const 
            rows_columns(kernel, box[Dim::x].size()) * p.x().kernel;
 }
 
-/// Per tap a vector is loaded once for all rows whose windows hold it. One at a shifted column lies
-/// across two cache lines, one of strided columns in two vectors.
+/// A vector at a shifted column lies across two cache lines, one of strided columns in two vectors.
 KernelWork rows_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     const int64_t height = box[Dim::y].size(), step = kernel[KernelSize::rows];
-    const int64_t taps = p.y().kernel;
     const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 ? 2.0 : 1.0);
     const auto vectors = static_cast<double>(kernel[KernelSize::columns]);
     const auto channels = static_cast<double>(kernel[KernelSize::channels]);
+    const double products = vectors * channels * static_cast<double>(p.y().kernel);
     double cycles = 0;
     for (const auto& [rows, tiles] :
          {std::pair{step, height / step}, std::pair{height % step, int64_t{1}}}) {
         if (rows == 0 || tiles == 0) continue;
-        const double served = static_cast<double>(rows * taps) /
-                              static_cast<double>(taps + (rows - 1) * p.y().stride);
-        const double products = vectors * channels * served;
-        cycles += static_cast<double>(tiles * rows) / products *
-                  cycles_of_tap(vectors * load_cost, channels * served, products,
-                                vectors * channels * static_cast<double>(rows));
+        cycles += static_cast<double>(tiles) / products *
+                  cycles_of_rows(p.y(), rows, vectors, vectors * load_cost, channels);
     }
     return {{"products", vectors_of(rows_multiplications(p, kernel, box), kernel) * cycles /
                              static_cast<double>(height)},

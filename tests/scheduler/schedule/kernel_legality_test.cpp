@@ -29,5 +29,28 @@ TEST(KernelLegality, ABlockOfChannelsLiesInOneGroupOfThem) {
     }
 }
 
+TEST(KernelLegality, BoxesHaveWholeBlocksOfVectorsOfChannels) {
+    const auto text = [](const std::string& tile) {
+        return "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile +
+               " y8 x8 i2; X zo/zo; W root/root; Y root/root; kernel channels z2 x4 v4}";
+    };
+    // Blocks of eight: of 24 channels any multiple of eight, of 20 with the last one shorter.
+    for (const int64_t channels : {20, 24}) {
+        const Network network = chain(4, 8, 8, {{channels, square_window(3, 1, 1)}});
+        for (const char* tile : {"z8", "z16", channels == 20 ? "z20" : "z24"})
+            EXPECT_NO_THROW((void)parse_group(network, text(tile))) << tile;
+        try {
+            (void)parse_group(network, text("z12"));
+            FAIL() << "expected InputError";
+        } catch (const InputError& error) {
+            EXPECT_STREQ(error.what(),
+                         "conv1: kernel channels z2 x4 v4: its boxes begin or end at multiples of "
+                         "12 output channels; expected multiples of the 8 that it computes "
+                         "together, or another kernel: rows, channels, winograd_rows, "
+                         "winograd_channels, columns, map_windows");
+        }
+    }
+}
+
 }  // namespace
 }  // namespace laminate

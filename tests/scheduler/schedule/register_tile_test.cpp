@@ -46,10 +46,36 @@ TEST(RegisterTile, TilesOfChannelsAreWholeBlocksOfTheirWeights) {
     const LayerProblem layer = conv(1024, 1024, 1, 7);
     for (const int64_t channels : {16, 32, 40, 64, 96}) {
         const RegisterTile tile = register_tile(
-            layer, 4, 7, avx512, {.may_be_channels = false, .channels = channels});
+            layer, 4, 7, avx512, {.channel_blocks = 1, .channels = channels});
         EXPECT_EQ(channels % tile.z, 0) << channels << " channels, z" << tile.z;
         EXPECT_GE(tile.z, 16);
     }
+}
+
+TEST(RegisterTile, TilesOfADenseLayerGoByTheBlocksThatDivideThem) {
+    const LayerProblem layer = conv(1000, 512, 1, 1);
+    for (const int64_t blocks : {16, 32, 48, 200}) {
+        const RegisterTile tile =
+            register_tile(layer, 1, 1, avx512, {.channel_blocks = blocks, .channels = blocks});
+        EXPECT_EQ(tile.axis, blocks % 16 == 0 ? VectorAxis::z : VectorAxis::x) << blocks;
+        if (tile.axis == VectorAxis::z) {
+            EXPECT_EQ(blocks % (16 * tile.z), 0) << blocks;
+        }
+    }
+}
+
+TEST(RegisterTile, PartialSumsOfAMapAreNotKeptByChannels) {
+    // They would be stored and loaded lane by lane; those of a single pixel lie side by side.
+    const TileLimits parts{.has_partial_sums = true};
+    EXPECT_EQ(register_tile(conv(512, 512, 3, 7), 4, 7, avx512, parts).axis, VectorAxis::x);
+    EXPECT_EQ(register_tile(conv(1000, 512, 1, 1), 1, 1, avx512, parts).axis, VectorAxis::z);
+}
+
+TEST(RegisterTile, BlocksFitTheLastTileOfChannelsToo) {
+    // Twelve channels in tiles of eight: a block of eight would be half empty in the second.
+    const RegisterTile tile =
+        register_tile(conv(12, 12, 3, 16), 4, 16, avx512, {.channel_blocks = 8, .channels = 8});
+    EXPECT_EQ(tile.z, 4);
 }
 
 TEST(RegisterTile, NeverNeedsMoreSumsThanThereAreRegisters) {
