@@ -78,8 +78,9 @@ Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column, int6
     if (first >= end) return value;
     const Expr inside = lane >= broadcast(size(first), wide) && lane < broadcast(size(end), wide);
     // Where elements are known to lie beside the row, reading them and dropping them is quicker
-    // than not reading them.
-    const bool is_there = first <= around.before * x.in && wide - end <= around.after * x.in;
+    // than not reading them. Of strided lanes, LLVM makes half a minute of work then.
+    const bool is_there = x.stride == 1 && first <= around.before * x.in &&
+                          wide - end <= around.after * x.in;
     return Halide::select(
         inside, ir::load("X", index, ir::Alignment::element, is_there ? Expr() : inside), value);
 }
@@ -92,8 +93,20 @@ Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide
 
 Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const VectorRun& run,
                   const RowsAround& around) {
-    return every(x.stride, 0, run,
-                 columns_of_input(x, row, column, run.lanes * x.stride, 0.0F, around));
+    const int64_t wide = run.lanes * x.stride, end = std::min(wide, x.in - column);
+    const int64_t beyond = wide - end;
+    if (x.stride == 1 || beyond == 0 || end <= 0 || column < beyond)
+        return every(x.stride, 0, run, columns_of_input(x, row, column, wide, 0.0F, around));
+    // The last columns of the row instead, which need no mask; the lanes lie further on in them.
+    std::vector<int> lanes;
+    for (int64_t n = 0; n < run.lanes; ++n)
+        lanes.push_back(static_cast<int>(std::min(n * x.stride + beyond, wide - 1)));
+    const Expr columns = lanes_from(simplify(row + size(column - beyond)), wide);
+    const Expr value = Shuffle::make({ir::load("X", columns, ir::Alignment::element)}, lanes);
+    const int64_t there = ceil_div(end, x.stride);
+    if (there >= run.lanes) return value;
+    return Halide::select(lanes_from(0, run.lanes) < broadcast(size(there), run.lanes), value,
+                          broadcast(Expr(0.0F), run.lanes));
 }
 
 RunSums::RunSums(const std::string& name, const std::vector<VectorRun>& runs, int64_t count)
