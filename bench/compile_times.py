@@ -1,6 +1,7 @@
 """From a file to a result: what `laminate run NET` takes without a cache and with a warm one.
 
-  compile_times.py --laminate PROGRAM [--net NETWORK]... [--threads 2] [--rounds 3] [--json FILE]
+  compile_times.py --laminate PROGRAM [--net zoo:NAME|FILE.onnx[?height=..&width=..]]...
+                   [--threads 2] [--rounds 3] [--json FILE]
 
 A round of a network runs the program as a user would, from its start to the written output: with
 --no-cache, with an empty cache, and with the cache that this filled. The table shows the least
@@ -25,12 +26,20 @@ DEFAULT_NETS = ["zoo:mobilenetv2", "zoo:resnet18", "zoo:fsrcnn?height=540&width=
 STAGES = ("import", "planning", "halide", "llvm", "check", "session")
 
 
+def network_arguments(net):
+    """A file's symbolic sizes are options of the program, those of the zoo are in the name."""
+    file, _, sizes = net.partition("?")
+    if not file.endswith(".onnx"):
+        return [net]
+    return [file, *("--" + size for size in sizes.split("&") if size)]
+
+
 def run_once(program, net, threads, directory, *options):
     answer = os.path.join(directory, "answer.json")
     begin = time.monotonic()
     done = subprocess.run(
-        [program, "run", net, "--output", os.path.join(directory, "y.npy"), "--json", answer,
-         "--quiet", "--threads", str(threads), *options],
+        [program, "run", *network_arguments(net), "--output", os.path.join(directory, "y.npy"),
+         "--json", answer, "--quiet", "--threads", str(threads), *options],
         env={**os.environ, "LAMINATE_CACHE": os.path.join(directory, "cache")},
         capture_output=True, text=True)
     seconds = time.monotonic() - begin
@@ -61,7 +70,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", required=True, help="the program")
-    parser.add_argument("--net", action="append", help="default: six networks of the zoo")
+    parser.add_argument("--net", action="append", 
+                        help="a network of the zoo, or a file with its sizes (default: six)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json")

@@ -217,13 +217,13 @@ struct Race {
     bool has_both() const { return left_out.empty(); }
 };
 
-Variant fused_variant(const Network& network, const ScheduleArgument& argument,
-                      const CacheArgument& cache, const CommonOptions& common,
-                      const Output& output) {
+Variant variant_of(const std::string& name, const Network& network,
+                   const ScheduleArgument& argument, const CacheArgument& cache,
+                   const CommonOptions& common, const Output& output) {
     double planning = 0;
     Schedule schedule =
         timed(planning, [&] { return argument.choose(network, common.thread_count()); });
-    Variant variant{"fused",
+    Variant variant{name,
                     std::make_unique<Execution>(network, std::move(schedule), argument.kernels(),
                                                 cache, common, output),
                     {}};
@@ -235,18 +235,14 @@ Variant fused_variant(const Network& network, const ScheduleArgument& argument,
 Race race_of(const Network& network, const ScheduleArgument& argument, const CacheArgument& cache,
              const CommonOptions& common, const Output& output) {
     Race race;
-    race.variants.push_back(fused_variant(network, argument, cache, common, output));
+    race.variants.push_back(variant_of("fused", network, argument, cache, common, output));
     try {
         ScheduleArgument by_layer = argument;
         by_layer.schedule.clear();
         by_layer.memory.clear();
         by_layer.layer_by_layer = true;
-        Schedule layers = by_layer.choose(network, common.thread_count());
-        race.variants.push_back({"layer by layer",
-                                 std::make_unique<Execution>(network, std::move(layers),
-                                                             argument.kernels(), cache, common,
-                                                             output),
-                                 {}});
+        race.variants.push_back(
+            variant_of("layer by layer", network, by_layer, cache, common, output));
     } catch (const InfeasibleError& too_large) {  // which is what fusing is for
         race.left_out = fmt::format("layer by layer is left out: {}", too_large.what());
     }
@@ -401,6 +397,7 @@ Json variant_json(const Variant& variant, const Figures& figures, double peak) {
     json["deployed"] = done_json(figures.count.deployed);
     json["schedule"] = to_text(schedule);
     json["predicted_ms"] = figures.predicted_ms;
+    json["cpu_seconds"] = variant.execution->times().json();
     return json;
 }
 
@@ -535,8 +532,8 @@ Exit bench_front(const Course& course, const Output& output) {
         ScheduleArgument argument = course.options.schedule;
         argument.schedule = to_text(front.schedules[n]);
         if (race)
-            race->variants[0] = fused_variant(course.network, argument, course.options.cache,
-                                              course.common, output);
+            race->variants[0] = variant_of("fused", course.network, argument, course.options.cache,
+                                           course.common, output);
         else
             race = race_of(course.network, argument, course.options.cache, course.common, output);
         for (Variant& variant : race->variants) variant.times_ms.clear();

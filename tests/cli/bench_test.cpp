@@ -28,6 +28,7 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
                     variant.at("gflops").get<double>() / answer.at("peak_gflops").get<double>(),
                     1e-6);
         EXPECT_EQ(variant.at("predicted"), variant.at("measured"));
+        EXPECT_GT(variant.at("cpu_seconds").at("planning").get<double>(), 0);
     }
     EXPECT_LT(answer.at("fused").at("arena_bytes").get<int64_t>(),
               answer.at("layer_by_layer").at("arena_bytes").get<int64_t>());

@@ -166,6 +166,11 @@ TEST(WholeMap, DepthwiseLayers) {
                  "5 x 5, 71 columns");
     expect_right(layer_of(16, 11, 128, depthwise(16, square_window(3, 2, 1))), {8, 12},
                  "stride 2, 64 columns");
+    // Strided rows with columns of padding behind them: wider and narrower than what is read.
+    expect_right(layer_of(16, 18, 57, depthwise(16, square_window(5, 2, 2))), avx512,
+                 "5 x 5 of stride 2, 29 columns");
+    expect_right(layer_of(2, 11, 20, depthwise(2, square_window(5, 2, 2))), avx512,
+                 "5 x 5 of stride 2, 10 columns");
     expect_right(layer_of(16, 70, 126, depthwise(16, square_window(3, 1, 1))), avx512,
                  "126 columns");
     expect_right(layer_of(3, 5, 7, depthwise(3, square_window(3, 1, 1))), {8, 12},
