@@ -51,6 +51,24 @@ std::string moved_line(const GroupCounts& counts) {
         grouped(counts.macs().value()));
 }
 
+/// Groups of more MACs are counted, not executed.
+constexpr Macs most_executed{100'000'000};
+
+/// Lines on what Halide does instead of the schedule. Throws InputError where its output is wrong.
+std::string closest_counts(const Network& network, const GroupSchedule& group,
+                           const GroupCounts& model) {
+    const bool is_executed = model.macs() <= most_executed;
+    const HalideMeasurement halide =
+        measure_halide(network, group, 1, is_executed ? CountMode::execute : CountMode::count_only);
+    if (!halide.refused.empty()) return "and Halide refuses the nearest form: " + halide.refused;
+    if (!halide.wrong_result.empty())
+        throw InputError("Halide computes a wrong result from the nearest form: " +
+                         halide.wrong_result);
+    return side_by_side({{"schedule", {model}}, {"Halide", {halide.counts}}}) +
+           (is_executed ? "Its output on random values is that of the reference operators.\n"
+                        : "Too many MACs to execute it here; its output was not compared.\n");
+}
+
 /// Shapes have the fastest dimension last, as NumPy has it.
 void save_constants(const Network& network, const GroupSchedule& group,
                     const HalideProgram& program, const std::string& directory) {
@@ -91,14 +109,7 @@ std::string halide_file(const Network& network, const Schedule& schedule,
                 reasons += (reasons.empty() ? " " : "; ") + exclusion.text;
             }
             if (options.closest) {
-                const HalideMeasurement halide =
-                    measure_halide(network, group, 1, CountMode::count_only);
-                if (!halide.refused.empty()) {
-                    comment.push_back("and Halide refuses the nearest form: " + halide.refused);
-                } else {
-                    append_lines(comment, side_by_side({{"schedule", {model}},
-                                                        {"Halide", {halide.counts}}}));
-                }
+                append_lines(comment, closest_counts(network, group, model));
             }
         }
         if (!options.constants.empty())

@@ -24,16 +24,16 @@ Expr plus(const Expr& e, int64_t term) {
 
 /// Names that C++ or the generated class uses.
 bool is_taken(const std::string& name) {
+    // clang-format off
     static const std::set<std::string> taken{
-        "x",        "y",    "z",        "m",      "n",        "i",       "auto",    "bool",
-        "break",    "case", "char",     "class",  "const",    "delete",  "default", "do",
-        "double",   "else", "enum",     "float",  "for",      "goto",    "if",      "int",
-        "long",     "new",  "operator", "return", "short",    "static",  "struct",  "switch",
-        "template", "this", "union",    "void",   "while",    "select",  "clamp",   "max",
-        "min",      "exp",  "tanh",     "target", "lanes",    "threads", "dense",   "lazily",
-        "likely",   "cast", "undef",    "Func",   "Var",      "RVar",    "RDom",    "Expr",
-        "Input",    "Output", "Buffer", "Float",  "Generator", "GeneratorParam", "TailStrategy",
-        "schedule", "generate"};
+        "x", "y", "z", "m", "n", "i", "auto", "bool", "break", "case", "char", "class", "const",
+        "delete", "default", "do", "double", "else", "enum", "float", "for", "goto", "if",
+        "int", "long", "new", "operator", "return", "short", "static", "struct", "switch",
+        "template", "this", "union", "void", "while", "select", "clamp", "max", "min", "exp",
+        "tanh", "target", "lanes", "threads", "dense", "lazily", "likely", "cast", "undef",
+        "Func", "Var", "RVar", "RDom", "Expr", "Input", "Output", "Buffer", "Float",
+        "Generator", "GeneratorParam", "TailStrategy", "schedule", "generate", "within"};
+    // clang-format on
     return taken.contains(name);
 }
 
@@ -42,9 +42,9 @@ Expr lazily(const Expr& condition, const Expr& then, const Expr& otherwise) {
     return ir::choose(condition, then, otherwise);
 }
 
-bool passes_end(const AxisWindow& w) {
-    return (w.out - 1) * w.stride + w.span() - w.pad_begin > w.in;
-}
+/// Whether a coordinate is one of `extent`. Halide takes the bounds of what stands under the
+/// condition from comparisons, and what it needs here are bounds without an edge.
+Expr within(const Expr& coordinate, int64_t extent) { return coordinate / number(extent) == 0; }
 
 Expr coordinate(const Expr& out, const Expr& tap, const AxisWindow& w) {
     return plus(times(out, w.stride) + times(tap, w.dilation), -w.pad_begin);
@@ -121,7 +121,9 @@ void HalideAlgorithm::declare_inputs() {
                            ? Halide::clamp(is_opaque_ ? Expr(y_) : Halide::likely(y_), 0,
                                            number(extents[1] - 1))
                            : Expr(y_);
-        define(tensor_func_[t], {{}, arrays[t](x, y, z_)});
+        const Expr inside = is_read(static_cast<int>(t));
+        const Expr value = arrays[t](x, y, z_);
+        define(tensor_func_[t], {{}, inside.defined() ? lazily(inside, value, 0.0F) : value});
     }
 }
 
@@ -153,46 +155,61 @@ void HalideAlgorithm::declare_constants(int k) {
     }
 }
 
-bool HalideAlgorithm::is_clamped(int k, int operand, size_t axis) const {
-    const std::vector<GroupTensor>& tensors = placement_.group_tensors();
-    for (const GroupTensor& tensor : tensors) {
-        const std::vector<TensorReader>& readers = tensor.readers;
-        if (std::find(readers.begin(), readers.end(), TensorReader{k, operand}) == readers.end())
-            continue;
-        return std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) {
-            const AxisWindow& w = problem(r.nest).window[axis];
-            return w.pad_begin > 0 || passes_end(w);
-        });
+bool HalideAlgorithm::is_clamped(int t, Dim axis) const {
+    const std::vector<TensorReader>& readers =
+        placement_.group_tensors()[static_cast<size_t>(t)].readers;
+    return !placement_.is_extended(t, axis) &&
+           std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) {
+               const AxisWindow& w = problem(r.nest).window[axis == Dim::y ? 0 : 1];
+               const int out = placement_.output_tensor(r.nest);
+               return w.pad_begin > 0 || passes_end(w) ||
+                      (out >= 0 && placement_.overruns(out, axis));
+           });
+}
+
+Expr HalideAlgorithm::is_read(int t) const {
+    Expr inside;
+    for (const auto& [axis, var] : {std::pair(Dim::y, y_), std::pair(Dim::x, x_)}) {
+        if (!placement_.overruns(t, axis)) continue;
+        const Expr along = within(var, placement_.read_end(t, axis));
+        inside = inside.defined() ? inside && along : along;
     }
-    return false;
+    return inside;
 }
 
 HalideAlgorithm::Tap HalideAlgorithm::tap(int k, int operand, const Expr& column, const Expr& row,
                                           const Expr& channel) {
     const LayerProblem& p = problem(k);
-    const Func& from = program_.funcs[static_cast<size_t>(source(k, operand))].func;
-    const auto kept = [&](const Expr& at, size_t axis, Expr& inside) {
-        const AxisWindow& w = p.window[axis];
+    const int tensor = tensor_read(k, operand);
+    const Func& from =
+        program_.funcs[static_cast<size_t>(tensor_func_[static_cast<size_t>(tensor)])].func;
+    const auto kept = [&](const Expr& at, Dim axis, Expr& inside) {
+        const AxisWindow& w = p.window[axis == Dim::y ? 0 : 1];
         Expr condition;
         if (w.pad_begin > 0) condition = at >= 0;
         if (passes_end(w))
             condition = condition.defined() ? condition && at < number(w.in) : at < number(w.in);
-        if (condition.defined()) inside = inside.defined() ? inside && condition : condition;
-        if (!is_clamped(k, operand, axis)) return at;
-        return Halide::clamp(is_opaque_ ? at : Halide::likely(at), 0, number(w.in - 1));
+        const bool clamps = is_clamped(tensor, axis);
+        if (condition.defined()) {
+            if (!clamps && !is_opaque_) condition = Halide::likely(condition);
+            inside = inside.defined() ? inside && condition : condition;
+        }
+        if (!clamps) return at;
+        return Halide::clamp(is_opaque_ ? at : Halide::likely(at), 0,
+                             number(placement_.read_end(TensorReader{k, operand}, axis) - 1));
     };
     Tap t;
-    const Expr y = kept(row, 0, t.inside);
-    const Expr x = kept(column, 1, t.inside);
+    const Expr y = kept(row, Dim::y, t.inside);
+    const Expr x = kept(column, Dim::x, t.inside);
     t.value = from(x, y, channel);
     return t;
 }
 
-int HalideAlgorithm::source(int k, int operand) const {
+int HalideAlgorithm::tensor_read(int k, int operand) const {
     const std::vector<GroupTensor>& tensors = placement_.group_tensors();
     for (size_t t = 0; t < tensors.size(); ++t) {
         for (const TensorReader& r : tensors[t].readers) {
-            if (r.nest == k && r.operand == operand) return tensor_func_[t];
+            if (r.nest == k && r.operand == operand) return static_cast<int>(t);
         }
     }
     return -1;
@@ -251,6 +268,13 @@ void HalideAlgorithm::define_reduction(int k, int f) {
             r.where(func.condition);
             i = Halide::min(i, number(p[Dim::i] - 1));  // says where regions end
             update.locals.emplace_back(func.identifier + "_i", i);
+        }
+    }
+    if (const int out = placement_.output_tensor(k); out >= 0) {
+        const Expr inside = is_read(out);
+        if (inside.defined()) {
+            func.condition = inside;
+            r.where(inside);
         }
     }
     const bool is_maximum = p.operation == Operation::max_pool;

@@ -75,10 +75,13 @@ protected:
 
     void declare_constants(int k);
 
-    /// Whether coordinates of an axis (rows 0, columns 1) are clamped to a tensor. Where one reader
-    /// of the tensor passes it all are clamped: Halide 21 fills a window wrongly whose bounds are
-    /// clamped in part.
-    [[nodiscard]] bool is_clamped(int k, int operand, size_t axis) const;
+    /// Whether coordinates of an axis are clamped to a tensor. Where one reader of the tensor
+    /// passes it all are clamped: Halide 21 fills a window wrongly whose bounds are clamped in
+    /// part.
+    [[nodiscard]] bool is_clamped(int tensor, Dim axis) const;
+
+    /// Whether something depends on a tensor at (x, y); undefined: always.
+    [[nodiscard]] Halide::Expr is_read(int tensor) const;
 
     /// A value read of a tensor whose channel, row and column may lie outside: the coordinates that
     /// may are clamped, and the condition says whether they had to be.
@@ -89,7 +92,7 @@ protected:
     Tap tap(int k, int operand, const Halide::Expr& column, const Halide::Expr& row,
             const Halide::Expr& channel);
 
-    [[nodiscard]] int source(int k, int operand) const;
+    [[nodiscard]] int tensor_read(int k, int operand) const;
 
     void define_layer(int k);
 

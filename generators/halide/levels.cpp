@@ -11,6 +11,17 @@ bool is_channelwise(const LayerProblem& p) { return p.groups > 1 || !p.has_weigh
 
 namespace {
 
+/// The end of what the first `outputs` of a window read, padding included.
+int64_t window_end(const AxisWindow& w, int64_t outputs) {
+    return (outputs - 1) * w.stride + w.span() - w.pad_begin;
+}
+
+}  // namespace
+
+bool passes_end(const AxisWindow& w) { return window_end(w, w.out) > w.in; }
+
+namespace {
+
 const AxisWindow& window(const LayerProblem& p, Dim axis) {
     return p.window[axis == Dim::y ? 0 : 1];
 }
@@ -66,8 +77,10 @@ std::string to_text(HalideReason reason) {
             return "kept for several layers beside another window of the loop";
         case HalideReason::parallel_window:
             return "kept beside the window of another branch";
-        case HalideReason::padded_end:
-            return "kept along a loop that ends in padding";
+        case HalideReason::filled_window:
+            return "brought in for a window, not kept along its loop";
+        case HalideReason::edge_window:
+            return "kept along a loop of which every trip meets padding";
     }
     return "";
 }
@@ -91,7 +104,7 @@ HalidePlacement::HalidePlacement(const GroupSchedule& group,
     for (size_t t = 0; t < tensors_.size(); ++t) {
         if (!tensors_levels_[t].slides) continue;
         check_second_producer(static_cast<int>(t));
-        check_padded_end(static_cast<int>(t));
+        check_edges(static_cast<int>(t));
         if (!tensors_[t].is_external()) check_calls(static_cast<int>(t));
     }
     for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
@@ -232,6 +245,41 @@ std::vector<Level> HalidePlacement::between(int user, const Placement& placement
     return inside;
 }
 
+bool HalidePlacement::is_extended(int t, Dim axis) const {
+    const std::vector<Level> around =
+        path(group_, tensors_[static_cast<size_t>(t)].readers.front().nest);
+    for (int source = 0; source < static_cast<int>(tensors_.size()); ++source) {
+        const HalideLevels& levels = tensors_levels_[static_cast<size_t>(source)];
+        if (levels.slides != axis || (source != t && !is_made_from(t, source))) continue;
+        if (std::find(around.begin(), around.end(), *levels.slide_loop) != around.end())
+            return true;
+    }
+    return false;
+}
+
+bool HalidePlacement::overruns(int t, Dim axis) const {
+    const std::vector<TensorReader>& readers = tensors_[static_cast<size_t>(t)].readers;
+    return is_extended(t, axis) &&
+           std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) {
+               const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+               const int out = output_tensor(r.nest);
+               return w.pad_begin > 0 || passes_end(w) || (out >= 0 && overruns(out, axis));
+           });
+}
+
+int64_t HalidePlacement::read_end(int t, Dim axis) const {
+    int64_t end = 0;
+    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers)
+        end = std::max(end, read_end(r, axis));
+    return end;
+}
+
+int64_t HalidePlacement::read_end(const TensorReader& r, Dim axis) const {
+    const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+    const int out = output_tensor(r.nest);
+    return std::min(w.in, window_end(w, out < 0 ? w.out : read_end(out, axis)));
+}
+
 Level HalidePlacement::outermost_like(Level level) const {
     Level outer = level;
     while (outer.loop >= 0 && trips(outer) <= 1) --outer.loop;
@@ -269,11 +317,30 @@ bool HalidePlacement::is_next_loop(Level outer, Level inner) const {
     return true;
 }
 
+std::optional<HalideExclusion> HalidePlacement::copied_ahead(int t, const HalideLevels& levels,
+                                                             Level v) const {
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    const std::string here = level_text(group_, tensor.readers.front().nest, v);
+    // The fold rule takes neighbours along one axis as one loop; Halide does not.
+    if (levels.slides && indexes(t, *levels.slides, v)) {
+        return HalideExclusion{HalideReason::second_loop,
+                               tensor.name + " is kept along two loops, " +
+                                   level_text(group_, -1, *levels.slide_loop) + " and " + here};
+    }
+    if (leaves_out(t, placement_of(group_, tensor), v)) {
+        return HalideExclusion{HalideReason::skipped_rows,
+                               tensor.name + " is brought in ahead of " + here +
+                                   " and a loop inside of it that leaves rows or columns out"};
+    }
+    return {};
+}
+
 HalideLevels HalidePlacement::tensor_levels(int t) const {
     const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
     const Placement& placement = placement_of(group_, tensor);
     const Level store = outermost_like(placement.store);
     HalideLevels levels{placement.store, store, store, {}, {}, {}, 1, {}};
+    bool is_kept = true;  // what slides; or a window is filled from it, and it rotates for that
     for (const Level& v : between(tensor.readers.front().nest, placement)) {
         if (trips(v) > 1) {
             std::optional<Dim> axis;
@@ -290,20 +357,14 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
                 // A copy moves out, to the body that it has reached; a producer stays where its
                 // loops are, and the nearest is to keep what the innermost loop shares.
                 const std::string here = level_text(group_, tensor.readers.front().nest, v);
+                if (levels.slides && !is_kept && !levels.exclusion) {
+                    levels.exclusion = {HalideReason::filled_window,
+                                        tensor.name + " is brought in along " +
+                                            level_text(group_, -1, *levels.slide_loop) +
+                                            " for a window, and along " + here};
+                }
                 if (tensor.is_external()) {
-                    // The fold rule takes neighbours along one axis as one loop; Halide does not.
-                    if (leaves_out(t, placement, v)) {
-                        levels.exclusion = {HalideReason::skipped_rows,
-                                            tensor.name + " is brought in ahead of " + here +
-                                                " and a loop inside of it that leaves rows or "
-                                                "columns out"};
-                    }
-                    if (axis && axis == levels.slides) {
-                        levels.exclusion = {HalideReason::second_loop,
-                                            tensor.name + " is kept along two loops, " +
-                                                level_text(group_, -1, *levels.slide_loop) +
-                                                " and " + here};
-                    }
+                    if (const auto why = copied_ahead(t, levels, v)) levels.exclusion = why;
                     break;
                 }
                 const std::string kept = tensor.name + " is kept along ";
@@ -325,9 +386,16 @@ HalideLevels HalidePlacement::tensor_levels(int t) const {
                     continue;
                 }
             }
-            if (overlap(t, *axis, v) > 0) {
+            const int64_t shared = overlap(t, *axis, v);
+            if (shared > 0 || fills_window(t, v)) {
                 levels.slides = axis;
                 levels.slide_loop = v;
+                is_kept = shared > 0;
+                if (shared < 0)
+                    levels.exclusion = {HalideReason::filled_window,
+                                        tensor.name + " is brought in along " +
+                                            level_text(group_, -1, v) +
+                                            " for a window, and trips leave rows or columns out"};
             } else {
                 levels.store = v;
             }
@@ -347,20 +415,24 @@ void HalidePlacement::check_calls(int t) {
     const int producer = tensors_[static_cast<size_t>(t)].producer;
     const auto check = [&](int user, const std::string& name, HalideLevels& levels) {
         const std::vector<Level> around = path(group_, user);
-        const auto is_in_call = [&](Level v) { return v.nest == producer; };
-        if (std::none_of(around.begin(), around.end(), is_in_call)) return;
-        if (encloses(group_, user, slide, levels.lifetime) && !levels.exclusion) {
+        if (position(around, slide) < 0 || levels.exclusion) return;
+        if (encloses(group_, user, slide, levels.lifetime)) {
             levels.exclusion = {HalideReason::inside_window,
                                 name + " is stored inside " + level_text(group_, -1, slide) +
                                     ", along which " + tensors_[static_cast<size_t>(t)].name +
                                     " is kept"};
         }
     };
-    for (size_t other = 0; other < tensors_.size(); ++other)
-        check(tensors_[other].readers.front().nest, tensors_[other].name, tensors_levels_[other]);
+    for (int other = 0; other < static_cast<int>(tensors_.size()); ++other) {
+        const auto o = static_cast<size_t>(other);
+        if (is_made_from(t, other))
+            check(tensors_[o].readers.front().nest, tensors_[o].name, tensors_levels_[o]);
+    }
     for (int k = 0; k <= group_.sink(); ++k) {
         auto& levels = weights_levels_[static_cast<size_t>(k)];
-        if (levels) check(k, "W of " + group_.nests[static_cast<size_t>(k)].layer, *levels);
+        const int made = output_tensor(k);
+        if (levels && (k == producer || (made >= 0 && is_made_from(t, made))))
+            check(k, "W of " + group_.nests[static_cast<size_t>(k)].layer, *levels);
     }
 }
 
@@ -391,8 +463,9 @@ void HalidePlacement::check_shared(int t) {
         });
     if (!has_whole_reader) {
         levels.exclusion = {HalideReason::shared_channels,
-                            tensor.name + " has several readers, which read some of its channels "
-                                          "at a time"};
+                            tensor.name +
+                                " has several readers, which read some of its channels "
+                                "at a time"};
         return;
     }
     const TensorReader& first = tensor.readers.front();
@@ -423,9 +496,8 @@ bool HalidePlacement::is_made_from(int made, int source) const {
     if (producer < 0) return false;
     for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
         const auto& readers = tensors_[static_cast<size_t>(t)].readers;
-        const bool is_read =
-            std::any_of(readers.begin(), readers.end(),
-                        [&](const TensorReader& r) { return r.nest == producer; });
+        const bool is_read = std::any_of(readers.begin(), readers.end(),
+                                         [&](const TensorReader& r) { return r.nest == producer; });
         if (is_read && (t == source || is_made_from(t, source))) return true;
     }
     return false;
@@ -524,49 +596,34 @@ void HalidePlacement::check_second_producer(int t) {
     }
 }
 
-int64_t HalidePlacement::last_outputs(Level level) const {
-    const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
-    const Dim d = nest.loops[static_cast<size_t>(level.loop)].dim;
-    int64_t last = problems_[static_cast<size_t>(level.nest)][d];
-    for (int l = 0; l <= level.loop; ++l) {
-        const Loop loop = nest.loops[static_cast<size_t>(l)];
-        if (loop.dim == d) last = (last - 1) % nest.step(loop) + 1;
+bool HalidePlacement::fills_window(int t, Level loop) const {
+    for (int made = 0; made < static_cast<int>(tensors_.size()); ++made) {
+        if (tensors_levels_[static_cast<size_t>(made)].slide_loop == loop && is_made_from(made, t))
+            return true;
     }
-    return last;
+    return false;
 }
 
-int64_t HalidePlacement::idle_trips(int t, Level loop, Dim axis) const {
-    int64_t beyond = 0;
-    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
-        const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
-        beyond = std::max(beyond, (w.out - 1) * w.stride + w.span() - w.pad_begin - w.in);
-    }
-    const int64_t per_output = scale(t, axis, loop.nest);
-    const int64_t last = per_output * last_outputs(loop);
-    return beyond < last ? 0 : 1 + (beyond - last) / (per_output * step(loop));
-}
-
-void HalidePlacement::check_padded_end(int t) {
+void HalidePlacement::check_edges(int t) {
     HalideLevels& levels = tensors_levels_[static_cast<size_t>(t)];
-    if (levels.exclusion || *levels.slides == Dim::z) return;
-    const Level slide = *levels.slide_loop;
-    const std::string kept =
-        tensors_[static_cast<size_t>(t)].name + " is kept along " + level_text(group_, -1, slide);
-    if (trips(slide) <= 3 && idle_trips(t, slide, *levels.slides) > 0) {
-        levels.exclusion = {HalideReason::padded_end,
-                            kept + ", of whose few trips the last needs only padding besides: "
-                                   "Halide does not fold it"};
+    if (levels.exclusion) return;
+    const Dim axis = *levels.slides;
+    const BufferShapes shapes = buffer_shapes(group_, problems_);
+    for (int made = 0; made < static_cast<int>(tensors_.size()); ++made) {
+        if ((made != t && !is_made_from(made, t)) || !overruns(made, axis)) continue;
+        const std::vector<Level> around =
+            path(group_, tensors_[static_cast<size_t>(made)].readers.front().nest);
+        if (position(around, *levels.slide_loop) < 0) continue;
+        const Range trip = moving(made, axis, *levels.slide_loop).needed;
+        const int64_t held =
+            shapes.tensors[static_cast<size_t>(made)].extent[static_cast<size_t>(axis)];
+        if (trip.end - trip.begin <= held) continue;
+        levels.exclusion = {HalideReason::edge_window,
+                            tensors_[static_cast<size_t>(t)].name + " is kept along " +
+                                level_text(group_, -1, *levels.slide_loop) +
+                                ", every trip of which meets padding of " +
+                                tensors_[static_cast<size_t>(made)].name};
         return;
-    }
-    for (const TensorReader& r : tensors_[static_cast<size_t>(t)].readers) {
-        const int out = output_tensor(r.nest);
-        if (r.nest == slide.nest || out < 0) continue;
-        if (idle_trips(out, slide, *levels.slides) > 1) {
-            levels.exclusion = {HalideReason::padded_end,
-                                kept + ", whose last trips need only padding of " +
-                                    tensors_[static_cast<size_t>(out)].name + " besides"};
-            return;
-        }
     }
 }
 

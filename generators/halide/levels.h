@@ -33,16 +33,17 @@ enum class HalideReason {
     concat_channels,  ///< operands of a Concat of which a body computes some channels
     short_strip,      ///< the last strip has fewer tiles than the others
     short_visit,  ///< the last partial sum has fewer input channels; only with windows or producers
-    group_parts,      ///< channels of a grouped convolution in parts of a group
+    group_parts,  ///< channels of a grouped convolution in parts of a group
     skipped_rows,     ///< a copy that moves out of a loop whose trips leave rows or columns out
     shared_channels,  ///< a tensor of several readers, none of which needs all of its channels
     shared_gaps,      ///< a tensor of several readers, whose trips leave rows or columns out
     shared_rates,     ///< a tensor of several readers, which move on at different rates
     shared_window,    ///< a window of several readers beside another window of the same loop
     parallel_window,  ///< two windows of one loop, neither of which is made from the other
-    padded_end,       ///< a window whose last trips bring nothing in, since they end in padding
+    filled_window,    ///< brought in for a window of the loop, but not kept along it itself
+    edge_window,      ///< a window of which every trip lies partly in padding
 };
-constexpr HalideReason last_halide_reason = HalideReason::padded_end;
+constexpr HalideReason last_halide_reason = HalideReason::edge_window;
 /// A line for tables.
 [[nodiscard]] std::string to_text(HalideReason reason);
 
@@ -70,6 +71,9 @@ struct HalideLevels {
 /// Whether output channel z reads a channel, or channels, that z chooses.
 [[nodiscard]] bool is_channelwise(const LayerProblem& problem);
 
+/// Whether a window reads beyond the end of its input.
+[[nodiscard]] bool passes_end(const AxisWindow& window);
+
 /// The sizes and overlaps of a group, one axis at a time.
 class HalidePlacement {
 public:
@@ -92,6 +96,20 @@ public:
     [[nodiscard]] bool is_made_from(int made, int source) const;
     /// The outermost level of a nest whose body is executed as often as that one's.
     [[nodiscard]] Level outermost_like(Level level) const;
+    /// Whether a tensor's coordinates along an axis go on where its readers' padding begins,
+    /// instead of being clamped to its edge. They do along the loop of a window, for what slides
+    /// there and all that is made from it: Halide slides only what it proves to move on evenly, and
+    /// it does not of what is made for a clamped window.
+    [[nodiscard]] bool is_extended(int tensor, Dim axis) const;
+    /// Whether some of those coordinates lie outside of [0, read_end). Nothing is brought in or
+    /// multiplied there.
+    [[nodiscard]] bool overruns(int tensor, Dim axis) const;
+    /// The end of the coordinates of a tensor that the group's output depends on.
+    [[nodiscard]] int64_t read_end(int tensor, Dim axis) const;
+    /// The same of those that one of its readers depends on.
+    [[nodiscard]] int64_t read_end(const TensorReader& reader, Dim axis) const;
+    /// The tensor that a nest makes; -1: the group's output.
+    [[nodiscard]] int output_tensor(int k) const;
 
 private:
     [[nodiscard]] int64_t needed(int tensor, Dim axis, Level level) const;
@@ -109,7 +127,6 @@ private:
     [[nodiscard]] bool indexes(int tensor, Dim axis, Level loop) const;
     [[nodiscard]] bool indexes_output(int k, Dim d, Level loop) const;
     [[nodiscard]] bool is_retained(int tensor, Level loop) const;
-    [[nodiscard]] int output_tensor(int k) const;
     [[nodiscard]] std::vector<Level> between(int user, const Placement& placement) const;
     /// Halide makes the first rows of a sliding window in as many calls as there are steps in them.
     void check_calls(int tensor);
@@ -125,13 +142,12 @@ private:
     void check_windows(int t, int other);
     /// Trips that begin inside a group of a grouped convolution share its input channels.
     void check_groups(int t);
-    /// Trips at the end of a loop that need padding only besides what the trips before brought in.
-    /// Halide's bounds there are those of the whole axis where the loop has few trips, and a layer
-    /// between that makes nothing for two trips stops its own inputs from sliding.
-    void check_padded_end(int t);
-    [[nodiscard]] int64_t idle_trips(int tensor, Level loop, Dim axis) const;
-    /// Outputs of the last trip of a loop, in the last body around it.
-    [[nodiscard]] int64_t last_outputs(Level loop) const;
+    /// Coordinates go on into padding (is_extended), so Halide's buffers hold what a trip needs
+    /// with the padding around it. The schedule's are as large if one trip meets no padding.
+    void check_edges(int t);
+    /// Whether a window made from a tensor is kept along a loop: its first rows need more of the
+    /// tensor than a trip does, which Halide brings in step by step.
+    [[nodiscard]] bool fills_window(int tensor, Level loop) const;
     [[nodiscard]] int64_t step(Level loop) const;
     [[nodiscard]] bool is_ragged(Level loop) const;
     /// The level, or where it would lie inside the body that now calls a layer of the path from
@@ -141,6 +157,9 @@ private:
     /// leave coordinates between them out.
     [[nodiscard]] bool leaves_out(int tensor, const Placement& placement, Level from) const;
     [[nodiscard]] bool is_next_loop(Level outer, Level inner) const;
+    /// Why a copy that moves out of a loop is not what the schedule brings in.
+    [[nodiscard]] std::optional<HalideExclusion> copied_ahead(int t, const HalideLevels& levels,
+                                                              Level loop) const;
     [[nodiscard]] HalideLevels tensor_levels(int t) const;
     [[nodiscard]] HalideLevels weight_levels(int k) const;
 

@@ -59,7 +59,11 @@ private:
         if (const auto* v = e.as<LE>()) return binary(*v, " <= ", Binding::compare, around);
         if (const auto* v = e.as<GT>()) return binary(*v, " > ", Binding::compare, around);
         if (const auto* v = e.as<GE>()) return binary(*v, " >= ", Binding::compare, around);
-        if (const auto* v = e.as<EQ>()) return binary(*v, " == ", Binding::compare, around);
+        if (const auto* v = e.as<EQ>()) {
+            const auto* quotient = v->a.as<Div>();
+            if (quotient && is_const_zero(v->b)) return call("within", {quotient->a, quotient->b});
+            return binary(*v, " == ", Binding::compare, around);
+        }
         if (const auto* v = e.as<And>()) return binary(*v, " && ", Binding::both, around);
         if (const auto* v = e.as<Select>())
             return call("select", {v->condition, v->true_value, v->false_value});
@@ -402,12 +406,20 @@ void dense(Port& port, const std::vector<int>& extents) {
 }
 
 )";
-    const bool chooses = std::any_of(
-        generators.begin(), generators.end(),
-        [](const HalideGenerator& g) { return g.program.output().definitions.size() > 1; });
-    if (chooses) {
+    std::string classes;
+    for (const HalideGenerator& generator : generators)
+        classes += "\n" + Printer(generator).print();
+    if (classes.find("within(") != std::string::npos) {
         text +=
-            R"(/// A select that evaluates only the chosen side: the other one would read partial sums.
+            R"(/// Whether a coordinate is one of `extent`. Comparisons would put an edge into Halide's bounds of what
+/// stands under the condition, and Halide slides windows along bounds without an edge.
+Expr within(const Expr& coordinate, int extent) { return coordinate / extent == 0; }
+
+)";
+    }
+    if (classes.find("lazily(") != std::string::npos) {
+        text +=
+            R"(/// A select that evaluates only the chosen side: the other one reads what it should not.
 Expr lazily(Expr condition, Expr then, Expr otherwise) {
     using namespace Halide::Internal;
     return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise},
@@ -417,8 +429,7 @@ Expr lazily(Expr condition, Expr then, Expr otherwise) {
 )";
     }
     text += "}  // namespace\n";
-    for (const HalideGenerator& generator : generators) text += "\n" + Printer(generator).print();
-    return text;
+    return text + classes;
 }
 
 }  // namespace laminate

@@ -25,7 +25,11 @@ public:
     }
     TensorId conv(TensorId x, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1,
                   ActivationKind activation = ActivationKind::none) {
-        Layer layer = windowed(LayerKind::conv, kernel, stride, kernel / 2);
+        return padded_conv(x, out, kernel, stride, kernel / 2, groups, activation);
+    }
+    TensorId padded_conv(TensorId x, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
+                         int64_t groups = 1, ActivationKind activation = ActivationKind::none) {
+        Layer layer = windowed(LayerKind::conv, kernel, stride, pad);
         layer.groups = groups;
         layer.activation.kind = activation;
         const std::vector<int64_t> dims{out, network_.tensor(x).dims[1] / groups, kernel, kernel};
