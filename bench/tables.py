@@ -215,8 +215,18 @@ def compile_times(file):
                f"{min(row['seconds']['warm']):.2f}", *(f"{cpu[stage]:.2f}" for stage in stages)]
 
 
+def staircase(file):
+    """A cell has the expected and the measured milliseconds within a memory."""
+    networks = data(file, "laminate.staircase")["networks"]
+    yield ["Network", *(step["memory"] for step in networks[0]["steps"])]
+    for row in networks:
+        yield [network(row["net"]), *(f"{figure(step['predicted_ms'])} / {figure(step['measured_ms'])}"
+                                      for step in row["steps"])]
+
+
 TABLES = {"race": race, "short-race": short_race, "threads": threads,
           "compile-times": compile_times, "choice": choice, "times": times, "versions": versions,
+          "staircase": staircase,
           "halide": halide, "machines": machines, "csv": plain}
 
 

@@ -137,6 +137,20 @@ class Races(unittest.TestCase):
         self.assertTrue(all(g["cached"] or g["equal"] for g in row["cpu_seconds"]["warm"]["groups"]))
         self.assertEqual(row["cpu_seconds"]["warm"]["check"], 0)
 
+    def test_staircase(self):
+        answers = self.directory / "staircase.json"
+        done = subprocess.run(
+            [sys.executable, ARGUMENTS.bench / "staircase.py", "--laminate", ARGUMENTS.laminate,
+             "--seconds", "0.01", "--memory", "3KiB", "--memory", "64KiB", "--json", answers,
+             "--net", "zoo:nothing", "--net", "zoo:l2net"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        found = json.loads(answers.read_text())
+        self.assertIn("zoo:nothing: no such network", found["failed"][0]["error"])
+        less, more = found["networks"][0]["steps"]
+        self.assertLessEqual(less["live_bytes"], 3 * 1024)
+        self.assertLessEqual(more["predicted_ms"], less["predicted_ms"])
+        self.assertGreater(more["measured_ms"], 0)
+
     def test_all_well(self):
         status, _, answers = self.race("threads.py", ["zoo:l2net"], "--threads", "1")
         self.assertEqual((status, answers["failed"]), (0, []))
