@@ -32,8 +32,8 @@ struct VerbOptions {
 /// pictures' measurements in docs/performance.md.
 constexpr int64_t usual_height = 540, usual_width = 960;
 
-/// The network at another size. Throws InputError where NET leaves no size open, or where the size
-/// decides more than extents.
+/// Throws InputError where NET leaves no rows and columns open, or where the size decides more than
+/// extents: opens it at two other sizes.
 void require_open_sizes(const NetworkArgument& argument, const Network& network,
                         const SizeValues& size) {
     for (const auto& [rows, columns] : {std::pair{1, 1}, std::pair{2, 3}}) {
