@@ -52,20 +52,58 @@ void require_open_sizes(const NetworkArgument& argument, const Network& network,
     }
 }
 
-Exit compile(const VerbOptions& options, const CommonOptions& common, const Output& output) {
-    PreparationTimes times;
-    NetworkArgument argument = options.network;
-    if (options.any_size && !argument.spec.starts_with("zoo:")) {
-        if (!argument.sizes.height) argument.sizes.height = usual_height;
-        if (!argument.sizes.width) argument.sizes.width = usual_width;
+/// A network, and whether it is to be of any size.
+struct Opened {
+    NetworkArgument argument;
+    std::optional<Network> network;
+    bool any_size = false;
+    bool is_implied = false;  ///< by a file that leaves rows and columns open
+};
+
+void open_at_usual_size(Opened& opened) {
+    if (!opened.argument.spec.starts_with("zoo:")) {
+        InputSizes& sizes = opened.argument.sizes;
+        if (!sizes.height) sizes.height = usual_height;
+        if (!sizes.width) sizes.width = usual_width;
     }
-    const Network network = timed(times.import, [&] { return argument.open(); });
-    std::optional<TensorSizes> sizes;
+    opened.network = opened.argument.open();
+}
+
+/// A file that opens only when its rows and columns are given is of any size, unless the options
+/// ask for what such code has not.
+Opened opened(const VerbOptions& options) {
+    Opened opened{options.network, {}, options.any_size, false};
     if (options.any_size) {
+        open_at_usual_size(opened);
+        return opened;
+    }
+    const InputSizes& sizes = options.network.sizes;
+    const bool may_be_any = !sizes.height && !sizes.width && options.network.symbols.empty() &&
+                            !options.compile.instrumented && options.schedule.memory.empty() &&
+                            !options.schedule.layer_by_layer;
+    try {
+        opened.network = opened.argument.open();
+    } catch (const InputError&) {
+        if (!may_be_any) throw;
+        try {
+            open_at_usual_size(opened);
+        } catch (const InputError&) {
+        }
+        if (!opened.network) throw;
+        opened.any_size = opened.is_implied = true;
+    }
+    return opened;
+}
+
+Exit compile(const VerbOptions& options, const Opened& opened, PreparationTimes& times,
+             const CommonOptions& common, const Output& output) {
+    const Network& network = *opened.network;
+    std::optional<TensorSizes> sizes;
+    if (opened.any_size) {
         if (options.compile.instrumented)
             throw UsageError("--any-size: code of any size has no hooks (--instrumented)");
         sizes.emplace(network);
-        require_open_sizes(argument, network, sizes->reference());
+        require_open_sizes(opened.argument, network, sizes->reference());
     }
     ScheduleArgument wanted = options.schedule;
     // Only the instructions of another machine are known, not its caches.
@@ -116,6 +154,19 @@ Exit compile(const VerbOptions& options, const CommonOptions& common, const Outp
     return Exit::ok;
 }
 
+Exit compile(const VerbOptions& options, const CommonOptions& common, const Output& output) {
+    PreparationTimes times;
+    const Opened network = timed(times.import, [&] { return opened(options); });
+    if (!network.is_implied) return compile(options, network, times, common, output);
+    output.note("laminate: the file leaves rows and columns open: one directory for any size");
+    try {
+        return compile(options, network, times, common, output);
+    } catch (const InputError& error) {
+        throw InputError(std::string(error.what()) +
+                         "; expected --height and --width, for code of one size");
+    }
+}
+
 }  // namespace
 
 void add_compile(Program& program) {
@@ -123,7 +174,7 @@ void add_compile(Program& program) {
         "compile", "Make libraries, a C header and a manifest that run without Halide",
         "  laminate compile zoo:fsrcnn -o fsrcnn/\n"
         "  laminate compile net.onnx --height 540 --width 960 --memory 256KiB -o net/\n"
-        "  laminate compile net.onnx --any-size -o net/\n"
+        "  laminate compile zoo:fsrcnn --any-size -o fsrcnn/\n"
         "  laminate compile zoo:resnet18 --target x86-64-linux-avx2-fma -o resnet18/");
     auto options = std::make_shared<VerbOptions>();
     options->network.declare(verb);
@@ -144,7 +195,8 @@ void add_compile(Program& program) {
                    "run DIR --counts and programs of your own (docs/instrumented.md)");
     verb->add_flag("--any-size", options->any_size,
                    "One directory for pictures of every size, which the runtime is told "
-                   "(Session::resize); --height and --width say which size it is planned for");
+                   "(Session::resize); --height and --width say which size it is planned for. "
+                   "Without it, if a file leaves rows and columns open and neither is given");
     verb->add_option("--cc", options->compile.compiler, "C compiler for the target")
         ->capture_default_str();
     verb->add_option("--ar", options->compile.archiver, "Archiver for the target")

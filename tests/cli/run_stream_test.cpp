@@ -318,6 +318,14 @@ TEST(RunFolder, ADirectoryOfAnySizeTakesPicturesOfEverySize) {
                     (scratch / "y.npy"))
             .exit_code,
         0);
+    // A file that leaves rows and columns open implies it, unless the options ask for one size.
+    const ProgramResult implied =
+        run_program("compile " + upscaler + " --no-winograd -o " + (scratch / "implied"));
+    EXPECT_NE(implied.out.find("any size from"), std::string::npos) << implied.out << implied.err;
+    const ProgramResult within =
+        run_program("compile " + upscaler + " --memory 1MiB -o " + (scratch / "within"));
+    EXPECT_EQ(within.exit_code, 3);
+    EXPECT_NE(within.err.find("expected --height"), std::string::npos) << within.err;
     EXPECT_EQ(run_program("compile " + upscaler + " --any-size --instrumented -o " +
                           (scratch / "hooks"))
                   .exit_code,
