@@ -67,15 +67,18 @@ public:
         }
     }
 
-    /// Adds forms of single layers that hold less at a time than their groups among the candidates.
+    /// Adds forms of single layers that hold less at a time than the smallest of their groups among
+    /// the candidates; within a limit, than the largest.
     void add_tiled_layers() {
         std::map<LayerId, const Priced*> alone;
         for (const Groups& groups : schedules_) {
             for (const Priced* priced : groups) {
                 if (priced->group.nests.size() != 1) continue;
                 const LayerId layer = network_.find_layer(priced->group.nests.front().layer);
-                const Priced*& least = alone.try_emplace(layer, priced).first->second;
-                if (priced->memory() < least->memory()) least = priced;
+                const Priced*& known = alone.try_emplace(layer, priced).first->second;
+                if (options_.memory ? priced->memory() > known->memory()
+                                    : priced->memory() < known->memory())
+                    known = priced;
             }
         }
         for (const auto& [layer, priced] : alone) {
@@ -175,16 +178,18 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     }
 }
 
-/// Budgets of live memory for the candidates: within a limit, parts of it, because code pads what
-/// the model counts; without one, powers of the square root of two.
+/// Budgets of live memory for the candidates: within a limit, parts of it and of its halves, so that
+/// twice the memory has the candidates of once; without one, powers of the square root of two.
 std::vector<Bytes> budgets_within(const std::optional<Bytes>& memory, bool all) {
     std::vector<Bytes> budgets;
+    constexpr double smallest = 16 << 10, largest = 16 << 20;
     if (memory) {
-        for (const double part : {1.0, 0.85, 0.7, 0.6, 0.5, 0.35, 0.25, 0.125})
-            budgets.emplace_back(static_cast<int64_t>(part * static_cast<double>(memory->value())));
+        for (double half = static_cast<double>(memory->value()); half >= smallest / 4; half /= 2) {
+            for (const double part : {1.0, 0.85, 0.7, 0.6})
+                budgets.emplace_back(static_cast<int64_t>(part * half));
+        }
         return budgets;
     }
-    constexpr double smallest = 16 << 10, largest = 16 << 20;
     const double step = all ? std::sqrt(2.0) : 4.0;
     for (double budget = all ? smallest : 16 * smallest; budget <= largest; budget *= step)
         budgets.emplace_back(static_cast<int64_t>(budget));
