@@ -220,7 +220,7 @@ def staircase(file):
     networks = data(file, "laminate.staircase")["networks"]
     yield ["Network", *(step["memory"] for step in networks[0]["steps"])]
     for row in networks:
-        yield [network(row["net"]), *(f"{figure(step['predicted_ms'])} / {figure(step['measured_ms'])}"
+        yield [network(row["net"]), *(f"{figure(step['predicted_ms'])}/{figure(step['measured_ms'])}"
                                       for step in row["steps"])]
 
 

@@ -364,7 +364,7 @@ private:
 
 /// Slower points are code that waits for sums and copies: a machine that has so little memory may
 /// ask for them by a budget. With the model's error, points run at 60 % of the fastest one's rate.
-constexpr double least_rate = 0.8;
+constexpr double least_rate = 0.85;
 
 /// The fastest groups of all parts, none if nothing fits.
 std::optional<Groups> fastest(Candidates& candidates, const Network& network,
