@@ -208,7 +208,7 @@ def notes_table(rules):
 
 def compile_times(file):
     stages = ["import", "planning", "halide", "llvm", "check", "session"]
-    yield ["Network", "no cache, s", "warm, s", *(f"{stage}, CPU s" for stage in stages)]
+    yield ["Network", "no cache, s", "warm, s", *stages]
     for row in data(file, "laminate.compile_times")["networks"]:
         cpu = row["cpu_seconds"]["without"]
         yield [network(row["net"]), f"{min(row['seconds']['without']):.2f}",
