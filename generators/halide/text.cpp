@@ -411,8 +411,8 @@ void dense(Port& port, const std::vector<int>& extents) {
         classes += "\n" + Printer(generator).print();
     if (classes.find("within(") != std::string::npos) {
         text +=
-            R"(/// Whether a coordinate is one of `extent`. Comparisons would put an edge into Halide's bounds of what
-/// stands under the condition, and Halide slides windows along bounds without an edge.
+            R"(/// Whether a coordinate is one of `extent`. Comparisons would put an edge into Halide's bounds
+/// of what stands under the condition, and Halide slides windows along bounds without an edge.
 Expr within(const Expr& coordinate, int extent) { return coordinate / extent == 0; }
 
 )";
