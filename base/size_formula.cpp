@@ -49,6 +49,14 @@ std::shared_ptr<const Atom> atom_of(Kind kind, const SizeFormula& a, const SizeF
 
 const char* to_string(SizeVariable variable) { return names[static_cast<size_t>(variable)]; }
 
+std::array<int32_t, size_variables> size_arguments(const SizeValues& size) {
+    std::array<int32_t, size_variables> values{};
+    for (int n = 0; n < size_variables; ++n)
+        values[static_cast<size_t>(n)] =
+            static_cast<int32_t>(size[static_cast<SizeVariable>(n)]);
+    return values;
+}
+
 int64_t SizeValues::operator[](SizeVariable variable) const {
     switch (variable) {
         case SizeVariable::images:

@@ -12,6 +12,7 @@
 // print alike are equal.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,9 @@ struct SizeValues {
     [[nodiscard]] int64_t operator[](SizeVariable variable) const;
     friend bool operator==(const SizeValues&, const SizeValues&) = default;
 };
+
+/// The variables in their order, as code of any size reads them behind its inputs.
+[[nodiscard]] std::array<int32_t, size_variables> size_arguments(const SizeValues& size);
 
 class SizeFormula {
 public:

@@ -196,7 +196,7 @@ void add_compile(Program& program) {
     verb->add_flag("--any-size", options->any_size,
                    "One directory for pictures of every size, which the runtime is told "
                    "(Session::resize); --height and --width say which size it is planned for. "
-                   "Without it, if a file leaves rows and columns open and neither is given");
+                   "A file that leaves rows and columns open implies it where neither is given");
     verb->add_option("--cc", options->compile.compiler, "C compiler for the target")
         ->capture_default_str();
     verb->add_option("--ar", options->compile.archiver, "Archiver for the target")

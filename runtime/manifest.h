@@ -171,7 +171,7 @@ struct Manifest {
     std::vector<std::string> replaced_groups;
     /// Whether the library has hooks (laminate_compiled_network::hooked_groups).
     bool instrumented = false;
-    /// Of a network of any size.
+    /// A network of any size has these; one of a single size has none.
     std::optional<OpenSizes> open;
     /// Of lib<library>.so; not in the text that the library itself holds.
     std::optional<FileIdentity> library_file;

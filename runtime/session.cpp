@@ -83,7 +83,7 @@ struct ReadyStep {
     const float* constants = nullptr;
     int64_t images = 1;
     std::vector<int64_t> input_image_elements, output_image_elements;
-    /// Of a group of any size: what its code finds behind the inputs.
+    /// Code of any size finds these numbers behind the inputs.
     std::array<int32_t, size_variables> sizes{};
     // A layer without code of its own.
     Layer layer;
@@ -174,9 +174,7 @@ void Session::Implementation::add_step(const Step& step) {
             ready.input_image_elements.push_back(element_count(dims_of(id)) / ready.images);
         for (TensorId id : group->outputs)
             ready.output_image_elements.push_back(element_count(dims_of(id)) / ready.images);
-        for (int n = 0; n < size_variables; ++n)
-            ready.sizes[static_cast<size_t>(n)] =
-                static_cast<int32_t>(group->size[static_cast<SizeVariable>(n)]);
+        ready.sizes = size_arguments(group->size);
     } else {
         std::vector<int64_t> expected;
         try {

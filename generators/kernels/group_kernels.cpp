@@ -122,14 +122,6 @@ GroupCode code_at(const GroupCode& code, const GroupSchedule& group,
     return at;
 }
 
-std::array<int32_t, size_variables> size_arguments(const SizeValues& size) {
-    std::array<int32_t, size_variables> values{};
-    for (int n = 0; n < size_variables; ++n)
-        values[static_cast<size_t>(n)] =
-            static_cast<int32_t>(size[static_cast<SizeVariable>(n)]);
-    return values;
-}
-
 GroupCode default_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
                        const KernelOptions& options) {
     return group_code(network,

@@ -32,8 +32,6 @@ namespace laminate {
 /// Code of any size with the numbers of another size. `group`: the schedule there (group_at()).
 [[nodiscard]] GroupCode code_at(const GroupCode& code, const GroupSchedule& group,
                                 const std::vector<LayerProblem>& problems, const SizeValues& size);
-/// What code of any size finds behind its inputs.
-[[nodiscard]] std::array<int32_t, size_variables> size_arguments(const SizeValues& size);
 
 /// The group as it is computed unless its schedule says (with_default_kernels).
 [[nodiscard]] GroupCode default_code(const Network& network, const GroupSchedule& group,

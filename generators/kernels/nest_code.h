@@ -35,7 +35,7 @@ struct RowRing {
     Expr first_channel;  ///< coordinates of the channel and the column stored first
     Expr first_column;
 
-    /// From one channel's row to the next channel's.
+    /// The distance from one channel's row to the next channel's.
     [[nodiscard]] Expr pitch() const { return expression(size.pitch); }
     [[nodiscard]] Expr rows() const { return expression(size.rows); }
     [[nodiscard]] Expr row_elements() const { return expression(size.pitch * at.channels); }

@@ -184,10 +184,12 @@ std::vector<Bytes> budgets_within(const std::optional<Bytes>& memory, bool all) 
     std::vector<Bytes> budgets;
     constexpr double smallest = 16 << 10, largest = 16 << 20;
     if (memory) {
-        for (double half = static_cast<double>(memory->value()); half >= smallest / 4; half /= 2) {
+        auto half = static_cast<double>(memory->value());
+        do {
             for (const double part : {1.0, 0.85, 0.7, 0.6})
                 budgets.emplace_back(static_cast<int64_t>(part * half));
-        }
+            half /= 2;
+        } while (half >= smallest / 4);
         return budgets;
     }
     const double step = all ? std::sqrt(2.0) : 4.0;
