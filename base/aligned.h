@@ -9,6 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "base/huge_pages.h"
+
 namespace laminate {
 
 class AlignedFloats {
@@ -16,14 +18,11 @@ public:
     static constexpr size_t alignment_bytes = 64;
 
     /// Every element starts as `fill`.
-    explicit AlignedFloats(size_t size, float fill = 0.0F) : size_(size) {
-        const size_t bytes = (std::max<size_t>(size, 1) * sizeof(float) + alignment_bytes - 1) /
-                             alignment_bytes * alignment_bytes;
-        memory_.reset(static_cast<float*>(std::aligned_alloc(alignment_bytes, bytes)));
-        if (!memory_) throw std::bad_alloc();
+    explicit AlignedFloats(size_t size, float fill = 0.0F) : memory_(allocated(size)), size_(size) {
         std::fill_n(memory_.get(), size, fill);
     }
-    explicit AlignedFloats(const std::vector<float>& values) : AlignedFloats(values.size()) {
+    explicit AlignedFloats(const std::vector<float>& values)
+        : memory_(allocated(values.size())), size_(values.size()) {
         std::copy(values.begin(), values.end(), memory_.get());
     }
     [[nodiscard]] float* data() { return memory_.get(); }
@@ -34,6 +33,15 @@ private:
     struct Free {
         void operator()(float* memory) const { std::free(memory); }
     };
+    static float* allocated(size_t size) {
+        const size_t bytes = (std::max<size_t>(size, 1) * sizeof(float) + alignment_bytes - 1) /
+                             alignment_bytes * alignment_bytes;
+        void* memory = std::aligned_alloc(alignment_bytes, bytes);
+        if (memory == nullptr) throw std::bad_alloc();
+        prefer_huge_pages(memory, bytes);
+        return static_cast<float*>(memory);
+    }
+
     std::unique_ptr<float, Free> memory_;
     size_t size_ = 0;
 };

@@ -218,11 +218,12 @@ struct Race {
 };
 
 Variant variant_of(const std::string& name, const Network& network,
-                   const ScheduleArgument& argument, const CacheArgument& cache,
+                   const ScheduleArgument& argument, const std::shared_ptr<DiskCache>& cache,
                    const CommonOptions& common, const Output& output) {
     double planning = 0;
-    Schedule schedule =
-        timed(planning, [&] { return argument.choose(network, common.thread_count()); });
+    Schedule schedule = timed(planning, [&] {
+        return argument.choose(network, {.threads = common.thread_count(), .cache = cache});
+    });
     Variant variant{name,
                     std::make_unique<Execution>(network, std::move(schedule), argument.kernels(),
                                                 cache, common, output),
@@ -232,8 +233,9 @@ Variant variant_of(const std::string& name, const Network& network,
     return variant;
 }
 
-Race race_of(const Network& network, const ScheduleArgument& argument, const CacheArgument& cache,
-             const CommonOptions& common, const Output& output) {
+Race race_of(const Network& network, const ScheduleArgument& argument,
+             const std::shared_ptr<DiskCache>& cache, const CommonOptions& common,
+             const Output& output) {
     Race race;
     race.variants.push_back(variant_of("fused", network, argument, cache, common, output));
     try {
@@ -476,7 +478,8 @@ std::string wrong_results() {
 
 Exit bench_network(const Course& course, const Output& output) {
     const ScheduleArgument& argument = course.options.schedule;
-    Race race = race_of(course.network, argument, course.options.cache, course.common, output);
+    const std::shared_ptr<DiskCache> cache = course.options.cache.open(output);
+    Race race = race_of(course.network, argument, cache, course.common, output);
     const Outcome outcome = outcome_of(course, race);
     output.print(
         fmt::format("{}; {}", headline(course), agreement_text(race, outcome.agreement)));
@@ -525,6 +528,7 @@ Exit bench_front(const Course& course, const Output& output) {
                  {"arena", Align::right},
                  {"counts"}});
     Json entries = Json::array();
+    const std::shared_ptr<DiskCache> cache = course.options.cache.open(output);
     std::optional<Race> race;  // layer by layer is compiled once
     bool all_right = true;
     size_t close = 0;
@@ -532,10 +536,10 @@ Exit bench_front(const Course& course, const Output& output) {
         ScheduleArgument argument = course.options.schedule;
         argument.schedule = to_text(front.schedules[n]);
         if (race)
-            race->variants[0] = variant_of("fused", course.network, argument, course.options.cache,
+            race->variants[0] = variant_of("fused", course.network, argument, cache,
                                            course.common, output);
         else
-            race = race_of(course.network, argument, course.options.cache, course.common, output);
+            race = race_of(course.network, argument, cache, course.common, output);
         for (Variant& variant : race->variants) variant.times_ms.clear();
         const Outcome outcome = outcome_of(course, *race);
         all_right = all_right && outcome.is_right();

@@ -109,9 +109,12 @@ Exit compile(const VerbOptions& options, const Opened& opened, PreparationTimes&
     // Only the instructions of another machine are known, not its caches.
     if (options.compile.target != CompileOptions{}.target)
         wanted.second_level_cache = usual_second_level_cache;
+    const std::shared_ptr<DiskCache> cache = options.cache.open(output);
     const Schedule schedule = timed(times.planning, [&] {
-        return wanted.choose(network, common.thread_count(), options.compile.target,
-                             sizes ? &*sizes : nullptr);
+        return wanted.choose(network, {.threads = common.thread_count(),
+                                       .cache = cache,
+                                       .target = options.compile.target,
+                                       .any_size = sizes ? &*sizes : nullptr});
     });
     require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
@@ -119,7 +122,7 @@ Exit compile(const VerbOptions& options, const Opened& opened, PreparationTimes&
     compile_options.kernels = options.schedule.kernels();
     compile_options.threads = common.threads;
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
-    compile_options.cache = options.cache.open(output);
+    compile_options.cache = cache;
     compile_options.times = &times.compile;
     compile_options.any_size = sizes ? &*sizes : nullptr;
     const Manifest manifest =

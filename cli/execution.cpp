@@ -47,9 +47,24 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     size->excludes(layers);
 }
 
-Schedule ScheduleArgument::choose(const Network& network, int threads, const std::string& target,
-                                  const TensorSizes* any_size) const {
-    const TimedOptions options = timed_options(threads, target);
+namespace {
+
+/// All that the choice of the fastest schedule depends on beside the network's layers.
+std::string options_text(const TimedOptions& options) {
+    return fmt::format("lanes {} sums {} winograd {} strict {} scratch {} threads {} cache {} "
+                       "memory {} speed {}",
+                       options.unit.lanes, options.unit.accumulators, options.kernels.winograd,
+                       options.kernels.strict,
+                       options.kernels.scratch.value_or(Bytes(-1)).value(), options.threads,
+                       options.second_level_cache.value(),
+                       options.memory.value_or(Bytes(-1)).value(), to_json(options.speed));
+}
+
+}  // namespace
+
+Schedule ScheduleArgument::choose(const Network& network, const For& what) const {
+    const TensorSizes* any_size = what.any_size;
+    const TimedOptions options = timed_options(what.threads, what.target);
     if (any_size != nullptr && (!memory.empty() || layer_by_layer))
         throw UsageError("--any-size: excludes --memory and --layer-by-layer");
     if (any_size != nullptr && schedule.empty()) {
@@ -60,13 +75,29 @@ Schedule ScheduleArgument::choose(const Network& network, int threads, const std
         const Schedule given = !schedule.empty()
                                    ? read_schedule(network, schedule)
                                    : layer_by_layer_schedule(
-                                         network, threads, options.kernels.filters());
+                                         network, what.threads, options.kernels.filters());
         return with_default_kernels(network, with_layers_alone(network, given), options.unit,
                                     options.kernels);
     }
+    if (what.cache == nullptr) return fastest(network, options);
+    const std::string key =
+        cache_key("schedule", structure_hash(network) + "\n" + options_text(options));
+    if (const std::optional<std::string> kept = what.cache->find(key)) {
+        try {
+            return parse_schedule(network, *kept);
+        } catch (const InputError&) {
+            // It is of other layers with the same hash, and is made anew.
+        }
+    }
+    Schedule chosen = fastest(network, options);
+    what.cache->keep(key, to_text(chosen));
+    return chosen;
+}
+
+Schedule ScheduleArgument::fastest(const Network& network, const TimedOptions& options) const {
     // What memory does not hold is refused before it is priced, box by box: the planner's own
     // schedule fuses most.
-    if (const auto planned = line_buffer_schedule(network, {.threads = threads});
+    if (const auto planned = line_buffer_schedule(network, {.threads = options.threads});
         const auto* all = std::get_if<Schedule>(&planned))
         require_memory_to_check(network, *all);
     auto found = fastest_schedule(network, options);
@@ -134,7 +165,8 @@ void require_memory_to_check(const Network& network, const Schedule& schedule) {
 }
 
 Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels,
-                     const CacheArgument& cache, const CommonOptions& common, const Output& output)
+                     std::shared_ptr<DiskCache> cache, const CommonOptions& common,
+                     const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)), kernels_(kernels) {
     require_memory_to_check(*network_, *schedule_);
     CompileOptions options;
@@ -142,7 +174,7 @@ Execution::Execution(Network network, Schedule schedule, const KernelOptions& ke
     options.kernels = kernels;
     options.threads = common.threads;
     options.note = [&](const std::string& line) { output.note("laminate: " + line); };
-    options.cache = cache.open(output);
+    options.cache = std::move(cache);
     options.times = &times_.compile;
     compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);
     open_session(common);

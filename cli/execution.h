@@ -40,17 +40,24 @@ struct ScheduleArgument {
     /// Kernels without minimal filtering for --no-winograd and --strict, and with --memory only
     /// those that stay within it.
     [[nodiscard]] KernelOptions kernels() const;
-    /// The schedule for code for `target` (CompileOptions) that `threads` threads run, with kernels
-    /// and with groups for layers that a given schedule leaves out (with_layers_alone). Throws
-    /// InfeasibleError when nothing fits in --memory, InputError for a bad schedule. `any_size`: of
-    /// the network, for code of any size (any_size_schedule).
-    [[nodiscard]] Schedule choose(const Network& network, int threads,
-                                  const std::string& target = CompileOptions{}.target,
-                                  const TensorSizes* any_size = nullptr) const;
+    /// What will run the schedule, and where a choice is kept for later.
+    struct For {
+        int threads = 1;
+        std::shared_ptr<DiskCache> cache{};
+        std::string target = CompileOptions{}.target;
+        const TensorSizes* any_size = nullptr;  ///< of the network, for code of any size
+    };
+    /// The schedule, with kernels and with groups for layers that a given schedule leaves out
+    /// (with_layers_alone). Throws InfeasibleError when nothing fits in --memory, InputError for a
+    /// bad schedule.
+    [[nodiscard]] Schedule choose(const Network& network, const For& what) const;
 
     /// What the fastest schedule is chosen by.
     [[nodiscard]] TimedOptions timed_options(
         int threads, const std::string& target = CompileOptions{}.target) const;
+
+private:
+    [[nodiscard]] Schedule fastest(const Network& network, const TimedOptions& options) const;
 };
 
 /// Throws InfeasibleError when checking the code of some group takes more memory than is available.
@@ -61,7 +68,7 @@ class Execution {
 public:
     /// Compiles the network for this process. Remarks go to `output`.
     Execution(Network network, Schedule schedule, const KernelOptions& kernels,
-              const CacheArgument& cache, const CommonOptions& common, const Output& output);
+              std::shared_ptr<DiskCache> cache, const CommonOptions& common, const Output& output);
     /// Opens a directory of `laminate compile`.
     Execution(const std::string& directory, const CommonOptions& common);
 

@@ -215,13 +215,14 @@ std::unique_ptr<Execution> execution_for(const RunOptions& options, const Common
         if (network.outputs.size() == 1)
             check_output_file(file.file, network.tensor(network.outputs[0]));
     }
+    const std::shared_ptr<DiskCache> cache = options.cache.open(output);
     Schedule schedule = timed(times.planning, [&] {
-        return options.schedule.choose(network, common.thread_count());
+        return options.schedule.choose(network, {.threads = common.thread_count(), .cache = cache});
     });
     output.detail("schedule: " + to_text(schedule));
     auto execution = std::make_unique<Execution>(std::move(network), std::move(schedule),
-                                                 options.schedule.kernels(), options.cache,
-                                                 common, output);
+                                                 options.schedule.kernels(), cache, common,
+                                                 output);
     execution->times().import = times.import;
     execution->times().planning = times.planning;
     output.detail(execution->times().text());

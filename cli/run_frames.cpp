@@ -42,10 +42,12 @@ public:
             if (!sizes.height) sizes.height = height;
             if (!sizes.width) sizes.width = width;
             Network network = open_network(options.network.spec, sizes);
-            Schedule schedule = options.schedule.choose(network, common.thread_count());
+            const std::shared_ptr<DiskCache> cache = options.cache.open(output);
+            Schedule schedule = options.schedule.choose(
+                network, {.threads = common.thread_count(), .cache = cache});
             execution_ = std::make_unique<Execution>(std::move(network), std::move(schedule),
-                                                     options.schedule.kernels(), options.cache,
-                                                     common, output);
+                                                     options.schedule.kernels(), cache, common,
+                                                     output);
         }
         set_size(options.network.spec, height, width);
     }

@@ -207,7 +207,7 @@ private:
                                         .scratch = choice->thread_memory};
             CompiledWindow window{
                 std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels,
-                                            options_.cache, common_, output_),
+                                            options_.cache.open(output_), common_, output_),
                 *choice, reach};
             const int64_t used = memory_of(window.execution->session());
             if (used <= budget_) return window;

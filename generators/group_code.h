@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/size_formula.h"
+#include "generators/ir/packing.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -41,6 +42,7 @@ struct GroupCode {
     std::vector<CodeArray> arrays;
     std::vector<std::string> inputs;  ///< tensor names of the external inputs
     std::vector<float> constants;     ///< this group's block of constants
+    std::vector<Packing> packings;    ///< what they were made by; none of instrumented code
     int64_t scratch_bytes = 0;
     int64_t strips = 1;
     /// Of code of any size, which has strips as the caller says; scratch_bytes and strips are those

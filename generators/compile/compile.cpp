@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -26,6 +25,7 @@
 #include "generators/compile/compiled_files.h"
 #include "generators/compile/executable.h"
 #include "generators/compile/hooks.h"
+#include "generators/compile/kept_code.h"
 #include "generators/ir/activations.h"
 #include "generators/kernels/group_kernels.h"
 #include "runtime/any_size.h"
@@ -169,7 +169,10 @@ int thread_count(const CompileOptions& options) {
 class Builder {
 public:
     Builder(const Network& network, const CompileOptions& options, const Halide::Target& target)
-        : network_(network), options_(options), unit_(vector_unit(target)) {
+        : network_(network),
+          options_(options),
+          unit_(vector_unit(target)),
+          is_for_host_(target == Halide::get_host_target()) {
         Manifest& m = built_.manifest;
         m.network = network.name;
         m.network_hash = network_hash(network);
@@ -197,9 +200,8 @@ public:
 
     BuiltNetwork build(const Schedule& schedule) && {
         const std::vector<GroupSchedule> groups = groups_with_code(schedule);
-        std::vector<Made> made(groups.size());
         const int threads = thread_count(options_);
-        in_parallel(groups.size(), threads, [&](size_t g) { made[g] = make(groups[g]); });
+        std::vector<Made> made = made_of(groups);
         compile_all(made);
         const std::string record = record_of_checks(groups);
         is_checked_ = options_.cache && !options_.checker && options_.cache->find(record);
@@ -219,8 +221,15 @@ public:
         // output earlier.
         std::map<LayerId, std::vector<Piece>> by_layer;
         for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
-        for (size_t g = 0; g < groups.size(); ++g)
+        int64_t constants = 0;
+        for (size_t g = 0; g < groups.size(); ++g) {
+            for (const Piece& piece : pieces[g]) {
+                if (const auto* group = std::get_if<CheckedGroup>(&piece))
+                    constants += std::ssize(group->code.constants) + constants_boundary;
+            }
             by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
+        }
+        built_.constants.reserve(static_cast<size_t>(constants));
         for (auto& [id, all] : by_layer) {
             for (Piece& piece : all) add(std::move(piece));
         }
@@ -237,6 +246,8 @@ public:
 
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
+    /// Elements: code loads constants as whole vectors.
+    static constexpr int64_t constants_boundary = 16;
 
     /// The schedule's, and those of pooling and additions that no group has got, which have code of
     /// their own.
@@ -275,22 +286,70 @@ private:
     /// A group on its way to a piece.
     struct Made {
         GroupCode code;
-        std::string key;  ///< code_key()
+        std::string key;     ///< code_key()
+        std::string object;  ///< what was kept of it; empty: its body is to be compiled
         GroupTimes times;
     };
 
-    [[nodiscard]] Made make(const GroupSchedule& schedule) const {
+    /// Groups of one key differ in names and in the values of constants alone: the code of the
+    /// first is that of all.
+    [[nodiscard]] std::vector<Made> made_of(const std::vector<GroupSchedule>& groups) const {
+        std::vector<Made> made(groups.size());
+        const int threads = thread_count(options_);
+        in_parallel(groups.size(), threads, [&](size_t g) { made[g].key = key_of(groups[g]); });
+        std::map<std::string_view, size_t> first;
+        std::vector<size_t> distinct, others;
+        for (size_t g = 0; g < groups.size(); ++g)
+            (first.try_emplace(made[g].key, g).second ? distinct : others).push_back(g);
+        in_parallel(distinct.size(), threads,
+                    [&](size_t n) { make(groups[distinct[n]], made[distinct[n]]); });
+        in_parallel(others.size(), threads, [&](size_t n) {
+            const GroupSchedule& group = groups[others[n]];
+            Made& other = made[others[n]];
+            const CpuClock clock;
+            const Made& one = made[first.at(other.key)];
+            other.code.body = one.code.body;
+            take_kept(group, one.code, other.code);
+            other.times = {.name = name_of(group), .halide = clock.seconds(), .is_equal = true,
+                           .is_cached = one.times.is_cached};
+        });
+        return made;
+    }
+
+    /// The code of a key, kept from earlier or new.
+    void make(const GroupSchedule& schedule, Made& made) const {
         const CpuClock clock;
-        Made made{{}, code_key(network_, schedule), {}};
-        if (is_of_any_size(schedule)) {
-            made.code = open_group_code(network_, schedule, *options_.any_size);
-            made.key += any_size_key(schedule);
+        if (std::optional<KeptCode> kept = kept_of(made.key)) {
+            take_kept(schedule, kept->code, made.code);
+            made.object = std::move(kept->object);
+            made.times.is_cached = true;
         } else {
-            made.code = group_code(network_, schedule);
+            made.code = is_of_any_size(schedule)
+                            ? open_group_code(network_, schedule, *options_.any_size)
+                            : group_code(network_, schedule);
         }
         made.times.name = name_of(schedule);
         made.times.halide = clock.seconds();
+    }
+    [[nodiscard]] Made made_alone(const GroupSchedule& schedule) const {
+        Made made;
+        made.key = key_of(schedule);
+        make(schedule, made);
         return made;
+    }
+    /// What an equal group has kept, with constants of this group.
+    void take_kept(const GroupSchedule& schedule, const GroupCode& kept, GroupCode& code) const {
+        code.packings = kept.packings;
+        code.constants = packed_block(kept.packings, network_, group_problems(network_, schedule));
+        code.scratch_bytes = kept.scratch_bytes;
+        code.strips = kept.strips;
+        code.open_scratch_bytes = kept.open_scratch_bytes;
+        if (code.open_scratch_bytes) code.size = options_.any_size->reference();
+    }
+
+    [[nodiscard]] std::string key_of(const GroupSchedule& schedule) const {
+        return code_key(network_, schedule) +
+               (is_of_any_size(schedule) ? any_size_key(schedule) : "");
     }
 
     /// Whether the group's code depends on the size of the picture.
@@ -314,14 +373,11 @@ private:
     /// for each: the same code is made once. The longest code comes first, so that no thread is
     /// left with it at the end.
     void compile_all(std::vector<Made>& made) {
-        std::vector<Made*> distinct;
-        std::set<std::string_view> keys;
-        for (Made& one : made) {
-            one.times.is_equal = !keys.insert(one.key).second;
-            if (!one.times.is_equal) distinct.push_back(&one);
-        }
         std::vector<std::pair<size_t, Made*>> by_length;
-        for (Made* one : distinct) by_length.emplace_back(length_of(one->code.body), one);
+        for (Made& one : made) {
+            if (!one.times.is_equal)
+                by_length.emplace_back(one.object.empty() ? length_of(one.code.body) : 0, &one);
+        }
         std::ranges::stable_sort(by_length, std::greater<>(),
                                  [](const auto& one) { return one.first; });
         in_parallel(by_length.size(), thread_count(options_),
@@ -359,8 +415,8 @@ private:
             const LayerId id = network_.find_layer(nest.layer);
             if (must_be_scheduled(network_, id)) {
                 const GroupSchedule alone = single(id);
-                Made made_alone = make(alone);
-                settle(alone, made_alone, false, pieces);
+                Made one = made_alone(alone);
+                settle(alone, one, false, pieces);
             } else {
                 pieces.emplace_back(id);
             }
@@ -422,11 +478,12 @@ private:
         if (known.valid()) return known.get();
         try {
             const CpuClock clock;
-            std::shared_ptr<const JitGroup> jit = cached(made);
-            if (!jit) {
-                jit = std::make_shared<const JitGroup>(made.code.body);
-                if (options_.cache && !jit->object().empty())
-                    options_.cache->keep(cache_key("code", made.key), jit->object());
+            auto jit = made.object.empty()
+                           ? std::make_shared<const JitGroup>(made.code.body)
+                           : std::make_shared<const JitGroup>(std::move(made.object));
+            if (!made.times.is_cached && options_.cache && !jit->object().empty()) {
+                options_.cache->keep(cache_key("code", made.key),
+                                     to_bytes({made.code, jit->object()}));
             }
             made.times.llvm = clock.seconds();
             promise.set_value(jit);
@@ -437,21 +494,15 @@ private:
         }
     }
 
-    /// The function that another process compiled, or nothing.
-    [[nodiscard]] std::shared_ptr<const JitGroup> cached(Made& made) const {
-        if (!options_.cache || !loads_objects) return nullptr;
-        const std::optional<std::string> object =
-            options_.cache->find(cache_key("code", made.key));
-        if (!object) return nullptr;
-        made.times.is_cached = true;
-        return std::make_shared<const JitGroup>(*object);
+    /// What another process has made of a key, or nothing. Code for another processor or with hooks
+    /// is made of the body each time.
+    [[nodiscard]] std::optional<KeptCode> kept_of(const std::string& key) const {
+        if (!options_.cache || !loads_objects || !is_for_host_ || options_.instrumented)
+            return std::nullopt;
+        const std::optional<std::string> bytes = options_.cache->find(cache_key("code", key));
+        return bytes ? parse_kept_code(*bytes) : std::nullopt;
     }
 
-    /// Says what an entry of the cache is made by, and what it is of.
-    [[nodiscard]] static std::string cache_key(const std::string& kind, const std::string& of) {
-        return kind + "\nsources " + source_version + "\nhalide " + halide_version() +
-               "\ntarget " + Halide::get_host_target().to_string() + "\n" + of;
-    }
     /// The entry of a network all of whose groups have passed their checks. Whether they pass may
     /// depend on its weights.
     [[nodiscard]] std::string record_of_checks(const std::vector<GroupSchedule>& groups) const {
@@ -500,9 +551,8 @@ private:
         }
         step.outputs = {
             network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
-        constexpr size_t boundary = 16;  // elements: code loads constants as whole vectors
         std::vector<float>& constants = built_.constants;
-        constants.resize((constants.size() + boundary - 1) / boundary * boundary);
+        constants.resize(static_cast<size_t>(round_up(std::ssize(constants), constants_boundary)));
         step.constants_offset_elements = std::ssize(constants);
         step.constants_count_elements = std::ssize(group.code.constants);
         constants.insert(constants.end(), group.code.constants.begin(), group.code.constants.end());
@@ -542,6 +592,7 @@ private:
     const Network& network_;
     const CompileOptions& options_;
     VectorUnit unit_;
+    bool is_for_host_;
     BuiltNetwork built_;
     bool is_checked_ = false;  ///< the same network with the same code was, by another process
     std::mutex mutex_;
@@ -549,6 +600,11 @@ private:
 };
 
 }  // namespace
+
+std::string cache_key(const std::string& kind, const std::string& of) {
+    return kind + "\nsources " + source_version + "\nhalide " + halide_version() + "\ntarget " +
+           Halide::get_host_target().to_string() + "\n" + of;
+}
 
 Bytes scratch_per_thread(const Network& network, const Schedule& schedule,
                          const CompileOptions& options) {

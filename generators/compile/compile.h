@@ -73,6 +73,10 @@ struct CompileOptions {
     std::string archiver = "ar";
 };
 
+/// The key of an entry of a cache: what it is, of what, and what made it: these sources, this
+/// version of Halide, for this machine's processor.
+[[nodiscard]] std::string cache_key(const std::string& kind, const std::string& of);
+
 /// The most that a group's code keeps beside its inputs, outputs and constants, of one thread: what
 /// a session's arena has for each (ArenaUse). More than the schedule's live memory, by the padding
 /// of lines and the transformed patches. Of the options target, threads and kernels count. Throws

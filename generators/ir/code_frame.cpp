@@ -6,9 +6,18 @@ namespace laminate {
 
 using Halide::Internal::Stmt;
 
-std::string NamedConstants::append(const std::string& name, const std::vector<float>& values) {
+std::string NamedConstants::append(const std::string& name, const Packing& packing,
+                                   const Layer& layer, const LayerProblem& problem) {
+    const std::vector<float> values = packed(packing, layer, problem);
+    if (values.empty()) return "";
     offsets_.emplace_back(name, block_.append(values));
+    packings_.push_back(packing);
     return name;
+}
+
+void NamedConstants::move_into(GroupCode& code) && {
+    code.constants = std::move(block_).take();
+    code.packings = std::move(packings_);
 }
 
 Stmt NamedConstants::around(Stmt body) const {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "generators/ir/activations.h"
-#include "generators/ir/constants.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
@@ -20,11 +19,12 @@ LayerOutput LayerOutput::of(const Network& network, const GroupSchedule& group) 
 }
 
 void LayerOutput::pack(int64_t block, NamedConstants& constants) {
-    for (Stage& stage : layers_) {
-        const std::vector<float> slope = canonical_slope(*stage.layer, stage.problem);
-        if (!slope.empty())
-            stage.slope = constants.append(
-                Halide::Internal::unique_name(stage.problem.name + ".slope"), padded(slope, block));
+    for (size_t k = 0; k < layers_.size(); ++k) {
+        Stage& stage = layers_[k];
+        stage.slope = constants.append(
+            Halide::Internal::unique_name(stage.problem.name + ".slope"),
+            {.layer = static_cast<int>(k), .source = Packing::Source::slope, .block = block},
+            *stage.layer, stage.problem);
     }
 }
 
@@ -95,7 +95,7 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
     body = ir::with_pointer("Y", argument::outputs, 0, body);
     code.body = Halide::Internal::simplify(body);
     code.arrays.push_back({"Y", ArrayRole::external_output, static_cast<int>(layers_.size()) - 1});
-    code.constants = std::move(constants).take();
+    std::move(constants).move_into(code);
     code.scratch_bytes = scratch_bytes;
     code.strips = strips;
     return code;

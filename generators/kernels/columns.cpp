@@ -39,7 +39,7 @@ public:
         code.arrays = {{"X", ArrayRole::external_input, 0},
                        {"Y", ArrayRole::external_output, sink()}};
         code.inputs = {tensor(0).name};
-        code.constants = std::move(constants_).take();
+        std::move(constants_).move_into(code);
         const SizeFormula scratch_bytes = sizes_.elements * bytes_per_element;
         code.scratch_bytes = scratch_bytes.at(extents_.reference());
         if (extents_.is_open()) {

@@ -2,8 +2,7 @@
 
 #include "generators/group_code.h"
 #include "generators/ir/activations.h"
-#include "generators/ir/constants.h"
-#include "generators/kernels/column_filters.h"
+#include "generators/ir/packing.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
@@ -33,18 +32,18 @@ ColumnsCode::Parameters ColumnsCode::parameters(int k, NamedConstants& constants
     const LayerProblem& p = problem(k);
     const int64_t block = blocks(k).scalars;
     const bool is_scattered = line(k).form == LineForm::scattered;
-    const std::vector<float> canonical = canonical_weights(layer(k), p);
-    const auto append = [&](const std::string& name, const std::vector<float>& values) {
-        return constants.append(unique_name(p.name + name), values);
+    const auto append = [&](const char* name, const Packing& packing) {
+        return constants.append(unique_name(p.name + name), packing, layer(k), p);
     };
     Parameters names;
-    names.weights = append(
-        ".transformed", is_scattered ? scattered_weights(canonical, p, window(k), filter(k), block)
-                                     : gathered_weights(canonical, p, window(k), filter(k), block));
+    names.weights =
+        append(".transformed",
+               {.layer = k,
+                .order = is_scattered ? Packing::Order::scattered : Packing::Order::gathered,
+                .block = block});
     const int64_t filled = is_scattered ? 1 : block;
-    names.bias = append(".bias", padded(canonical_bias(layer(k), p), filled));
-    const std::vector<float> slope = canonical_slope(layer(k), p);
-    if (!slope.empty()) names.slope = append(".slope", padded(slope, filled));
+    names.bias = append(".bias", {.layer = k, .source = Packing::Source::bias, .block = filled});
+    names.slope = append(".slope", {.layer = k, .source = Packing::Source::slope, .block = filled});
     return names;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "generators/ir/constants.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/kernels/ring_slide.h"
@@ -59,7 +58,7 @@ public:
         body = ir::with_pointer("Y", argument::outputs, 0, body);
         if (extents_.is_open()) body = with_sizes(static_cast<int>(code.inputs.size()), body);
         code.body = ir::without_negative_indices(simplify(body));
-        code.constants = std::move(constants_).take();
+        std::move(constants_).move_into(code);
         const SizeFormula scratch_bytes = sizes_.scratch_elements * bytes_per_element;
         code.scratch_bytes = scratch_bytes.at(extents_.reference());
         if (extents_.is_open()) {
@@ -373,21 +372,23 @@ private:
         const WinogradTile& tile = *plan_.winograd[static_cast<size_t>(k)];
         const std::string prefix = unique(p.name);
         ParameterNames names;
-        names.bias = constants_.append(prefix + ".bias",
-                                       padded(canonical_bias(nest.layer, p), tile.channels));
-        const std::vector<float> slope = canonical_slope(nest.layer, p);
-        if (!slope.empty())
-            names.slope = constants_.append(prefix + ".slope", padded(slope, tile.channels));
+        const auto append = [&](const char* name, Packing::Source source,
+                                Packing::Order order = Packing::Order::by_row) {
+            return constants_.append(
+                prefix + name,
+                {.layer = k, .source = source, .order = order, .block = tile.channels}, nest.layer,
+                p);
+        };
+        names.bias = append(".bias", Packing::Source::bias);
+        names.slope = append(".slope", Packing::Source::slope);
         WinogradNames code;
         code.input = nest.input().name;
         code.output = nest.output_array();
-        const auto weights = [&](int64_t rows) {
-            return constants_.append(
-                prefix + (rows == 1 ? ".transformed1" : ".transformed2"),
-                winograd_weights(canonical_weights(nest.layer, p), p, rows, tile.channels));
-        };
-        if (tile.has_singles) code.weights[0] = weights(1);
-        if (tile.has_pairs) code.weights[1] = weights(2);
+        constexpr Packing::Source weights = Packing::Source::weights;
+        if (tile.has_singles)
+            code.weights[0] = append(".transformed1", weights, Packing::Order::winograd_1);
+        if (tile.has_pairs)
+            code.weights[1] = append(".transformed2", weights, Packing::Order::winograd_2);
         code.scratch = transforms_;
         code.input_row = [&](const Expr& row) { return simplify(nest.input().index(0, row, 0)); };
         code.input_plane = nest.input().pitch();

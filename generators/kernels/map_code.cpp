@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "generators/ir/constants.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
@@ -11,30 +10,17 @@ namespace laminate {
 
 using namespace Halide::Internal;
 
-namespace {
-
-std::vector<float> packed_weights_of(const LayerOutput& output, int64_t block) {
-    const LayerProblem& p = output.problem();
-    if (!p.has_weights()) return {};
-    return packed_weights(canonical_weights(output.layer(), p), p, block);
-}
-
-}  // namespace
-
-MapCode::MapCode(LayerOutput output, int64_t block)
-    : MapCode(std::move(output), block, packed_weights_of(output, block)) {}
-
-MapCode::MapCode(LayerOutput&& output, int64_t block, const std::vector<float>& packed)
+MapCode::MapCode(LayerOutput output, int64_t block, Packing::Order order)
     : output_(std::move(output)), scratch_(unique_name("work")) {
     if (problem().has_weights()) {
-        weights_ = constant(".packed", packed);
-        bias_ = constant(".bias", padded(canonical_bias(layer(), problem()), block));
+        weights_ = constant(".packed", {.order = order, .block = block});
+        bias_ = constant(".bias", {.source = Packing::Source::bias, .block = block});
     }
     output_.pack(block, constants_);
 }
 
-std::string MapCode::constant(const std::string& name, const std::vector<float>& values) {
-    return constants_.append(unique_name(problem().name + name), values);
+std::string MapCode::constant(const std::string& name, const Packing& packing) {
+    return constants_.append(unique_name(problem().name + name), packing, layer(), problem());
 }
 
 Stmt MapCode::loop(const std::string& name, const Interval& range, const Make& make) const {

@@ -17,6 +17,7 @@
 #include "generators/ir/arrays.h"
 #include "generators/ir/code_frame.h"
 #include "generators/ir/layer_output.h"
+#include "generators/ir/packing.h"
 #include "generators/lowering/regions.h"
 #include "scheduler/schedule/kernels/layout/runs.h"
 #include "scheduler/schedule/problem.h"
@@ -30,22 +31,20 @@ public:
 
     /// Packs weights, if the layer has any, biases and slopes for blocks of `block` output
     /// channels.
-    MapCode(LayerOutput output, int64_t block);
-    /// The same with weights in an order of the kernel's own.
-    MapCode(LayerOutput&& output, int64_t block, const std::vector<float>& packed);
+    MapCode(LayerOutput output, int64_t block, Packing::Order order = Packing::Order::by_row);
     MapCode(const MapCode&) = delete;
     MapCode& operator=(const MapCode&) = delete;
 
     [[nodiscard]] const LayerProblem& problem() const { return output_.problem(); }
     [[nodiscard]] const Layer& layer() const { return output_.layer(); }
     [[nodiscard]] const LayerOutput& output() const { return output_; }
-    /// Arrays: [block][row of the window][i][column of the window][z in the block] (constants.h);
-    /// by output channel; the scratch block.
+    /// Arrays: weights in their order, by_row [block][row of the window][i][column of the window]
+    /// [z in the block]; by output channel; the scratch block.
     [[nodiscard]] const std::string& weights() const { return weights_; }
     [[nodiscard]] const std::string& bias() const { return bias_; }
     [[nodiscard]] const std::string& scratch() const { return scratch_; }
     /// Adds an array of constants and returns its name.
-    [[nodiscard]] std::string constant(const std::string& name, const std::vector<float>& values);
+    [[nodiscard]] std::string constant(const std::string& name, const Packing& packing);
 
     /// A loop called after the layer.
     [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const;

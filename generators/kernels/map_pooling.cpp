@@ -154,7 +154,8 @@ Expr MapPooling::averaged(int64_t rows, const VectorRun& run) {
     // lines where no window reaches padding, and only there.
     if (counts_padding || (!ir::reaches_padding(p_.y()) && !ir::reaches_padding(wx)))
         return broadcast(Expr(counts.front()), run.lanes);
-    return ir::load(code_.constant(".averaged", counts), lanes_from(0, run.lanes));
+    const Packing averaged{.source = Packing::Source::numbers, .values = std::move(counts)};
+    return ir::load(code_.constant(".averaged", averaged), lanes_from(0, run.lanes));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "generators/kernels/nest_code.h"
 
 #include "generators/ir/activations.h"
-#include "generators/ir/constants.h"
+#include "generators/ir/packing.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/lowering/group_lowering.h"
 
@@ -20,20 +20,17 @@ ParameterNames NestCode::parameters(int64_t block, bool aligned) const {
     const std::string prefix = unique_name(p.name);
     ParameterNames names;
     names.block = aligned ? block : 1;
-    std::vector<float> weights = packed_weights(canonical_weights(layer, p), p, names.block);
     // A block may begin at any channel, so the last one runs over the last channel.
-    if (!aligned) {
-        const int64_t behind = (block - 1) * p[Dim::i] * p.y().kernel * p.x().kernel;
-        weights.resize(weights.size() + static_cast<size_t>(behind), 0.0F);
-    }
-    const auto filled_up = [&](std::vector<float> values) {
-        if (!aligned) values.resize(values.size() + static_cast<size_t>(block - 1), 0.0F);
-        return padded(std::move(values), names.block);
+    const int64_t behind = aligned ? 0 : block - 1;
+    const auto append = [&](const char* name, Packing::Source source, int64_t zeros) {
+        return constants.append(
+            prefix + name,
+            {.layer = nest, .source = source, .block = names.block, .behind = zeros}, layer, p);
     };
-    names.weights = constants.append(prefix + ".packed", weights);
-    names.bias = constants.append(prefix + ".bias", filled_up(canonical_bias(layer, p)));
-    const std::vector<float> slope = canonical_slope(layer, p);
-    if (!slope.empty()) names.slope = constants.append(prefix + ".slope", filled_up(slope));
+    names.weights = append(".packed", Packing::Source::weights,
+                           behind * p[Dim::i] * p.y().kernel * p.x().kernel);
+    names.bias = append(".bias", Packing::Source::bias, behind);
+    names.slope = append(".slope", Packing::Source::slope, behind);
     return names;
 }
 

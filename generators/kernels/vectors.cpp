@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "generators/ir/activations.h"
-#include "generators/ir/constants.h"
+#include "generators/ir/packing.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/lowering/group_lowering.h"
@@ -18,9 +18,9 @@ class Vectors {
 public:
     Vectors(const NestCode& nest, const Ranges& range)
         : nest_(nest), p_(nest.p), range_(range), lanes_(nest.lanes()) {
-        const std::vector<float> slopes = canonical_slope(nest.layer, p_);
-        if (!slopes.empty())
-            slope_ = nest.constants.append(unique_name(p_.name) + ".slope", slopes);
+        slope_ = nest.constants.append(unique_name(p_.name) + ".slope",
+                                       {.layer = nest.nest, .source = Packing::Source::slope},
+                                       nest.layer, p_);
     }
 
     Stmt code() const {

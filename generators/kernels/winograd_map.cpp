@@ -399,30 +399,10 @@ Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
     });
 }
 
-/// Weights as [block][input channel][row and column of the kernel][output channel of the block].
-std::vector<float> packed_by_channel(const LayerOutput& output, const WinogradMapLayout& at) {
-    constexpr int64_t taps = winograd::kernel_size * winograd::kernel_size;
-    const LayerProblem& p = output.problem();
-    const std::vector<float> canonical = canonical_weights(output.layer(), p);
-    std::vector<float> packed(static_cast<size_t>(at.blocks * at.block * p[Dim::i] * taps), 0.0F);
-    for (int64_t z = 0; z < p[Dim::z]; ++z) {
-        for (int64_t i = 0; i < p[Dim::i]; ++i) {
-            for (int64_t n = 0; n < taps; ++n) {
-                const int64_t to =
-                    ((z / at.block * p[Dim::i] + i) * taps + n) * at.block + z % at.block;
-                packed[static_cast<size_t>(to)] =
-                    canonical[static_cast<size_t>((z * p[Dim::i] + i) * taps + n)];
-            }
-        }
-    }
-    return packed;
-}
-
 }  // namespace
 
 GroupCode winograd_map_code(LayerOutput output, const WinogradMapLayout& at) {
-    const std::vector<float> weights = packed_by_channel(output, at);
-    MapCode code(std::move(output), at.block, weights);
+    MapCode code(std::move(output), at.block, Packing::Order::by_input);
     const Stmt body = all_parts(code, at);
     return std::move(code).code(body, at.scratch_elements(), at.parts());
 }

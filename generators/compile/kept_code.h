@@ -1,0 +1,21 @@
+// What is kept of a group's code for later: machine code, and what a network needs to run it with
+// weights of its own. Whoever finds it makes no Halide IR.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "generators/group_code.h"
+
+namespace laminate {
+
+struct KeptCode {
+    GroupCode code;      ///< without body, arrays, names of inputs and values of constants
+    std::string object;  ///< JitGroup::object()
+};
+
+[[nodiscard]] std::string to_bytes(const KeptCode& kept);
+/// Nothing for bytes that are not what to_bytes() writes.
+[[nodiscard]] std::optional<KeptCode> parse_kept_code(const std::string& bytes);
+
+}  // namespace laminate
