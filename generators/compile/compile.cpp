@@ -141,27 +141,6 @@ private:
     double begin_ = thread_milliseconds();
 };
 
-/// The number of loads and stores in a statement, to which the time of LLVM is about proportional.
-size_t length_of(const Halide::Internal::Stmt& body) {
-    class Counter : public Halide::Internal::IRGraphVisitor {
-    public:
-        size_t count = 0;
-
-    protected:
-        using IRGraphVisitor::visit;
-        void visit(const Halide::Internal::Load* load) override {
-            ++count;
-            IRGraphVisitor::visit(load);
-        }
-        void visit(const Halide::Internal::Store* store) override {
-            ++count;
-            IRGraphVisitor::visit(store);
-        }
-    } counter;
-    body.accept(&counter);
-    return counter.count;
-}
-
 int thread_count(const CompileOptions& options) {
     return options.threads > 0 ? options.threads : available_cores();
 }
@@ -287,7 +266,7 @@ private:
     struct Made {
         GroupCode code;
         std::string key;     ///< code_key()
-        std::string object;  ///< what was kept of it; empty: its body is to be compiled
+        std::vector<std::string> objects;  ///< of its functions; none: its body is to be compiled
         GroupTimes times;
     };
 
@@ -321,7 +300,7 @@ private:
         const CpuClock clock;
         if (std::optional<KeptCode> kept = kept_of(made.key)) {
             take_kept(schedule, kept->code, made.code);
-            made.object = std::move(kept->object);
+            made.objects = std::move(kept->objects);
             made.times.is_cached = true;
         } else {
             made.code = is_of_any_size(schedule)
@@ -369,19 +348,34 @@ private:
         return key;
     }
 
-    /// The code of all groups. Networks repeat their shapes, and the compiler takes up to seconds
-    /// for each: the same code is made once. The longest code comes first, so that no thread is
-    /// left with it at the end.
+    /// The code of all groups, function by function on all threads. The longest comes first, so that
+    /// no thread is left with it at the end.
     void compile_all(std::vector<Made>& made) {
-        std::vector<std::pair<size_t, Made*>> by_length;
-        for (Made& one : made) {
-            if (!one.times.is_equal)
-                by_length.emplace_back(one.object.empty() ? length_of(one.code.body) : 0, &one);
+        if (!loads_objects) return;
+        struct Task {
+            Made* made;
+            const CodePart* part;
+            std::string* object;
+            double seconds = 0;
+        };
+        std::vector<std::vector<CodePart>> parts(made.size());
+        std::vector<Task> tasks;
+        for (size_t g = 0; g < made.size(); ++g) {
+            if (made[g].times.is_equal || !made[g].objects.empty()) continue;
+            parts[g] = code_parts(made[g].code.body, JitGroup::symbol);
+            made[g].objects.resize(parts[g].size());
+            for (size_t n = 0; n < parts[g].size(); ++n)
+                tasks.push_back({&made[g], &parts[g][n], &made[g].objects[n]});
         }
-        std::ranges::stable_sort(by_length, std::greater<>(),
-                                 [](const auto& one) { return one.first; });
-        in_parallel(by_length.size(), thread_count(options_),
-                    [&](size_t n) { (void)function_of(*by_length[n].second); });
+        std::ranges::stable_sort(tasks, std::greater<>(),
+                                 [](const Task& task) { return task.part->length; });
+        const Halide::Target host = Halide::get_host_target();
+        in_parallel(tasks.size(), thread_count(options_), [&](size_t n) {
+            const CpuClock clock;
+            *tasks[n].object = object_of_part(*tasks[n].part, host);
+            tasks[n].seconds = clock.seconds();
+        });
+        for (const Task& task : tasks) task.made->times.llvm += task.seconds;
     }
 
     /// What runs instead of the group: itself, unless it fails its check. Called by several
@@ -478,14 +472,14 @@ private:
         if (known.valid()) return known.get();
         try {
             const CpuClock clock;
-            auto jit = made.object.empty()
+            auto jit = made.objects.empty()
                            ? std::make_shared<const JitGroup>(made.code.body)
-                           : std::make_shared<const JitGroup>(std::move(made.object));
-            if (!made.times.is_cached && options_.cache && !jit->object().empty()) {
+                           : std::make_shared<const JitGroup>(std::move(made.objects));
+            if (!made.times.is_cached && options_.cache && !jit->objects().empty()) {
                 options_.cache->keep(cache_key("code", made.key),
-                                     to_bytes({made.code, jit->object()}));
+                                     to_bytes({made.code, jit->objects()}));
             }
-            made.times.llvm = clock.seconds();
+            made.times.llvm += clock.seconds();
             promise.set_value(jit);
             return jit;
         } catch (...) {
@@ -660,26 +654,34 @@ const Manifest& JitNetwork::manifest() const { return implementation_->built.man
 
 namespace {
 
-/// Writes the code of all functions into object files, and returns their names. Code for this
-/// machine is there already.
+/// Writes the code of all groups into object files, and returns their names. Code for this machine
+/// is there already.
 std::vector<std::string> write_objects(const BuiltNetwork& built, const CompileOptions& options,
                                        const Halide::Target& target,
                                        const std::filesystem::path& directory) {
     const std::string& name = built.manifest.library;
     const bool is_made =
         loads_objects && !options.instrumented && target == Halide::get_host_target();
-    std::vector<std::string> files;
-    for (size_t g = 0; g < built.functions.size(); ++g)
-        files.push_back("group" + std::to_string(g) + ".o");
+    std::vector<std::vector<std::string>> files(built.functions.size());
     in_parallel(files.size(), thread_count(options), [&](size_t g) {
         const std::string symbol = group_symbol(name, g);
-        write_file_atomically(
-            directory / files[g],
-            is_made ? with_function_renamed(built.functions[g]->object(), JitGroup::symbol, symbol)
-                    : object_code({{symbol, built.bodies[g], options.instrumented}}, symbol,
-                                  target));
+        std::vector<std::string> objects;
+        if (is_made) {
+            for (const std::string& object : built.functions[g]->objects())
+                objects.push_back(with_functions_renamed(object, JitGroup::symbol, symbol));
+        } else {
+            objects.push_back(
+                object_code({{symbol, built.bodies[g], options.instrumented}}, symbol, target));
+        }
+        for (size_t n = 0; n < objects.size(); ++n) {
+            files[g].push_back("group" + std::to_string(g) + "_" + std::to_string(n) + ".o");
+            write_file_atomically(directory / files[g].back(), objects[n]);
+        }
     });
-    return files;
+    std::vector<std::string> all;
+    for (const std::vector<std::string>& of_group : files)
+        all.insert(all.end(), of_group.begin(), of_group.end());
+    return all;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
@@ -19,19 +20,10 @@ enum class Extra { none, counters, hook };
 
 LoweredFunc lowered_function(const std::string& name, const Stmt& body, Extra extra,
                              Halide::LinkageType linkage) {
-    std::vector<LoweredArgument> arguments;
-    const auto add = [&](const char* argument_name, Halide::Type type) {
-        arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0,
-                               Halide::ArgumentEstimates{});
-    };
-    add(argument::inputs, Halide::Handle());
-    add(argument::outputs, Halide::Handle());
-    add(argument::constants, Halide::type_of<float*>());
-    add(argument::scratch, Halide::type_of<float*>());
-    add(argument::strip_begin, Halide::Int(32));
-    add(argument::strip_end, Halide::Int(32));
-    if (extra == Extra::counters) add(counters_argument, Halide::type_of<int64_t*>());
-    if (extra == Extra::hook) add(hook_argument, Halide::Handle());
+    std::vector<LoweredArgument> arguments = group_arguments();
+    if (extra == Extra::counters)
+        arguments.push_back(scalar_argument(counters_argument, Halide::type_of<int64_t*>()));
+    if (extra == Extra::hook) arguments.push_back(scalar_argument(hook_argument, Halide::Handle()));
     return {name, arguments, body, linkage, Halide::NameMangling::C};
 }
 
@@ -53,11 +45,22 @@ bool has_strict_sums(const Stmt& body) {
     return finder.found;
 }
 
-/// Only Halide's JIT calls the second function, NAME_argv, of ExternalPlusArgv.
+void append(Halide::Module& module, const CodePart& part) {
+    if (has_strict_sums(part.body)) module.set_any_strict_float(true);
+    module.append(LoweredFunc(part.symbol, part.arguments, part.body,
+                              Halide::LinkageType::External, Halide::NameMangling::C));
+}
+
+/// A group's function, with those of its kernels. Only Halide's JIT calls the second function,
+/// NAME_argv, of ExternalPlusArgv.
 void append(Halide::Module& module, const std::string& name, const Stmt& body, Extra extra,
             Halide::LinkageType linkage = Halide::LinkageType::External) {
-    if (has_strict_sums(body)) module.set_any_strict_float(true);
-    module.append(lowered_function(name, body, extra, linkage));
+    std::vector<CodePart> parts;
+    if (extra == Extra::none) parts = code_parts(body, name);
+    for (size_t n = 1; n < parts.size(); ++n) append(module, parts[n]);
+    const Stmt& rest = parts.empty() ? body : parts.front().body;
+    if (has_strict_sums(rest)) module.set_any_strict_float(true);
+    module.append(lowered_function(name, rest, extra, linkage));
 }
 
 JITModule jit_module(const std::string& name, const Stmt& body, Extra extra,
@@ -132,6 +135,12 @@ Halide::Target code_target(const std::string& text) {
     return target;
 }
 
+std::string object_of_part(const CodePart& part, const Halide::Target& target) {
+    Halide::Module module(part.symbol, target.with_feature(Halide::Target::NoRuntime));
+    append(module, part);
+    return object_of(module, target);
+}
+
 std::string object_code(const std::vector<NamedBody>& bodies, const std::string& module_name,
                         const Halide::Target& target) {
     Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
@@ -153,15 +162,29 @@ JitGroup::JitGroup(const Stmt& body, bool counted, const Halide::Target& target)
         function_ = module_.main_function();
         return;
     }
-    Halide::Module module(symbol, target.with_feature(Halide::Target::NoRuntime));
-    append(module, symbol, body, extra);
-    object_ = object_of(module, target);
-    loaded_.emplace(object_, memory_functions());
-    function_ = loaded_->function(symbol);
+    if (counted) {
+        Halide::Module module(symbol, target.with_feature(Halide::Target::NoRuntime));
+        append(module, symbol, body, extra);
+        objects_.push_back(object_of(module, target));
+    } else {
+        for (const CodePart& part : code_parts(body, symbol))
+            objects_.push_back(object_of_part(part, target));
+    }
+    load(memory_functions());
 }
 
-JitGroup::JitGroup(std::string object)
-    : object_(std::move(object)), loaded_(object_), function_(loaded_->function(symbol)) {}
+JitGroup::JitGroup(std::vector<std::string> objects) : objects_(std::move(objects)) { load({}); }
+
+void JitGroup::load(const std::map<std::string, const void*>& symbols) {
+    std::map<std::string, const void*> known = symbols;
+    // Kernels first, which the group's own function calls.
+    for (size_t n = objects_.size(); n-- > 0;) {
+        loaded_.emplace_back(objects_[n], known);
+        for (const auto& [name, function] : loaded_.back().functions()) known[name] = function;
+    }
+    if (loaded_.empty()) throw std::runtime_error("object code: there is none");
+    function_ = loaded_.back().function(symbol);
+}
 
 laminate_group_function JitGroup::function() const {
     return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(function_);

@@ -3,12 +3,14 @@
 
 #include <Halide.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "generators/compile/object_code.h"
 #include "generators/group_code.h"
+#include "generators/ir/code_parts.h"
 #include "runtime/compiled_network.h"
 
 namespace laminate {
@@ -32,6 +34,9 @@ struct NamedBody {
     bool hooked = false;  ///< whether it has the hook argument
 };
 
+/// An object file with one function of a group. Throws as object_code().
+[[nodiscard]] std::string object_of_part(const CodePart& part, const Halide::Target& target);
+
 /// An object file with a laminate_group_function, or laminate_hooked_group_function, per body; it
 /// needs no Halide runtime. Throws InputError for a target that Halide cannot generate code for.
 [[nodiscard]] std::string object_code(const std::vector<NamedBody>& bodies,
@@ -45,23 +50,26 @@ void write_object(const std::vector<NamedBody>& bodies, const std::string& modul
 /// load Halide's runtime, which takes LLVM as long as a network of a few layers.
 class JitGroup {
 public:
-    /// What a group is called in object().
+    /// What a group is called in objects().
     static constexpr const char* symbol = "laminate_group";
 
     /// `counted`: the body has the counters argument. `target`: one that this processor runs.
     explicit JitGroup(const Halide::Internal::Stmt& body, bool counted = false,
                       const Halide::Target& target = Halide::get_host_target());
-    /// What object() of a group that is not counted returned, perhaps in an earlier process. Throws
-    /// std::runtime_error for anything else.
-    explicit JitGroup(std::string object);
+    /// What objects() of a group that is not counted returned, perhaps in an earlier process, or
+    /// object_of_part() of each of its code_parts(). Throws std::runtime_error for anything else.
+    explicit JitGroup(std::vector<std::string> objects);
     [[nodiscard]] laminate_group_function function() const;
     [[nodiscard]] CountedGroupFunction counted_function() const;
-    /// The object file that was loaded; empty where objects cannot be loaded (loads_objects).
-    [[nodiscard]] const std::string& object() const { return object_; }
+    /// The object files that were loaded, the group's own function first; none where objects cannot
+    /// be loaded (loads_objects).
+    [[nodiscard]] const std::vector<std::string>& objects() const { return objects_; }
 
 private:
-    std::string object_;
-    std::optional<LoadedObject> loaded_;
+    void load(const std::map<std::string, const void*>& symbols);
+
+    std::vector<std::string> objects_;
+    std::vector<LoadedObject> loaded_;
     Halide::Internal::JITModule module_;  ///< where objects cannot be loaded
     void* function_ = nullptr;
     bool counted_ = false;

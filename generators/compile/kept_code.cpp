@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -38,7 +40,10 @@ std::string to_bytes(const KeptCode& kept) {
     text += (code.open_scratch_bytes ? to_text(*code.open_scratch_bytes) : "") + "\n";
     text += std::to_string(code.packings.size()) + "\n";
     for (const Packing& packing : code.packings) text += to_text(packing) + "\n";
-    return text + kept.object;
+    text += std::to_string(kept.objects.size()) + "\n";
+    for (const std::string& object : kept.objects) text += std::to_string(object.size()) + "\n";
+    for (const std::string& object : kept.objects) text += object;
+    return text;
 }
 
 std::optional<KeptCode> parse_kept_code(const std::string& bytes) {
@@ -51,11 +56,17 @@ std::optional<KeptCode> parse_kept_code(const std::string& bytes) {
         if (!open.empty()) kept.code.open_scratch_bytes = parse_size_formula(open, where);
         for (int64_t left = next_number(rest); left > 0; --left)
             kept.code.packings.push_back(parse_packing(next_line(rest), where));
+        std::vector<int64_t> sizes;
+        for (int64_t left = next_number(rest); left > 0; --left) sizes.push_back(next_number(rest));
+        for (const int64_t size : sizes) {
+            if (std::cmp_greater(size, rest.size())) return std::nullopt;
+            kept.objects.emplace_back(rest.substr(0, static_cast<size_t>(size)));
+            rest.remove_prefix(static_cast<size_t>(size));
+        }
     } catch (const InputError&) {
         return std::nullopt;
     }
-    if (rest.empty()) return std::nullopt;
-    kept.object = rest;
+    if (kept.objects.empty() || !rest.empty()) return std::nullopt;
     return kept;
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "generators/group_code.h"
 
@@ -11,7 +12,7 @@ namespace laminate {
 
 struct KeptCode {
     GroupCode code;      ///< without body, arrays, names of inputs and values of constants
-    std::string object;  ///< JitGroup::object()
+    std::vector<std::string> objects;  ///< JitGroup::objects()
 };
 
 [[nodiscard]] std::string to_bytes(const KeptCode& kept);

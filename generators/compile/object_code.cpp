@@ -74,14 +74,6 @@ public:
         if (end == std::string_view::npos) refuse("has a name without an end");
         return names.substr(symbol.st_name, end - symbol.st_name);
     }
-    /// The symbol of that name that the object defines.
-    [[nodiscard]] std::optional<size_t> defined(std::string_view name) const {
-        for (size_t n = 0; n < symbol_count(); ++n) {
-            if (symbol(n).st_shndx != SHN_UNDEF && name_of(symbol(n)) == name) return n;
-        }
-        return std::nullopt;
-    }
-
     std::vector<Elf64_Shdr> sections;
 
 private:
@@ -282,22 +274,30 @@ void* LoadedObject::function(const std::string& name) const {
     return found->second;
 }
 
-std::string with_function_renamed(std::string object, std::string_view from, std::string_view to) {
+std::string with_functions_renamed(std::string object, std::string_view from,
+                                   std::string_view to) {
     const ObjectFile file(object);
-    const std::optional<size_t> number = file.defined(from);
-    if (!number) refuse("lacks function " + std::string(from));
-    // The names move to the end of the file, where there is room for one more.
+    // The names move to the end of the file, where there is room for more.
     const size_t names_number = file.symbol_table().sh_link;
     Elf64_Shdr names = file.section(names_number);
-    Elf64_Sym symbol = file.symbol(*number);
-    const size_t symbol_at = file.symbol_at(*number), header_at = file.section_at(names_number);
     std::string all(file.contents(names));
-    symbol.st_name = static_cast<Elf64_Word>(all.size());
-    all.append(to).push_back('\0');
+    std::vector<std::pair<size_t, Elf64_Sym>> renamed;
+    for (size_t n = 0; n < file.symbol_count(); ++n) {
+        Elf64_Sym symbol = file.symbol(n);
+        const std::string_view name = file.name_of(symbol);
+        if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || name.substr(0, from.size()) != from)
+            continue;
+        symbol.st_name = static_cast<Elf64_Word>(all.size());
+        all.append(to).append(name.substr(from.size())).push_back('\0');
+        renamed.emplace_back(file.symbol_at(n), symbol);
+    }
+    if (renamed.empty()) refuse("names no function " + std::string(from));
+    const size_t header_at = file.section_at(names_number);
     names.sh_offset = object.size();
     names.sh_size = all.size();
     object += all;
-    std::memcpy(object.data() + symbol_at, &symbol, sizeof symbol);
+    for (const auto& [at, symbol] : renamed)
+        std::memcpy(object.data() + at, &symbol, sizeof symbol);
     std::memcpy(object.data() + header_at, &names, sizeof names);
     return object;
 }

@@ -34,6 +34,10 @@ public:
 
     /// Throws std::runtime_error if the object does not define it.
     [[nodiscard]] void* function(const std::string& name) const;
+    /// All that the object defines.
+    [[nodiscard]] const std::map<std::string, void*, std::less<>>& functions() const {
+        return functions_;
+    }
 
 private:
     std::byte* memory_ = nullptr;
@@ -41,8 +45,9 @@ private:
     std::map<std::string, void*, std::less<>> functions_;
 };
 
-/// The object with the function `from` named `to`. Throws std::runtime_error as LoadedObject.
-[[nodiscard]] std::string with_function_renamed(std::string object, std::string_view from,
-                                                std::string_view to);
+/// The object in which each name that begins with `from`, of a function that it has or calls, begins
+/// with `to` instead. Throws std::runtime_error as LoadedObject.
+[[nodiscard]] std::string with_functions_renamed(std::string object, std::string_view from,
+                                                 std::string_view to);
 
 }  // namespace laminate

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "generators/ir/arrays.h"
+#include "generators/ir/code_parts.h"
 #include "generators/ir/code_frame.h"
 #include "generators/kernels/columns_code.h"
 #include "generators/kernels/columns_gathered.h"
@@ -90,20 +91,21 @@ protected:
     }
 
     Stmt copy_input(int, const Box& box) override {
-        return for_each("X.copy", box[1], [&](const Expr& y) {
+        return as_kernel("X.copy", for_each("X.copy", box[1], [&](const Expr& y) {
             return ir::sequence({split_columns(code_, y), pass_on(0, y)});
-        });
+        }));
     }
 
     Stmt innermost(int k, int first_loop) override {
         const Interval rows = covered(k, Dim::y, first_loop - 1);
-        return for_each(problem(k).name + ".y", rows, [&](const Expr& y) -> Stmt {
+        const auto row = [&](const Expr& y) -> Stmt {
             const Interval wanted = sink_columns();
             if (k < sink())
                 return ir::sequence({gathered_row(code_, k, y, wanted), pass_on(k + 1, y)});
             return at_.lines.back().form == LineForm::scattered ? finished_row(code_, y, wanted)
                                                                 : gathered_row(code_, k, y, wanted);
-        });
+        };
+        return as_kernel(problem(k).name, for_each(problem(k).name + ".y", rows, row));
     }
 
 private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "generators/ir/code_parts.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/kernels/ring_slide.h"
@@ -212,7 +213,12 @@ protected:
                       k};
         for (size_t operand = 0; operand < problem(k).inputs.size(); ++operand)
             code.inputs.push_back(&ring(tensor_of(k, static_cast<int>(operand))));
-        switch (nest(k).kernel.kind) {
+        return as_kernel(problem(k).name, kernel_code(code, range));
+    }
+
+private:
+    Stmt kernel_code(const NestCode& code, const Ranges& range) {
+        switch (code.kernel.kind) {
             case KernelKind::rows:
                 return rows_code(code, range);
             case KernelKind::channels:
@@ -223,14 +229,13 @@ protected:
                 return vectors_code(code, range);
             case KernelKind::winograd_rows:
             case KernelKind::winograd_channels:
-                return winograd_kernel(k, code, range);
+                return winograd_kernel(code.nest, code, range);
             default:
                 break;
         }
         throw std::logic_error("a kernel of a whole group inside a nest");
     }
 
-private:
     static Interval filled_up(const Interval& all, int64_t step) {
         const Expr steps = (all.end - all.begin + size(step - 1)) / size(step);
         return {all.begin, all.begin + steps * size(step)};

@@ -1,0 +1,221 @@
+#include "generators/ir/code_parts.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+constexpr const char* mark = "kernel ";
+
+/// Loads and stores below which a kernel stays where it is.
+constexpr size_t least_length = 64;
+
+/// Names that a statement takes from outside: scalars by type, and arrays, whose type is Handle.
+/// Every name in a group's code is bound once.
+class OutsideNames : public IRGraphVisitor {
+public:
+    static std::map<std::string, Halide::Type> of(const Stmt& body) {
+        OutsideNames names;
+        body.accept(&names);
+        for (const std::string& name : names.inside_) names.used_.erase(name);
+        return std::move(names.used_);
+    }
+
+private:
+    using IRGraphVisitor::visit;
+    void visit(const Variable* variable) override {
+        used_.emplace(variable->name, variable->type);
+    }
+    void visit(const Load* load) override {
+        used_.emplace(load->name, Halide::type_of<float*>());
+        IRGraphVisitor::visit(load);
+    }
+    void visit(const Store* store) override {
+        used_.emplace(store->name, Halide::type_of<float*>());
+        IRGraphVisitor::visit(store);
+    }
+    void visit(const Let* let) override {
+        inside_.insert(let->name);
+        IRGraphVisitor::visit(let);
+    }
+    void visit(const LetStmt* let) override {
+        inside_.insert(let->name);
+        IRGraphVisitor::visit(let);
+    }
+    void visit(const For* loop) override {
+        inside_.insert(loop->name);
+        IRGraphVisitor::visit(loop);
+    }
+    void visit(const Allocate* allocation) override {
+        inside_.insert(allocation->name);
+        IRGraphVisitor::visit(allocation);
+    }
+
+    std::map<std::string, Halide::Type> used_;
+    std::set<std::string> inside_;
+};
+
+/// What an expression is made of.
+class Ingredients : public IRVisitor {
+public:
+    explicit Ingredients(const Expr& e) { e.accept(this); }
+    std::set<std::string> names;
+    bool has_choices = false;  ///< minima, quotients and the like
+    bool is_computed_inside = false;
+
+private:
+    using IRVisitor::visit;
+    void visit(const Variable* variable) override { names.insert(variable->name); }
+    void visit(const Load*) override { is_computed_inside = true; }
+    void visit(const Call*) override { is_computed_inside = true; }
+    void visit(const Let*) override { is_computed_inside = true; }
+    void visit(const Min* op) override { choose(op); }
+    void visit(const Max* op) override { choose(op); }
+    void visit(const Select* op) override { choose(op); }
+    void visit(const Div* op) override { choose(op); }
+    void visit(const Mod* op) override { choose(op); }
+    template <class Op>
+    void choose(const Op* op) {
+        has_choices = true;
+        IRVisitor::visit(op);
+    }
+};
+
+/// Replaces what a kernel computes of its surroundings alone by names, the largest such integers.
+class Hoisting : public IRMutator {
+public:
+    Hoisting(const std::map<std::string, Halide::Type>& outside, const std::string& prefix)
+        : outside_(outside), prefix_(prefix) {}
+
+    using IRMutator::mutate;
+    Expr mutate(const Expr& e) override {
+        if (e.type() != Halide::Int(32) || !is_worth_a_name(e)) return IRMutator::mutate(e);
+        const auto known = names_.find(e);
+        if (known != names_.end()) return Variable::make(e.type(), known->second);
+        const std::string name = prefix_ + std::to_string(names_.size());
+        names_.emplace(e, name);
+        values.emplace_back(name, e);
+        return Variable::make(e.type(), name);
+    }
+
+    std::vector<std::pair<std::string, Expr>> values;
+
+private:
+    /// More than a sum or product of one name and constants, and of nothing inside.
+    [[nodiscard]] bool is_worth_a_name(const Expr& e) const {
+        const Ingredients made_of(e);
+        if (made_of.is_computed_inside) return false;
+        for (const std::string& name : made_of.names) {
+            if (outside_.count(name) == 0) return false;
+        }
+        return made_of.names.size() > 1 || (!made_of.names.empty() && made_of.has_choices);
+    }
+
+    const std::map<std::string, Halide::Type>& outside_;
+    std::string prefix_;
+    std::map<Expr, std::string, IRDeepCompare> names_;
+};
+
+/// Makes functions of kernels.
+class Parting : public IRMutator {
+public:
+    explicit Parting(std::string symbol) : symbol_(std::move(symbol)) {}
+
+    std::vector<CodePart> parts;
+
+private:
+    using IRMutator::visit;
+    Stmt visit(const Allocate* allocation) override {
+        // What the compiler keeps in registers stays in the function that has it.
+        local_.insert(allocation->name);
+        return IRMutator::visit(allocation);
+    }
+    Stmt visit(const ProducerConsumer* op) override {
+        if (op->name.rfind(mark, 0) != 0) return IRMutator::visit(op);
+        const size_t length = length_of(op->body);
+        const std::map<std::string, Halide::Type> outside = OutsideNames::of(op->body);
+        if (length < least_length || !can_be_passed(outside)) return op->body;
+        const std::string symbol = symbol_ + "_kernel" + std::to_string(parts.size());
+        Hoisting hoisting(outside, symbol + ".");
+        CodePart part{symbol, {}, hoisting.mutate(op->body), length};
+        std::vector<Expr> values;
+        for (const auto& [name, type] : OutsideNames::of(part.body)) {
+            part.arguments.push_back(scalar_argument(name, type));
+            values.push_back(Variable::make(type, name));
+        }
+        parts.push_back(std::move(part));
+        Stmt call = Evaluate::make(
+            Call::make(Halide::Int(32), symbol, values, Call::Extern));
+        for (const auto& [name, value] : hoisting.values) call = LetStmt::make(name, value, call);
+        return call;
+    }
+
+    [[nodiscard]] bool can_be_passed(const std::map<std::string, Halide::Type>& outside) const {
+        for (const auto& [name, type] : outside) {
+            if (local_.count(name) != 0) return false;
+            if (type != Halide::Int(32) && type != Halide::Float(32) && !type.is_handle())
+                return false;
+        }
+        return true;
+    }
+
+    std::string symbol_;
+    std::set<std::string> local_;
+};
+
+}  // namespace
+
+Stmt as_kernel(const std::string& name, const Stmt& body) {
+    return body.defined() ? ProducerConsumer::make_produce(mark + name, body) : body;
+}
+
+LoweredArgument scalar_argument(const std::string& name, Halide::Type type) {
+    return {name, Halide::Argument::InputScalar, type, 0, Halide::ArgumentEstimates{}};
+}
+
+std::vector<LoweredArgument> group_arguments() {
+    return {scalar_argument(argument::inputs, Halide::Handle()),
+            scalar_argument(argument::outputs, Halide::Handle()),
+            scalar_argument(argument::constants, Halide::type_of<float*>()),
+            scalar_argument(argument::scratch, Halide::type_of<float*>()),
+            scalar_argument(argument::strip_begin, Halide::Int(32)),
+            scalar_argument(argument::strip_end, Halide::Int(32))};
+}
+
+std::vector<CodePart> code_parts(const Stmt& body, const std::string& symbol) {
+    Parting parting(symbol);
+    const Stmt rest = parting.mutate(body);
+    std::vector<CodePart> all{{symbol, group_arguments(), rest, length_of(rest)}};
+    for (CodePart& part : parting.parts) all.push_back(std::move(part));
+    return all;
+}
+
+size_t length_of(const Stmt& body) {
+    class Counter : public IRGraphVisitor {
+    public:
+        size_t count = 0;
+
+    private:
+        using IRGraphVisitor::visit;
+        void visit(const Load* load) override {
+            ++count;
+            IRGraphVisitor::visit(load);
+        }
+        void visit(const Store* store) override {
+            ++count;
+            IRGraphVisitor::visit(store);
+        }
+    } counter;
+    body.accept(&counter);
+    return counter.count;
+}
+
+}  // namespace laminate

@@ -1,0 +1,40 @@
+// A group's code as functions of its own for each kernel, called by the code of the loops around
+// them. LLVM then works on several threads, and on numbers in place of the bounds that a kernel's
+// arguments stand for: it takes seconds over one unrolled kernel among the minima, maxima and
+// quotients of strips and rotating rows.
+#pragma once
+
+#include <Halide.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace laminate {
+
+/// Marks a statement as a kernel, which may become a function. Nothing else sees the mark.
+[[nodiscard]] Halide::Internal::Stmt as_kernel(const std::string& name,
+                                               const Halide::Internal::Stmt& body);
+
+/// The arguments of a laminate_group_function (group_lowering.h has their names).
+[[nodiscard]] std::vector<Halide::Internal::LoweredArgument> group_arguments();
+/// A number or pointer that a function is given.
+[[nodiscard]] Halide::Internal::LoweredArgument scalar_argument(const std::string& name,
+                                                                Halide::Type type);
+
+struct CodePart {
+    std::string symbol;
+    std::vector<Halide::Internal::LoweredArgument> arguments;
+    Halide::Internal::Stmt body;
+    size_t length = 0;  ///< length_of(body)
+};
+
+/// The group's own function, called `symbol`, and one for each kernel that is worth a call, whose
+/// symbols begin with `symbol` too.
+[[nodiscard]] std::vector<CodePart> code_parts(const Halide::Internal::Stmt& body,
+                                               const std::string& symbol);
+
+/// The number of loads and stores in a statement, to which the time of LLVM is about proportional.
+[[nodiscard]] size_t length_of(const Halide::Internal::Stmt& body);
+
+}  // namespace laminate
