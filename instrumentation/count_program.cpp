@@ -142,6 +142,8 @@ private:
             node.kind = Kind::sequence;
             node.body = translate(block->first);
             node.other = translate(block->rest);
+        } else if (const auto* kernel = s.as<ProducerConsumer>()) {
+            return translate(kernel->body);
         } else if (const auto* loop = s.as<For>()) {
             return translate_loop(*loop);
         } else if (const auto* branch = s.as<IfThenElse>()) {

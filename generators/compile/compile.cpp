@@ -1,32 +1,24 @@
 #include "generators/compile/compile.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cctype>
-#include <exception>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "base/aligned.h"
-#include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
 #include "base/parallel.h"
 #include "generators/compile/compiled_files.h"
 #include "generators/compile/executable.h"
+#include "generators/compile/group_compiler.h"
 #include "generators/compile/hooks.h"
-#include "generators/compile/kept_code.h"
-#include "generators/ir/activations.h"
 #include "generators/kernels/group_kernels.h"
 #include "runtime/any_size.h"
 #include "scheduler/explore/planner/any_size.h"
@@ -96,62 +88,13 @@ struct BuiltNetwork {
     Manifest manifest;
 };
 
-/// Everything of a group that its code depends on: all but names and the values of constants, of
-/// which it knows ir::is_maximum() alone.
-std::string code_key(const Network& network, const GroupSchedule& group) {
-    GroupSchedule nameless = group;
-    std::string key;
-    for (size_t k = 0; k < group.nests.size(); ++k) {
-        nameless.nests[k].layer = "n" + std::to_string(k);
-        const LayerId id = network.find_layer(group.nests[k].layer);
-        const Activation& activation = network.layer(id).activation;
-        const LayerProblem p = layer_problem(network, id);
-        const auto add = [&](auto value) { key += std::to_string(value) + " "; };
-        for (const int64_t extent : p.extent) add(extent);
-        for (const LayerInput& input : p.inputs) add(input.channels);
-        for (const AxisWindow& w : p.window) {
-            for (const int64_t value :
-                 {int64_t{w.transposed}, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out})
-                add(value);
-        }
-        add(static_cast<int>(p.operation));
-        add(network.layer(id).count_include_pad);
-        add(p.groups);
-        add(static_cast<int>(activation.kind));
-        add(static_cast<int>(activation.function));
-        add(ir::is_maximum(activation));
-        for (const float value :
-             {activation.alpha, activation.beta, activation.low, activation.high})
-            add(std::bit_cast<uint32_t>(value));
-    }
-    for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
-        for (const TensorReader& reader : tensor.readers)
-            key += std::to_string(reader.nest) + "." + std::to_string(reader.operand) + " ";
-        key += "; ";
-    }
-    return key + to_text(nameless);
-}
-
-/// The CPU time of this thread from here on.
-class CpuClock {
-public:
-    [[nodiscard]] double seconds() const { return (thread_milliseconds() - begin_) * 1e-3; }
-
-private:
-    double begin_ = thread_milliseconds();
-};
-
-int thread_count(const CompileOptions& options) {
-    return options.threads > 0 ? options.threads : available_cores();
-}
-
 class Builder {
 public:
     Builder(const Network& network, const CompileOptions& options, const Halide::Target& target)
         : network_(network),
           options_(options),
           unit_(vector_unit(target)),
-          is_for_host_(target == Halide::get_host_target()) {
+          compiler_(network, options, target) {
         Manifest& m = built_.manifest;
         m.network = network.name;
         m.network_hash = network_hash(network);
@@ -180,20 +123,19 @@ public:
     BuiltNetwork build(const Schedule& schedule) && {
         const std::vector<GroupSchedule> groups = groups_with_code(schedule);
         const int threads = thread_count(options_);
-        std::vector<Made> made = made_of(groups);
-        compile_all(made);
+        std::vector<CompiledGroup> compiled = compiler_.compiled(groups);
         const std::string record = record_of_checks(groups);
         is_checked_ = options_.cache && !options_.checker && options_.cache->find(record);
         std::vector<std::vector<Piece>> pieces(groups.size());
         const size_t scheduled = schedule.groups().size();
         in_parallel(groups.size(), threads, [&](size_t g) {
-            settle(groups[g], made[g], g < scheduled, pieces[g]);
+            settle(groups[g], compiled[g], g < scheduled, pieces[g]);
         });
         if (options_.cache && !options_.checker && !is_checked_ &&
             built_.manifest.replaced_groups.empty())
             options_.cache->keep(record, "");
         if (options_.times != nullptr) {
-            for (Made& one : made) options_.times->groups.push_back(std::move(one.times));
+            for (CompiledGroup& one : compiled) options_.times->groups.push_back(std::move(one.times));
         }
 
         // A group runs where its last layer stands: its inputs exist by then, and nobody needs its
@@ -257,139 +199,17 @@ private:
         return outside;
     }
 
-    static std::string name_of(const GroupSchedule& group) {
-        const std::string& last = group.nests.back().layer;
-        return group.nests.size() == 1 ? last : group.nests.front().layer + " .. " + last;
-    }
-
-    /// A group on its way to a piece.
-    struct Made {
-        GroupCode code;
-        std::string key;     ///< code_key()
-        std::vector<std::string> objects;  ///< of its functions; none: its body is to be compiled
-        GroupTimes times;
-    };
-
-    /// Groups of one key differ in names and in the values of constants alone: the code of the
-    /// first is that of all.
-    [[nodiscard]] std::vector<Made> made_of(const std::vector<GroupSchedule>& groups) const {
-        std::vector<Made> made(groups.size());
-        const int threads = thread_count(options_);
-        in_parallel(groups.size(), threads, [&](size_t g) { made[g].key = key_of(groups[g]); });
-        std::map<std::string_view, size_t> first;
-        std::vector<size_t> distinct, others;
-        for (size_t g = 0; g < groups.size(); ++g)
-            (first.try_emplace(made[g].key, g).second ? distinct : others).push_back(g);
-        in_parallel(distinct.size(), threads,
-                    [&](size_t n) { make(groups[distinct[n]], made[distinct[n]]); });
-        in_parallel(others.size(), threads, [&](size_t n) {
-            const GroupSchedule& group = groups[others[n]];
-            Made& other = made[others[n]];
-            const CpuClock clock;
-            const Made& one = made[first.at(other.key)];
-            other.code.body = one.code.body;
-            take_kept(group, one.code, other.code);
-            other.times = {.name = name_of(group), .halide = clock.seconds(), .is_equal = true,
-                           .is_cached = one.times.is_cached};
-        });
-        return made;
-    }
-
-    /// The code of a key, kept from earlier or new.
-    void make(const GroupSchedule& schedule, Made& made) const {
-        const CpuClock clock;
-        if (std::optional<KeptCode> kept = kept_of(made.key)) {
-            take_kept(schedule, kept->code, made.code);
-            made.objects = std::move(kept->objects);
-            made.times.is_cached = true;
-        } else {
-            made.code = is_of_any_size(schedule)
-                            ? open_group_code(network_, schedule, *options_.any_size)
-                            : group_code(network_, schedule);
-        }
-        made.times.name = name_of(schedule);
-        made.times.halide = clock.seconds();
-    }
-    [[nodiscard]] Made made_alone(const GroupSchedule& schedule) const {
-        Made made;
-        made.key = key_of(schedule);
-        make(schedule, made);
-        return made;
-    }
-    /// What an equal group has kept, with constants of this group.
-    void take_kept(const GroupSchedule& schedule, const GroupCode& kept, GroupCode& code) const {
-        code.packings = kept.packings;
-        code.constants = packed_block(kept.packings, network_, group_problems(network_, schedule));
-        code.scratch_bytes = kept.scratch_bytes;
-        code.strips = kept.strips;
-        code.open_scratch_bytes = kept.open_scratch_bytes;
-        if (code.open_scratch_bytes) code.size = options_.any_size->reference();
-    }
-
-    [[nodiscard]] std::string key_of(const GroupSchedule& schedule) const {
-        return code_key(network_, schedule) +
-               (is_of_any_size(schedule) ? any_size_key(schedule) : "");
-    }
-
-    /// Whether the group's code depends on the size of the picture.
-    [[nodiscard]] bool is_of_any_size(const GroupSchedule& schedule) const {
-        return options_.any_size != nullptr &&
-               depends_on_size(group_problems(network_, schedule), *options_.any_size);
-    }
-    /// What tells such code from that of one size, and of other formulas.
-    [[nodiscard]] std::string any_size_key(const GroupSchedule& schedule) const {
-        std::string key = " any size";
-        for (const LayerProblem& p : group_problems(network_, schedule)) {
-            for (const Dim d : {Dim::y, Dim::x}) {
-                for (const TensorId id : {p.inputs.front().tensor, p.output})
-                    key += " " + to_text(options_.any_size->extent(id, d));
-            }
-        }
-        return key;
-    }
-
-    /// The code of all groups, function by function on all threads. The longest comes first, so that
-    /// no thread is left with it at the end.
-    void compile_all(std::vector<Made>& made) {
-        if (!loads_objects) return;
-        struct Task {
-            Made* made;
-            const CodePart* part;
-            std::string* object;
-            double seconds = 0;
-        };
-        std::vector<std::vector<CodePart>> parts(made.size());
-        std::vector<Task> tasks;
-        for (size_t g = 0; g < made.size(); ++g) {
-            if (made[g].times.is_equal || !made[g].objects.empty()) continue;
-            parts[g] = code_parts(made[g].code.body, JitGroup::symbol);
-            made[g].objects.resize(parts[g].size());
-            for (size_t n = 0; n < parts[g].size(); ++n)
-                tasks.push_back({&made[g], &parts[g][n], &made[g].objects[n]});
-        }
-        std::ranges::stable_sort(tasks, std::greater<>(),
-                                 [](const Task& task) { return task.part->length; });
-        const Halide::Target host = Halide::get_host_target();
-        in_parallel(tasks.size(), thread_count(options_), [&](size_t n) {
-            const CpuClock clock;
-            *tasks[n].object = object_of_part(*tasks[n].part, host);
-            tasks[n].seconds = clock.seconds();
-        });
-        for (const Task& task : tasks) task.made->times.llvm += task.seconds;
-    }
-
     /// What runs instead of the group: itself, unless it fails its check. Called by several
     /// threads.
-    void settle(const GroupSchedule& schedule, Made& made, bool is_scheduled,
+    void settle(const GroupSchedule& schedule, CompiledGroup& compiled, bool is_scheduled,
                 std::vector<Piece>& pieces) {
-        std::shared_ptr<const JitGroup> jit = function_of(made);
-        const std::string wrong = wrong_in(schedule, made, *jit);
+        const std::string wrong = wrong_in(schedule, compiled);
         if (wrong.empty()) {
             pieces.emplace_back(
-                CheckedGroup{schedule, std::move(made.code), std::move(jit), is_scheduled});
+                CheckedGroup{schedule, std::move(compiled.code), compiled.jit, is_scheduled});
             return;
         }
-        if (is_of_any_size(schedule)) {
+        if (compiler_.is_of_any_size(schedule)) {
             throw InputError(network_.name + ": cannot be of any size: group " + name_of(schedule) +
                              " computes a wrong result (" + wrong + ")");
         }
@@ -409,7 +229,7 @@ private:
             const LayerId id = network_.find_layer(nest.layer);
             if (must_be_scheduled(network_, id)) {
                 const GroupSchedule alone = single(id);
-                Made one = made_alone(alone);
+                CompiledGroup one = compiler_.compiled(alone);
                 settle(alone, one, false, pieces);
             } else {
                 pieces.emplace_back(id);
@@ -422,16 +242,19 @@ private:
         check.specials = check.specials || options_.kernels.strict;
         return check;
     }
-    [[nodiscard]] std::string wrong_in(const GroupSchedule& schedule, Made& made,
-                                       const JitGroup& jit) const {
+    [[nodiscard]] std::string wrong_in(const GroupSchedule& schedule,
+                                       CompiledGroup& compiled) const {
         if (is_checked_) return "";
         const CpuClock clock;
         const auto checker = options_.checker ? options_.checker : wrong_result;
-        std::string wrong =
-            checker(network_, schedule, made.code, jit.function(), check_options());
-        if (made.code.open_scratch_bytes && wrong.empty())
-            wrong = wrong_at_other_sizes(schedule, made.code, jit, checker);
-        made.times.check = clock.seconds();
+        CheckOptions check = check_options();
+        // The first group of this code shows that it is right, the others that it is for their
+        // weights too.
+        if (compiled.times.is_equal) check.reference_macs = Macs(check.reference_macs.value() / 8);
+        std::string wrong = checker(network_, schedule, compiled.code, compiled.jit->function(), check);
+        if (compiled.code.open_scratch_bytes && wrong.empty())
+            wrong = wrong_at_other_sizes(schedule, compiled.code, *compiled.jit, checker);
+        compiled.times.check = clock.seconds();
         return wrong;
     }
 
@@ -458,43 +281,6 @@ private:
             if (!wrong.empty()) return wrong + ", at " + size_text(size);
         }
         return "";
-    }
-
-    std::shared_ptr<const JitGroup> function_of(Made& made) {
-        std::promise<std::shared_ptr<const JitGroup>> promise;
-        std::shared_future<std::shared_ptr<const JitGroup>> known;
-        {
-            const std::lock_guard lock(mutex_);
-            auto& entry = functions_[made.key];
-            known = entry;
-            if (!known.valid()) entry = promise.get_future().share();
-        }
-        if (known.valid()) return known.get();
-        try {
-            const CpuClock clock;
-            auto jit = made.objects.empty()
-                           ? std::make_shared<const JitGroup>(made.code.body)
-                           : std::make_shared<const JitGroup>(std::move(made.objects));
-            if (!made.times.is_cached && options_.cache && !jit->objects().empty()) {
-                options_.cache->keep(cache_key("code", made.key),
-                                     to_bytes({made.code, jit->objects()}));
-            }
-            made.times.llvm += clock.seconds();
-            promise.set_value(jit);
-            return jit;
-        } catch (...) {
-            promise.set_exception(std::current_exception());
-            throw;
-        }
-    }
-
-    /// What another process has made of a key, or nothing. Code for another processor or with hooks
-    /// is made of the body each time.
-    [[nodiscard]] std::optional<KeptCode> kept_of(const std::string& key) const {
-        if (!options_.cache || !loads_objects || !is_for_host_ || options_.instrumented)
-            return std::nullopt;
-        const std::optional<std::string> bytes = options_.cache->find(cache_key("code", key));
-        return bytes ? parse_kept_code(*bytes) : std::nullopt;
     }
 
     /// The entry of a network all of whose groups have passed their checks. Whether they pass may
@@ -586,11 +372,10 @@ private:
     const Network& network_;
     const CompileOptions& options_;
     VectorUnit unit_;
-    bool is_for_host_;
+    GroupCompiler compiler_;
     BuiltNetwork built_;
     bool is_checked_ = false;  ///< the same network with the same code was, by another process
     std::mutex mutex_;
-    std::map<std::string, std::shared_future<std::shared_ptr<const JitGroup>>> functions_;
 };
 
 }  // namespace

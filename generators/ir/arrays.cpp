@@ -1,5 +1,7 @@
 #include "generators/ir/arrays.h"
 
+#include "generators/ir/code_parts.h"
+
 #include <algorithm>
 
 namespace laminate::ir {
@@ -151,7 +153,7 @@ Stmt Integers::around(const Stmt& body) const {
         parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(),
                                     const_true(), ModulusRemainder()));
     }
-    parts.push_back(body);
+    parts.push_back(as_kernel(name_, body));
     return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack,
                           {size(std::ssize(values_))}, const_true(), sequence(parts));
 }

@@ -109,8 +109,10 @@ public:
     std::vector<std::pair<std::string, Expr>> values;
 
 private:
-    /// More than a sum or product of one name and constants, and of nothing inside.
+    /// More than a sum or product of one name and constants, and of nothing inside. Of x + 1 and
+    /// x + 2 it is x that gets a name.
     [[nodiscard]] bool is_worth_a_name(const Expr& e) const {
+        if (const auto* sum = e.as<Add>(); sum != nullptr && is_const(sum->b)) return false;
         const Ingredients made_of(e);
         if (made_of.is_computed_inside) return false;
         for (const std::string& name : made_of.names) {
@@ -135,17 +137,18 @@ private:
     using IRMutator::visit;
     Stmt visit(const Allocate* allocation) override {
         // What the compiler keeps in registers stays in the function that has it.
-        local_.insert(allocation->name);
+        if (allocation->type != Halide::Int(32)) local_.insert(allocation->name);
         return IRMutator::visit(allocation);
     }
     Stmt visit(const ProducerConsumer* op) override {
         if (op->name.rfind(mark, 0) != 0) return IRMutator::visit(op);
-        const size_t length = length_of(op->body);
-        const std::map<std::string, Halide::Type> outside = OutsideNames::of(op->body);
-        if (length < least_length || !can_be_passed(outside)) return op->body;
+        const Stmt body = mutate(op->body);
+        const size_t length = length_of(body);
+        const std::map<std::string, Halide::Type> outside = OutsideNames::of(body);
+        if (length < least_length || !can_be_passed(outside)) return body;
         const std::string symbol = symbol_ + "_kernel" + std::to_string(parts.size());
         Hoisting hoisting(outside, symbol + ".");
-        CodePart part{symbol, {}, hoisting.mutate(op->body), length};
+        CodePart part{symbol, {}, hoisting.mutate(body), length};
         std::vector<Expr> values;
         for (const auto& [name, type] : OutsideNames::of(part.body)) {
             part.arguments.push_back(scalar_argument(name, type));

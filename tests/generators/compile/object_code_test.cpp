@@ -85,11 +85,11 @@ TEST_F(ObjectCode, CallsGoToWhatIsGivenElseToTheLibrariesOfTheProcess) {
 TEST_F(ObjectCode, AFunctionTakesAnotherName) {
     const std::string object = object_code({{"first", body_of(half)}}, "one", host_);
     const std::string renamed =
-        with_function_renamed(object, "first", "a_name_that_is_longer_than_the_one_before");
+        with_functions_renamed(object, "first", "a_name_that_is_longer_than_the_one_before");
     const LoadedObject loaded(renamed);
     EXPECT_EQ(run(function_of(loaded, "a_name_that_is_longer_than_the_one_before"))[7], 3.5F);
     EXPECT_THROW((void)loaded.function("first"), std::runtime_error);
-    EXPECT_THROW((void)with_function_renamed(renamed, "first", "x"), std::runtime_error);
+    EXPECT_THROW((void)with_functions_renamed(renamed, "first", "x"), std::runtime_error);
 }
 
 /// The cache's checksum finds damage before this is asked; it must still not read outside the file.

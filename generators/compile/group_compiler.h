@@ -1,0 +1,76 @@
+// The code of a network's groups: each distinct one is found in the cache, or made and compiled, once.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cpu_time.h"
+#include "generators/compile/compile.h"
+#include "generators/compile/executable.h"
+#include "generators/compile/kept_code.h"
+#include "generators/group_code.h"
+#include "nets/network/network.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// A group's code, compiled for this process.
+struct CompiledGroup {
+    GroupCode code;                       ///< without body where the code was kept
+    std::shared_ptr<const JitGroup> jit;  ///< of all groups with the same code
+    GroupTimes times;
+};
+
+class GroupCompiler {
+public:
+    /// `target` is that of the code; what runs in this process is compiled for the host. All
+    /// references live as long as this.
+    GroupCompiler(const Network& network, const CompileOptions& options,
+                  const Halide::Target& target);
+
+    /// Groups that differ in names and in the values of constants alone share their code.
+    [[nodiscard]] std::vector<CompiledGroup> compiled(
+        const std::vector<GroupSchedule>& groups) const;
+    /// The same of one group. Any thread may call it.
+    [[nodiscard]] CompiledGroup compiled(const GroupSchedule& group) const;
+
+    /// Whether the group's code depends on the size of the picture.
+    [[nodiscard]] bool is_of_any_size(const GroupSchedule& group) const;
+
+private:
+    /// A group on its way.
+    struct Made {
+        CompiledGroup group;
+        std::string key;
+        std::vector<std::string> objects;  ///< of its functions; none: its body is to be compiled
+    };
+    void make(const GroupSchedule& schedule, Made& made) const;
+    void compile(const std::vector<Made*>& made, int threads) const;
+    void load(Made& made) const;
+    void take_kept(const GroupSchedule& schedule, const GroupCode& kept, GroupCode& code) const;
+    [[nodiscard]] std::optional<KeptCode> kept_of(const std::string& key) const;
+    [[nodiscard]] std::string key_of(const GroupSchedule& schedule) const;
+
+    const Network& network_;
+    const CompileOptions& options_;
+    bool is_for_host_;
+};
+
+/// Of one layer its name, "first .. last" of several.
+[[nodiscard]] std::string name_of(const GroupSchedule& group);
+
+/// Threads of the compiler.
+[[nodiscard]] int thread_count(const CompileOptions& options);
+
+/// The CPU time of this thread from here on.
+class CpuClock {
+public:
+    [[nodiscard]] double seconds() const { return (thread_milliseconds() - begin_) * 1e-3; }
+
+private:
+    double begin_ = thread_milliseconds();
+};
+
+}  // namespace laminate
