@@ -25,11 +25,17 @@ public:
         : memory_(allocated(values.size())), size_(values.size()) {
         std::copy(values.begin(), values.end(), memory_.get());
     }
+    /// The caller writes every element.
+    [[nodiscard]] static AlignedFloats uninitialized(size_t size) {
+        return AlignedFloats(allocated(size), size);
+    }
     [[nodiscard]] float* data() { return memory_.get(); }
     [[nodiscard]] const float* data() const { return memory_.get(); }
     [[nodiscard]] size_t size() const { return size_; }
 
 private:
+    AlignedFloats(float* memory, size_t size) : memory_(memory), size_(size) {}
+
     struct Free {
         void operator()(float* memory) const { std::free(memory); }
     };

@@ -84,9 +84,53 @@ struct CheckedGroup {
 struct BuiltNetwork {
     std::vector<std::shared_ptr<const JitGroup>> functions;
     std::vector<Halide::Internal::Stmt> bodies;  ///< of the functions, with hooks if wanted
-    std::vector<float> constants;
+    std::unique_ptr<AlignedFloats> constants;
     Manifest manifest;
 };
+
+/// The constants of all steps, one after the other on 64-byte boundaries: code loads them as whole
+/// vectors.
+class ConstantsOfSteps {
+public:
+    /// Returns where they begin, in elements.
+    int64_t append(std::vector<float> values) {
+        const int64_t begin = elements_;
+        elements_ = round_up(begin + std::ssize(values), boundary);
+        blocks_.push_back({begin, std::move(values)});
+        return begin;
+    }
+    /// All in one array, by so many threads: of 100 MB most of the time is that of new pages.
+    [[nodiscard]] std::unique_ptr<AlignedFloats> joined(int threads) && {
+        auto all = std::make_unique<AlignedFloats>(AlignedFloats::uninitialized(
+            static_cast<size_t>(elements_)));
+        in_parallel(blocks_.size(), threads, [&](size_t n) {
+            auto& [begin, values] = blocks_[n];
+            float* to = all->data() + begin;
+            std::copy(values.begin(), values.end(), to);
+            std::fill(to + values.size(), to + round_up(std::ssize(values), boundary), 0.0F);
+            values = {};
+        });
+        return all;
+    }
+
+private:
+    static constexpr int64_t boundary = 16;  // elements
+    struct Block {
+        int64_t begin = 0;
+        std::vector<float> values;
+    };
+    std::vector<Block> blocks_;
+    int64_t elements_ = 0;
+};
+
+/// The zoo draws weights when they are first read. Here all threads do, before the hash reads them
+/// one after the other.
+void draw_weights(const Network& network, int threads) {
+    in_parallel(network.layers.size(), threads, [&](size_t n) {
+        const ConstantPtr& weights = network.layers[n].weights;
+        if (weights) (void)weights->values.begin();
+    });
+}
 
 class Builder {
 public:
@@ -97,6 +141,7 @@ public:
           compiler_(network, options, target) {
         Manifest& m = built_.manifest;
         m.network = network.name;
+        draw_weights(network, thread_count(options));
         m.network_hash = network_hash(network);
         m.library = options.name.empty() ? identifier_for(network.name) : options.name;
         if (!is_identifier(m.library)) {
@@ -142,18 +187,12 @@ public:
         // output earlier.
         std::map<LayerId, std::vector<Piece>> by_layer;
         for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
-        int64_t constants = 0;
-        for (size_t g = 0; g < groups.size(); ++g) {
-            for (const Piece& piece : pieces[g]) {
-                if (const auto* group = std::get_if<CheckedGroup>(&piece))
-                    constants += std::ssize(group->code.constants) + constants_boundary;
-            }
+        for (size_t g = 0; g < groups.size(); ++g)
             by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
-        }
-        built_.constants.reserve(static_cast<size_t>(constants));
         for (auto& [id, all] : by_layer) {
             for (Piece& piece : all) add(std::move(piece));
         }
+        built_.constants = std::move(constants_).joined(threads);
         return std::move(built_);
     }
 
@@ -167,8 +206,6 @@ public:
 
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
-    /// Elements: code loads constants as whole vectors.
-    static constexpr int64_t constants_boundary = 16;
 
     /// The schedule's, and those of pooling and additions that no group has got, which have code of
     /// their own.
@@ -308,7 +345,13 @@ private:
     }
 
     void add(LayerId id) {
-        built_.manifest.steps.emplace_back(layer_step(network_.layer(id), built_.constants));
+        std::vector<float> values;
+        LayerStep step = layer_step(network_.layer(id), values);
+        const int64_t begin = constants_.append(std::move(values));
+        for (auto* range : {&step.weights, &step.bias, &step.slope}) {
+            if (*range) (*range)->offset_elements += begin;
+        }
+        built_.manifest.steps.emplace_back(std::move(step));
     }
 
     void add(CheckedGroup&& group) {
@@ -331,11 +374,8 @@ private:
         }
         step.outputs = {
             network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
-        std::vector<float>& constants = built_.constants;
-        constants.resize(static_cast<size_t>(round_up(std::ssize(constants), constants_boundary)));
-        step.constants_offset_elements = std::ssize(constants);
         step.constants_count_elements = std::ssize(group.code.constants);
-        constants.insert(constants.end(), group.code.constants.begin(), group.code.constants.end());
+        step.constants_offset_elements = constants_.append(std::move(group.code.constants));
         step.scratch_bytes = group.code.scratch_bytes;
         step.strips = static_cast<int32_t>(group.code.strips);
         if (group.code.open_scratch_bytes)
@@ -374,6 +414,7 @@ private:
     VectorUnit unit_;
     GroupCompiler compiler_;
     BuiltNetwork built_;
+    ConstantsOfSteps constants_;
     bool is_checked_ = false;  ///< the same network with the same code was, by another process
     std::mutex mutex_;
 };
@@ -395,7 +436,6 @@ Bytes scratch_per_thread(const Network& network, const Schedule& schedule,
 struct JitNetwork::Implementation {
     BuiltNetwork built;
     std::string manifest_text;
-    std::unique_ptr<AlignedFloats> constants;
     std::vector<laminate_group_function> functions;
     std::vector<HookedJitGroup> hooked;
     std::vector<laminate_hooked_group_function> hooked_functions;
@@ -408,8 +448,6 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
     Implementation& it = *implementation_;
     it.built = Builder(network, options, Halide::get_host_target()).build(schedule);
     it.manifest_text = to_json(it.built.manifest);
-    it.constants = std::make_unique<AlignedFloats>(it.built.constants);
-    it.built.constants = {};
     for (const auto& function : it.built.functions) it.functions.push_back(function->function());
     if (options.instrumented) {
         for (const Halide::Internal::Stmt& body : it.built.bodies) {
@@ -419,8 +457,8 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
     }
     it.descriptor = {LAMINATE_ABI_VERSION,
                      it.manifest_text.c_str(),
-                     it.constants->data(),
-                     it.constants->size(),
+                     it.built.constants->data(),
+                     it.built.constants->size(),
                      it.functions.data(),
                      static_cast<uint32_t>(it.functions.size()),
                      it.hooked_functions.data()};
@@ -495,7 +533,7 @@ Manifest compile_network(const Network& network, const Schedule& schedule,
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
     const double linking =
-        link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(),
+        link_libraries(files.aside(), built.manifest, {built.constants->data(), built.constants->size()}, built.bodies.size(),
                        object_files, tools);
     if (options.times != nullptr) options.times->libraries += linking;
     built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));

@@ -241,7 +241,7 @@ void check_tools(const fs::path& directory, const std::string& object_file,
 }
 
 double link_libraries(const fs::path& directory, const Manifest& manifest,
-                      const std::vector<float>& constants, size_t function_count,
+                      std::span<const float> constants, size_t function_count,
                       const std::vector<std::string>& object_files, const LinkTools& tools) {
     const std::string& name = manifest.library;
     write_file_atomically(

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ void check_tools(const std::filesystem::path& directory, const std::string& obje
 /// manifest.json and the constants, and removes the objects. Returns the tools' CPU seconds. Throws
 /// InputError with the first line that a tool said when it fails.
 double link_libraries(const std::filesystem::path& directory, const Manifest& manifest,
-                      const std::vector<float>& constants, size_t function_count,
+                      std::span<const float> constants, size_t function_count,
                       const std::vector<std::string>& object_files, const LinkTools& tools);
 
 }  // namespace laminate

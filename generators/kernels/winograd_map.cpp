@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "generators/ir/arrays.h"
+#include "generators/ir/code_parts.h"
 #include "generators/ir/constants.h"
 #include "generators/ir/layer_output.h"
 #include "generators/kernels/ir_names.h"
@@ -302,7 +303,7 @@ private:
                             const Expr& x) const;
     /// Four columns of output channel `channel`.
     [[nodiscard]] Stmt store_columns(const Expr& channel, const Expr& row, const Expr& column,
-                                     const Expr& value) const;
+                                     const Expr& value, const Expr& predicate) const;
 
     const MapCode& code_;
     const LayerProblem& p_;
@@ -335,40 +336,46 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
     const winograd::Outputs outputs = winograd::of_products(name, m, rows_of_tile);
     const Expr first = simplify(z * size(at_.block) + size(v * lanes));
     const Expr column = simplify(x * size(columns));
-    std::vector<Stmt> rows;
+    std::vector<Expr> of_row;
+    const Expr channels = lanes_from(first, lanes);
     for (int64_t r = 0; r < rows_of_tile; ++r) {
         std::vector<Expr> results;
-        const Expr channels = lanes_from(first, lanes);
         for (const Expr& sum : outputs[static_cast<size_t>(r)])
             results.push_back(
                 name(code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
-        const Expr all = name(Shuffle::make_interleave(results));
-        std::vector<Stmt> stores;
-        for (int64_t n = 0; n < lanes; ++n) {
-            const Expr value = Shuffle::make_slice(all, static_cast<int>(n * columns), 1,
-                                                   static_cast<int>(columns));
-            stores.push_back(store_columns(first + size(n), row + size(r), column, value));
-        }
-        const bool may_be_missing = r > 0 && p_[Dim::y] % rows_of_tile != 0;
-        rows.push_back(may_be_missing
-                           ? ir::guarded(row + size(r) < size(p_[Dim::y]), ir::sequence(stores))
-                           : ir::sequence(stores));
+        of_row.push_back(name(Shuffle::make_interleave(results)));
     }
-    return name.around(ir::sequence(rows));
+    const auto stores = [&](const Expr& predicate) {
+        std::vector<Stmt> rows;
+        for (int64_t r = 0; r < rows_of_tile; ++r) {
+            std::vector<Stmt> of_lanes;
+            for (int64_t n = 0; n < lanes; ++n) {
+                const Expr value =
+                    Shuffle::make_slice(of_row[static_cast<size_t>(r)],
+                                        static_cast<int>(n * columns), 1, static_cast<int>(columns));
+                of_lanes.push_back(store_columns(first + size(n), row + size(r), column, value,
+                                                 predicate));
+            }
+            const bool may_be_missing = r > 0 && p_[Dim::y] % rows_of_tile != 0;
+            rows.push_back(may_be_missing ? ir::guarded(row + size(r) < size(p_[Dim::y]),
+                                                        ir::sequence(of_lanes))
+                                          : ir::sequence(of_lanes));
+        }
+        return ir::sequence(rows);
+    };
+    if (p_[Dim::x] % columns == 0) return name.around(stores(Expr()));
+    // One question for all of the tile's rows and channels.
+    const Expr is_whole = column + size(columns) <= size(p_[Dim::x]);
+    const Expr exists = lanes_from(column, columns) < broadcast(size(p_[Dim::x]), columns);
+    return name.around(IfThenElse::make(is_whole, stores(Expr()), stores(exists)));
 }
 
 Stmt MapOutputs::store_columns(const Expr& channel, const Expr& row, const Expr& column,
-                               const Expr& value) const {
-    constexpr int64_t columns = winograd::columns;
-    const Expr to = lanes_from(
-        simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + column), columns);
-    const Expr number = simplify(channel);
-    Stmt store = code_.output().store_activated(number, value, to);
-    if (p_[Dim::x] % columns != 0) {
-        const Stmt part = code_.output().store_activated(
-            number, value, to, lanes_from(column, columns) < broadcast(size(p_[Dim::x]), columns));
-        store = IfThenElse::make(column + size(columns) <= size(p_[Dim::x]), store, part);
-    }
+                               const Expr& value, const Expr& predicate) const {
+    const Expr to =
+        lanes_from(simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + column),
+                   winograd::columns);
+    const Stmt store = code_.output().store_activated(simplify(channel), value, to, predicate);
     return p_[Dim::z] % at_.block != 0 ? ir::guarded(channel < size(p_[Dim::z]), store) : store;
 }
 
@@ -391,10 +398,11 @@ Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
                               simplify(last * size(at.blocks) / size(channel_parts))};
         const Expr pair = simplify(chunk * size(at.chunk_pairs));
         return ir::sequence(
-            {patches.code(pair), code.loop(".z", blocks, [&](const Expr& z) {
+            {as_kernel("patches", patches.code(pair)), code.loop(".z", blocks, [&](const Expr& z) {
                  const Expr pairs =
                      simplify(Halide::min(size(at.pairs) - pair, size(at.chunk_pairs)));
-                 return ir::sequence({products.code(z, pairs), outputs.code(z, pair, pairs)});
+                 return ir::sequence({as_kernel("products", products.code(z, pairs)),
+                                      as_kernel("outputs", outputs.code(z, pair, pairs))});
              })});
     });
 }

@@ -26,18 +26,22 @@ TEST(Packing, EveryGroupPacksItsConstantsAgain) {
     std::set<Order> orders;
     std::set<Source> sources;
     Rng rng(1);
+    const auto check_group = [&](const Network& network, const GroupSchedule& group) {
+        const GroupCode code = group_code(network, group);
+        EXPECT_EQ(packed_block(code.packings, network, group_problems(network, group)),
+                  code.constants)
+            << network.name << ": " << to_text(group);
+        for (const Packing& packing : code.packings) {
+            EXPECT_EQ(parse_packing(to_text(packing), "here"), packing);
+            sources.insert(packing.source);
+            if (packing.source == Source::weights) orders.insert(packing.order);
+        }
+    };
     const auto check = [&](const Network& network, const Schedule& schedule) {
-        for (const GroupSchedule& without : schedule.groups()) {
-            const std::vector<LayerProblem> problems = group_problems(network, without);
-            const GroupSchedule group = random_kernels(problems, without, rng);
-            const GroupCode code = group_code(network, group);
-            EXPECT_EQ(packed_block(code.packings, network, problems), code.constants)
-                << network.name << ": " << to_text(group);
-            for (const Packing& packing : code.packings) {
-                EXPECT_EQ(parse_packing(to_text(packing), "here"), packing);
-                sources.insert(packing.source);
-                if (packing.source == Source::weights) orders.insert(packing.order);
-            }
+        for (const GroupSchedule& group : schedule.groups()) {
+            const std::vector<LayerProblem> problems = group_problems(network, group);
+            check_group(network, random_kernels(problems, group, rng));
+            check_group(network, with_default_kernels(problems, group, VectorUnit{}));
         }
     };
     for (const std::string name : {"fsrcnn", "mc-cnn"}) {
