@@ -533,7 +533,8 @@ Manifest compile_network(const Network& network, const Schedule& schedule,
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
     const double linking =
-        link_libraries(files.aside(), built.manifest, {built.constants->data(), built.constants->size()}, built.bodies.size(),
+        link_libraries(files.aside(), built.manifest,
+                       {built.constants->data(), built.constants->size()}, built.bodies.size(),
                        object_files, tools);
     if (options.times != nullptr) options.times->libraries += linking;
     built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));

@@ -5,7 +5,6 @@
 
 #include "generators/ir/arrays.h"
 #include "generators/ir/code_parts.h"
-#include "generators/ir/constants.h"
 #include "generators/ir/layer_output.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
