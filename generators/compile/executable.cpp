@@ -177,9 +177,9 @@ JitGroup::JitGroup(std::vector<std::string> objects) : objects_(std::move(object
 
 void JitGroup::load(const std::map<std::string, const void*>& symbols) {
     std::map<std::string, const void*> known = symbols;
-    // Kernels first, which the group's own function calls.
-    for (size_t n = objects_.size(); n-- > 0;) {
-        loaded_.emplace_back(objects_[n], known);
+    // The group's own function, which is the first, comes last: it calls the others.
+    for (size_t n = 1; n <= objects_.size(); ++n) {
+        loaded_.emplace_back(objects_[n % objects_.size()], known);
         for (const auto& [name, function] : loaded_.back().functions()) known[name] = function;
     }
     if (loaded_.empty()) throw std::runtime_error("object code: there is none");

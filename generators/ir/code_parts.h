@@ -30,7 +30,7 @@ struct CodePart {
 };
 
 /// The group's own function, called `symbol`, and one for each kernel that is worth a call, whose
-/// symbols begin with `symbol` too.
+/// symbols begin with `symbol` too: a kernel stands before those that call it.
 [[nodiscard]] std::vector<CodePart> code_parts(const Halide::Internal::Stmt& body,
                                                const std::string& symbol);
 

@@ -77,6 +77,8 @@ TEST(CodeParts, AKernelWithinAKernelIsAFunctionOfItsOwn) {
     ASSERT_EQ(parts.size(), 3U);
     EXPECT_EQ(parts[1].length, 200U);
     EXPECT_EQ(parts[2].length, 100U);
+    // The inner one is there when the outer one is loaded.
+    EXPECT_EQ(JitGroup(group(100, around)).objects().size(), loads_objects ? 3U : 0U);
 }
 
 TEST(CodeParts, CodeInPartsComputesTheSame) {
