@@ -128,6 +128,8 @@ void HalideAlgorithm::declare_inputs() {
 }
 
 bool HalideAlgorithm::overestimates_bounds() const {
+    const auto& strip = nest(sink()).strip;
+    if (strip[0] > 0 || strip[1] > 0) return true;
     return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
         return std::any_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
             return w.stride > 1 || w.pad_begin > 0 || passes_end(w);
