@@ -29,6 +29,11 @@ function(laminate_add_halide_library TARGET NETWORK SCHEDULE)
         list(APPEND options --constants "${ARG_CONSTANTS}")
     endif()
     set(sources "")
+    if(SCHEDULE MATCHES "^{")
+        # In a file, so that Makefiles notice another text, too; one that is the same stays as it is.
+        file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.schedule" CONTENT "${SCHEDULE}\n" @ONLY)
+        set(SCHEDULE "${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.schedule")
+    endif()
     foreach(argument IN ITEMS NETWORK SCHEDULE)
         string(REGEX REPLACE "#[0-9]+$" "" file "${${argument}}") # a point of a front
         string(LENGTH "${file}" length)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "generators/halide/levels.h"
+#include "generators/halide/program.h"
 #include "instrumentation/count_pass.h"
 #include "nets/network/network.h"
 #include "scheduler/counts/counts.h"
@@ -35,5 +35,11 @@ struct HalideMeasurement {
 /// Throws InputError where the group has no form as Halide Funcs.
 [[nodiscard]] HalideMeasurement measure_halide(const Network& network, const GroupSchedule& group,
                                                uint64_t seed, CountMode mode = CountMode::execute);
+
+/// Runs what the printed file with these GeneratorParams says. The caller's arrays are aligned as
+/// C++ aligns floats. Returns where the output differs from the reference operators', or what
+/// Halide said of a schedule that it refused; else nothing.
+[[nodiscard]] std::string printed_difference(const Network& network, const GroupSchedule& group,
+                                             uint64_t seed, HalideSpeed speed);
 
 }  // namespace laminate

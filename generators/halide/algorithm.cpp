@@ -37,6 +37,13 @@ bool is_taken(const std::string& name) {
     return taken.contains(name);
 }
 
+/// A letter and a number: Halide gives its own variables such names, and does not look whether an
+/// input has one.
+bool is_numbered_letter(const std::string& name) {
+    return name.size() > 1 && std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
+           name.find_first_not_of("0123456789", 1) == std::string::npos;
+}
+
 /// Evaluates only the chosen side, so that the other one reads nothing.
 Expr lazily(const Expr& condition, const Expr& then, const Expr& otherwise) {
     return ir::choose(condition, then, otherwise);
@@ -62,7 +69,7 @@ std::string HalideNames::identifier(const std::string& wanted) {
         name = "t" + name;
     // Halide keeps names with two underscores for itself, and so does C++.
     for (size_t at; (at = name.find("__")) != std::string::npos;) name.erase(at, 1);
-    while (is_taken(name) || used_.contains(name)) name += "_";
+    while (is_taken(name) || is_numbered_letter(name) || used_.contains(name)) name += "_";
     used_.insert(name);
     return name;
 }
@@ -128,6 +135,8 @@ void HalideAlgorithm::declare_inputs() {
 }
 
 bool HalideAlgorithm::overestimates_bounds() const {
+    const auto& strip = nest(sink()).strip;
+    if (strip[0] > 0 || strip[1] > 0) return true;
     return std::any_of(problems_.begin(), problems_.end(), [](const LayerProblem& p) {
         return std::any_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
             return w.stride > 1 || w.pad_begin > 0 || passes_end(w);

@@ -18,7 +18,7 @@ class Builder : private HalideStageLoops {
 public:
     using HalideStageLoops::HalideStageLoops;
 
-    HalideProgram build() {
+    HalideProgram build(HalideSpeed speed) {
         declare_inputs();
         const int nests = static_cast<int>(group_.nests.size());
         layer_func_.resize(static_cast<size_t>(nests), -1);
@@ -34,6 +34,11 @@ public:
                              return std::tie(b.func, a.stage) < std::tie(a.func, b.stage);
                          });
         for (const HalideDirective& directive : program_.directives) apply(directive);
+        for (HalideDirective directive : program_.fast_directives) {
+            const bool is_threads = directive.verb == HalideVerb::parallel;
+            if (directive.verb == HalideVerb::vectorize) directive.factor = speed.lanes;
+            if (is_threads ? speed.threads : speed.lanes > 0) apply(directive);
+        }
         return std::move(program_);
     }
 
@@ -61,9 +66,9 @@ private:
         for (size_t t = 0; t < tensor_func_.size(); ++t) {
             const HalideLevels& levels = placement_.tensors()[t];
             std::string folded;
-            int64_t fold = 0;  // where Halide does something else, it chooses
-            if (levels.slides && !levels.exclusion &&
-                (!levels.merged_loop || is_one_loop(*levels.merged_loop, *levels.slide_loop))) {
+            int64_t fold = 0;
+            // Halide chooses where it does something else.
+            if (levels.slides && program_.exclusions.empty()) {
                 const auto axis = static_cast<size_t>(*levels.slides);
                 folded = std::string(1, "zyx"[axis]);
                 fold = shapes.tensors[t].extent[axis];
@@ -85,17 +90,18 @@ private:
             program_.fast_directives.push_back({verb, f, stage, {var}});
         };
         const std::vector<KeptLoop> outer = kept_loops(sink(), 0, output_level() + 1, false);
-        const bool slides =
-            std::any_of(placement_.tensors().begin(), placement_.tensors().end(),
-                        [&](const HalideLevels& levels) {
-                            return levels.slide_loop ==
-                                   Level{sink(), outer.empty() ? -1 : outer.front().position};
-                        });
-        if (!outer.empty() && outer.front().loop.dim != Dim::i && !slides)
+        const bool keeps = std::any_of(placement_.tensors().begin(), placement_.tensors().end(),
+                                       [&](const HalideLevels& levels) {
+                                           return loop_of(levels.store).func < 0 &&
+                                                  loop_of(levels.compute).func >= 0;
+                                       });
+        if (!outer.empty() && outer.front().loop.dim != Dim::i && !keeps)
             add(HalideVerb::parallel, output_, visits() > 1 ? 0 : -1, to_text(outer.front().loop));
+        // Sums are read back one at a time: Halide 21 loads vectors of its own output as if the
+        // caller had aligned it.
         if (const std::string x = innermost_loop(sink(), Dim::x, outer, output_level() + 1);
-            !x.empty())
-            add(HalideVerb::vectorize, output_, visits() > 1 ? 0 : -1, x);
+            visits() == 1 && !x.empty())
+            add(HalideVerb::vectorize, output_, -1, x);
         for (int k = sink(); k >= 0; --k) {
             const int f = layer_func_[static_cast<size_t>(k)];
             const HalideFunc& func = program_.funcs[static_cast<size_t>(f)];
@@ -134,7 +140,7 @@ private:
         for (const KeptLoop& l : kept) {
             if (l.loop.dim != d) continue;
             const int64_t step = nest(k).step(l.loop);
-            var = step == 1 ? to_text(l.loop) : dim + "r";
+            var = step == 1 ? to_text(l.loop) : rest_of(l.loop);
             if (step == 1 && is_placed_between(k, l.position, end)) return "";
             if (step > 1) extent = std::min(extent, step);
         }
@@ -210,8 +216,14 @@ private:
                 func.bound(Var(d.vars[0]), 0, static_cast<int32_t>(d.factor));
                 break;
             case HalideVerb::vectorize:
+                stage.vectorize(vars[0], static_cast<int32_t>(d.factor),
+                                Halide::TailStrategy::GuardWithIf);
+                break;
             case HalideVerb::unroll:
+                stage.unroll(vars[0]);
+                break;
             case HalideVerb::parallel:
+                stage.parallel(vars[0]);
                 break;
         }
     }
@@ -220,8 +232,8 @@ private:
 }  // namespace
 
 HalideProgram halide_program(const Network& network, const GroupSchedule& group,
-                             HalidePadding padding) {
-    return Builder(network, group, padding).build();
+                             HalidePadding padding, HalideSpeed speed) {
+    return Builder(network, group, padding).build(speed);
 }
 
 std::vector<float> halide_constants(const Network& network, const GroupSchedule& group,

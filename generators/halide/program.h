@@ -94,7 +94,7 @@ struct HalideProgram {
     std::vector<HalideFunc> funcs;  ///< producers first; the last one is the output
     std::vector<HalideParameter> parameters;
     std::vector<HalideDirective> directives;  ///< the output's first
-    /// For speed; they change no access and are not applied in this process.
+    /// For speed, applied where HalideSpeed asks for them. They change no result.
     std::vector<HalideDirective> fast_directives;
     std::vector<std::string> input_tensors;  ///< names of the external inputs
     std::vector<int64_t> output_extents;     ///< x, y, z
@@ -110,10 +110,17 @@ enum class HalidePadding {
     opaque,    ///< a parameter of value 0: every tap stays, as docs/counting.md counts it
 };
 
+/// The GeneratorParams of these names.
+struct HalideSpeed {
+    int64_t lanes = 0;  ///< floats of a vector; 0: one element at a time, in the schedule's order
+    bool threads = false;
+};
+
 /// The group with its definitions made and its directives applied. Throws InputError for layers
 /// that have no form here (transposed convolutions, unusual activations).
 [[nodiscard]] HalideProgram halide_program(const Network& network, const GroupSchedule& group,
-                                           HalidePadding padding = HalidePadding::constant);
+                                           HalidePadding padding = HalidePadding::constant,
+                                           HalideSpeed speed = {});
 
 /// The elements of weights, biases or slopes, x or m fastest.
 [[nodiscard]] std::vector<float> halide_constants(const Network& network,

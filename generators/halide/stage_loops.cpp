@@ -105,6 +105,11 @@ std::vector<KeptLoop> HalideStageLoops::kept_loops(int k, int first, int last, b
     return kept;
 }
 
+std::string HalideStageLoops::rest_of(Loop loop) {
+    const std::string dim = to_text(Loop{loop.dim, Band::inner}).substr(0, 1);
+    return dim + (loop.band == Band::strip ? "s_" : "r");
+}
+
 std::string HalideStageLoops::parameter(int k, Loop loop) {
     const std::string name = group_.nests[static_cast<size_t>(k)].layer + "_" + to_text(loop);
     for (const HalideParameter& known : program_.parameters) {
@@ -131,7 +136,6 @@ void HalideStageLoops::schedule_stage(int k, int f, int stage, const std::vector
         for (size_t l = 0; l < kept.size(); ++l) {
             if (kept[l].loop.dim == d) mine.push_back(l);
         }
-        const std::string dim = to_text(Loop{d, Band::inner}).substr(0, 1);
         for (size_t l = 0; l < mine.size(); ++l) {
             const Loop loop = kept[mine[l]].loop;
             const std::string var = to_text(loop);
@@ -141,13 +145,10 @@ void HalideStageLoops::schedule_stage(int k, int f, int stage, const std::vector
                 program_.directives.push_back({HalideVerb::rename, f, stage, {base, var}});
                 base.clear();
             } else {
-                std::string rest = dim + "r";
                 const bool next_is_unit =
                     !is_last && l + 2 == mine.size() && nest(k).step(kept[mine[l + 1]].loop) == 1;
-                if (next_is_unit)
-                    rest = to_text(kept[mine[l + 1]].loop);
-                else if (loop.band == Band::strip)
-                    rest = dim + "s_";
+                const std::string rest =
+                    next_is_unit ? to_text(kept[mine[l + 1]].loop) : rest_of(loop);
                 program_.directives.push_back({HalideVerb::split,
                                                f,
                                                stage,

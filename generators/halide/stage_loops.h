@@ -53,6 +53,9 @@ protected:
         return false;
     }
 
+    /// The variable that runs through a trip of a kept loop where no other loop divides it.
+    [[nodiscard]] static std::string rest_of(Loop loop);
+
     std::string parameter(int k, Loop loop);
 
     /// Splits the dimensions of a stage into the kept loops and orders them; what is left of a

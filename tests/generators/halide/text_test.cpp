@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "instrumentation/halide_witness.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/random_schedule.h"
@@ -133,6 +134,23 @@ TEST(HalideText, TransposedConvolutionsHaveNoForm) {
         "{" + network.layers.front().name +
         ": zo yo xo io | zi yi xi ii n m; tile z1 y1 x1 i1; X xo/xo; W root/root; Y xo/xo}";
     EXPECT_THROW((void)halide_program(network, parse_group(network, text)), InputError);
+}
+
+/// Halide names its own variables t0, t1, ..., and refuses a program with an input of that name.
+TEST(HalideText, InputsAreNotNamedAsHalidesOwnVariables) {
+    JoinBuilder b;
+    const TensorId x = b.input(6, 7, 1), y = b.input(6, 7, 1);
+    b.add(x, y, ActivationKind::relu);
+    Network network = b.finish("numbered");
+    network.tensors[static_cast<size_t>(x)].name = "t4";
+    network.tensors[static_cast<size_t>(y)].name = "t3";
+    const GroupSchedule group = parse_group(
+        network,
+        "{add1: yo io zo xo | ii zi yi xi n m; tile z6 y7 x1 i1; X0 yi/yi; X1 zo/ii; Y yi/yi}");
+    EXPECT_EQ(printed_difference(network, group, 1, {}), "");
+    EXPECT_NE(halide_generator_file({{halide_program(network, group), "net", {}}}, {})
+                  .find("Input<Buffer<float, 3>> t4_{\"t4_\"}"),
+              std::string::npos);
 }
 
 TEST(HalideText, IdentifiersOfNames) {
