@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate::cli {
 
@@ -170,6 +171,15 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front,
          std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
         {"bounds", bounds},
         {"macs_is_axis", front.macs_is_axis}};
+    if (!front.points.empty()) {
+        const Schedule alone = layers_alone(network, front);
+        const NetworkCounts counts = two_level_counts(network, alone);
+        answer["layer_by_layer"] = {{"accesses_elements", counts.accesses.value()},
+                                    {"live_total_elements", counts.live_total.value()},
+                                    {"sum_total_elements", counts.sum_total.value()},
+                                    {"macs", counts.macs.value()},
+                                    {"groups", alone.groups().size()}};
+    }
     auto texts = nlohmann::ordered_json::array();
     for (const GroupSchedule& group : front.groups) texts.push_back(to_text(group));
     answer["points"] = std::move(points);
@@ -186,6 +196,27 @@ nlohmann::ordered_json found_front(const Network& network, const std::vector<Sch
     json["model"] = model;
     json["network_given"] = given.to_json();
     return json;
+}
+
+nlohmann::ordered_json finding_json(const std::string& title, const std::string& text,
+                                    const Table& table) {
+    nlohmann::ordered_json finding{{"title", title}, {"text", text}};
+    finding.update(table.json());
+    return finding;
+}
+
+Schedule layers_alone(const Network& network, const Front& front) {
+    std::set<std::string_view> covered;
+    for (const uint32_t group : front.points.front().groups)
+        for (const Nest& nest : front.groups[group].nests) covered.insert(nest.layer);
+    std::vector<GroupSchedule> groups;
+    const Schedule all = with_layers_alone(network, layer_by_layer_schedule(network));
+    for (const GroupSchedule& group : all.groups())
+        if (covered.erase(group.nests.front().layer) > 0) groups.push_back(group);
+    // Small pools, which code is not generated for.
+    for (const std::string_view layer : covered)
+        groups.push_back(line_buffer_group(network, {network.find_layer(std::string(layer))}));
+    return {network, std::move(groups)};
 }
 
 std::string front_text(const nlohmann::ordered_json& front) {

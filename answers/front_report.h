@@ -8,6 +8,7 @@
 
 #include "answers/front_file.h"
 #include "answers/network_argument.h"
+#include "answers/output.h"
 #include "answers/program.h"
 #include "nets/network/network.h"
 #include "scheduler/counts/bounds.h"
@@ -40,6 +41,8 @@ struct FrontNotes {
 
 /// {"schema":"laminate.front", "version":3, "model", "network", "structure_hash", "footprint",
 ///  "complete", "gap", "bounds":[{"memory_elements","accesses_elements"}], "macs_is_axis",
+///  "layer_by_layer":{"accesses_elements", "live_total_elements", "sum_total_elements", "macs",
+///                    "groups"},
 ///  "group_schedules":[TEXT...],
 ///  "points":[{"accesses_elements", "bound_accesses_elements", "achieved_over_bound",
 ///             "live_total_elements", "live_bytes", "sum_total_elements", "macs", "groups",
@@ -48,7 +51,10 @@ struct FrontNotes {
 /// most of them. "complete" is false when something was left out; "bounds" lie below that too, and
 /// "gap" is null when nothing bounds it. "energy" (energy_report.h) is there with a machine.
 /// "names" are further names of a point: "least-energy". The caller may add other keys:
-/// "network_given" (network_of_front()), "page" (the file that `report` writes, else report.html).
+/// "network_given" (network_of_front()), "page" (the file that `report` writes, else report.html),
+/// and what the page of a model shows beside the schedules: "headline", a sentence; "findings", a
+/// list of finding_json(); "found_groups", names of layers by group, where these are not the
+/// schedule's groups.
 [[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front,
                                                 const FrontNotes& notes, bool is_complete);
 /// The same for schedules that another model, "model", has found, counted by the two-level model.
@@ -57,6 +63,13 @@ struct FrontNotes {
                                                  const std::vector<Schedule>& schedules,
                                                  const std::string& model,
                                                  const NetworkArgument& given);
+/// A table of a model on the page of its schedules: {"title", "text", "columns", "rows"}, the last
+/// two as Table::json() gives them. `text` says how to read it.
+[[nodiscard]] nlohmann::ordered_json finding_json(const std::string& title, const std::string& text,
+                                                  const Table& table);
+/// The layers of the front's schedules, each a group of its own: what fusion is compared with.
+[[nodiscard]] Schedule layers_alone(const Network& network, const Front& front);
+
 /// The text of the file: one line per point and group.
 [[nodiscard]] std::string front_text(const nlohmann::ordered_json& front);
 /// Gives point n another name.

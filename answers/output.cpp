@@ -68,6 +68,15 @@ void Table::add(std::vector<std::string> cells) {
 
 void Table::add_rule() { rows_.emplace_back(); }
 
+nlohmann::ordered_json Table::json() const {
+    auto columns = nlohmann::ordered_json::array(), rows = nlohmann::ordered_json::array();
+    for (const Column& column : columns_)
+        columns.push_back({{"title", column.title}, {"is_number", column.align == Align::right}});
+    for (const std::vector<std::string>& row : rows_)
+        if (!row.empty()) rows.push_back(row);
+    return {{"columns", std::move(columns)}, {"rows", std::move(rows)}};
+}
+
 std::string Table::text() const {
     std::vector<size_t> widths;
     for (const Column& column : columns_) widths.push_back(display_width(column.title));

@@ -79,6 +79,8 @@ public:
     /// A rule before the next row (for a row of totals).
     void add_rule();
     [[nodiscard]] std::string text() const;
+    /// {"columns":[{"title","is_number"}], "rows":[[CELL...]]}, without rules.
+    [[nodiscard]] nlohmann::ordered_json json() const;
 
 private:
     std::vector<Column> columns_;

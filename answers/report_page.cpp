@@ -94,10 +94,12 @@ std::string about(const Network& network, const Json& front) {
     if (front.value("complete", true)) {
         text += ".";
     } else if (front.contains("gap") && front["gap"].is_number()) {
-        text += fmt::format(
-            "; not complete: at no memory does a schedule of the space move less than 1/{:.3f} of "
-            "this.",
-            1 + front["gap"].get<double>());
+        const double times = 1 + front["gap"].get<double>();
+        text += times < 1.0005
+                    ? "; not complete, but at equal memory no schedule of the space moves less."
+                    : fmt::format("; not complete: schedules that were not looked at may move less, "
+                                  "but at equal memory at most {:.3g} times less.",
+                                  times);
     } else {
         text += "; not complete: part of the space was not looked at.";
     }
@@ -243,6 +245,17 @@ std::string page_data(const Network& network, const Json& front,
     const std::vector<size_t> shown = evenly(given.size(), report_details);
     Details inside(network, front, groups, shown, threads);
     for (size_t n = 0; n < shown.size(); ++n) points[shown[n]]["detail"] = n;
+    if (front.contains("layer_by_layer")) {
+        const Json& alone = front["layer_by_layer"];
+        data["layer_by_layer"] = alone;
+        data["layer_by_layer"]["bytes"] =
+            to_bytes(
+                Elements(alone.at(sum ? "sum_total_elements" : "live_total_elements").get<int64_t>()))
+                .value();
+        data["layer_by_layer"]["accesses"] = alone.at("accesses_elements");
+    }
+    for (const char* key : {"headline", "findings", "found_groups"})
+        if (front.contains(key)) data[key] = front[key];
     Json bounds = Json::array();
     for (const Json& bound : front.value("bounds", Json::array())) {
         bounds.push_back(

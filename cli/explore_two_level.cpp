@@ -22,6 +22,7 @@
 #include "cli/verbs.h"
 #include "scheduler/explore/explore.h"
 #include "scheduler/explore/fewest_accesses.h"
+#include "scheduler/explore/planner/default_kernels.h"
 #include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate::cli {
@@ -158,6 +159,17 @@ TimedOptions timed_options(const Network& network, const ExploreTwoLevelOptions&
         bytes_text(*budget_bytes), to_bytes(least).value(), bytes_text(to_bytes(least).value())));
 }
 
+/// Predicted for the layers of the front, each alone, in the same kind of code.
+double layer_by_layer_milliseconds(const Network& network, const Front& front,
+                                   const ExploreTwoLevelOptions& options, int threads) {
+    ScheduleArgument argument;
+    argument.speed = options.speed;
+    const TimedOptions timed = argument.timed_options(threads);
+    const Schedule alone = with_default_kernels(network, layers_alone(network, front), timed.unit,
+                                                timed.kernels);
+    return predicted_milliseconds(network, alone, timed.speed, threads);
+}
+
 nlohmann::ordered_json answer_of(const Network& network, const Front& front,
                                  const FrontNotes& notes, const ExploreTwoLevelOptions& options,
                                  const ExploreOptions& wanted, const ModelRequest& request) {
@@ -174,6 +186,8 @@ nlohmann::ordered_json answer_of(const Network& network, const Front& front,
     if (options.is_timed()) {
         answer["space"] = options.names_a_search() ? "timed and " + name_of(space_names, wanted.space)
                                                    : std::string("timed");
+        answer["layer_by_layer"]["time_ms"] =
+            layer_by_layer_milliseconds(network, front, options, wanted.threads);
         answer["threads"] = wanted.threads;
         answer["speed"] = options.speed.empty() ? "usual" : options.speed;
     } else {

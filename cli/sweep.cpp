@@ -29,6 +29,7 @@
 #include "base/hash.h"
 #include "base/new_directory.h"
 #include "base/parse_json.h"
+#include "cli/jobs_page.h"
 #include "cli/launcher.h"
 
 namespace laminate::cli {
@@ -338,7 +339,9 @@ struct Merged {
     Json answer;
     std::string csv =
         "job,network,machine,memory,schedule,accesses_elements,live_bytes,macs,groups\n";
-    std::string table;
+    Table table;
+    std::vector<JobCurve> curves;
+    std::vector<std::string> pages;  ///< jobs with a page
     size_t failed = 0;
 };
 
@@ -351,28 +354,39 @@ size_t fewest_accesses(const Json& points) {
     return least;
 }
 
-/// Adds the schedules of a job's front to its entry and the CSV. Returns the last four cells of its
-/// row.
+/// Adds the schedules of a job's front to its entry, the CSV and the curves. Returns the last five
+/// cells of its row.
 std::vector<std::string> add_front(const SweepJob& job, const Json& front, Json& entry,
-                                   std::string& csv) {
+                                   Merged& merged) {
     entry["structure_hash"] = front.at("structure_hash");
     entry["complete"] = front.at("complete");
+    if (front.contains("layer_by_layer")) entry["layer_by_layer"] = front["layer_by_layer"];
     const Json& points = front.at("points");
+    JobCurve& curve = merged.curves.emplace_back(JobCurve{job, {}});
     for (size_t n = 0; n < points.size(); ++n) {
         const Json& point = points[n];
-        csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network),
+        curve.points.push_back({point.at("live_bytes").get<int64_t>(),
+                                point.at("accesses_elements").get<int64_t>()});
+        merged.csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network),
                            csv_quoted(job.machine), job.memory, point_name(front, n),
                            point.at("accesses_elements").get<int64_t>(),
                            point.at("live_bytes").get<int64_t>(), point.at("macs").get<int64_t>(),
                            point.at("groups").get<int64_t>());
     }
     entry["schedules"] = points.size();
-    if (points.empty()) return {"0", "", "", ""};
+    if (points.empty()) return {"0", "", "", "", ""};
     const size_t least = fewest_accesses(points);
     Json point = points[least];
     point["schedule"] = point_name(front, least);
+    const auto accesses = point.at("accesses_elements").get<int64_t>();
+    const int64_t alone =
+        front.contains("layer_by_layer")
+            ? front["layer_by_layer"].at("accesses_elements").get<int64_t>()
+            : 0;
     std::vector<std::string> cells{
-        std::to_string(points.size()), grouped(point.at("accesses_elements").get<int64_t>()),
+        std::to_string(points.size()), grouped(accesses),
+        alone > 0 ? fmt::format("{:.3f}", static_cast<double>(accesses) / static_cast<double>(alone))
+                  : "",
         fmt::format("{:.2f}", point.at("achieved_over_bound").get<double>()),
         bytes_text(point.at("live_bytes").get<int64_t>())};
     entry["least_accesses"] = std::move(point);
@@ -381,22 +395,26 @@ std::vector<std::string> add_front(const SweepJob& job, const Json& front, Json&
 
 Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes,
              const fs::path& directory, const std::string& name) {
-    Merged merged;
-    Table table({{"job"},
-                 {"network"},
-                 {"machine"},
-                 {"memory", Align::right},
-                 {"schedules", Align::right},
-                 {"least accesses", Align::right},
-                 {"/ bound", Align::right},
-                 {"holds", Align::right}});
+    Merged merged{.answer = {},
+                  .table = Table({{"job"},
+                                  {"network"},
+                                  {"machine"},
+                                  {"memory", Align::right},
+                                  {"options"},
+                                  {"schedules", Align::right},
+                                  {"least accesses", Align::right},
+                                  {"/ layer by layer", Align::right},
+                                  {"/ bound", Align::right},
+                                  {"holds", Align::right}}),
+                  .curves = {},
+                  .pages = {}};
     Json entries = Json::array();
     for (const SweepJob& job : jobs) {
         const Json& outcome = outcomes.at(job.id);
         const int code = outcome.at("exit_code").get<int>();
         Json entry{{"id", job.id},         {"network", job.network},     {"machine", job.machine},
                    {"memory", job.memory}, {"arguments", job.arguments}, {"exit_code", code}};
-        std::vector<std::string> found(4);
+        std::vector<std::string> found(5);
         const fs::path front_file = directory / job.id / "front.json";
         if (code != static_cast<int>(Exit::ok)) {
             const bool fits_not = code == static_cast<int>(Exit::infeasible);
@@ -404,14 +422,14 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
             found[0] = fits_not ? "none fits" : "failed";
             merged.failed += fits_not ? 0 : 1;
         } else if (fs::exists(front_file)) {
-            found = add_front(job, read_front(front_file.string()), entry, merged.csv);
+            found = add_front(job, read_front(front_file.string()), entry, merged);
         }
-        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory};
+        if (fs::exists(directory / job.id / "report.html")) merged.pages.push_back(job.id);
+        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory, job.options};
         cells.insert(cells.end(), found.begin(), found.end());
-        table.add(cells);
+        merged.table.add(cells);
         entries.push_back(std::move(entry));
     }
-    merged.table = table.text();
     merged.answer = {
         {"schema", "laminate.sweep"}, {"version", 1}, {"name", name}, {"jobs", entries}};
     return merged;
@@ -462,13 +480,15 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     }
     if (!is_first) return Exit::ok;  // the first process waits for all and merges
 
-    const Merged merged = merge(jobs, outcomes, options.directory,
-                                nlohmann::json::parse(text).at("name").get<std::string>());
+    const auto name = nlohmann::json::parse(text).at("name").get<std::string>();
+    const Merged merged = merge(jobs, outcomes, options.directory, name);
     write_file_atomically(fs::path(options.directory) / "sweep.json", json_text(merged.answer));
     write_file_atomically(fs::path(options.directory) / "sweep.csv", merged.csv);
-    output.print(merged.table);
+    write_file_atomically(fs::path(options.directory) / "report.html",
+                          jobs_page(name, merged.table, merged.curves, merged.pages));
+    output.print(merged.table.text());
     output.print(fmt::format(
-        "{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each",
+        "{} jobs; all in {}: sweep.json, sweep.csv, report.html, and a directory of explore for each",
         jobs.size(), options.directory));
     output.json(merged.answer);
     if (merged.failed > 0)

@@ -62,10 +62,13 @@ std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& whe
             }
         }
         sweep.refuse_other_keys();
+        std::string options;
+        for (const std::string& argument : arguments)
+            options += (options.empty() ? "" : " ") + argument;
         for (const std::string& network : networks) {
             for (const std::string& machine : machines) {
                 for (const std::string& memory : budgets) {
-                    SweepJob job{"", network, machine, memory, {network}};
+                    SweepJob job{"", network, machine, memory, options, {network}};
                     if (!machine.empty()) job.arguments.push_back("--machine=" + machine);
                     if (!memory.empty()) job.arguments.push_back("--memory=" + memory);
                     job.arguments.insert(job.arguments.end(), arguments.begin(), arguments.end());

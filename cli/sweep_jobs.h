@@ -11,6 +11,7 @@ struct SweepJob {
     std::string network;  ///< as in the list
     std::string machine;  ///< "" without
     std::string memory;
+    std::string options;  ///< the list's further arguments
     std::vector<std::string> arguments;  ///< of `laminate explore`, without -o
 };
 

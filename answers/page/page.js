@@ -24,21 +24,28 @@
     return node;
   }
   const grouped = (n) => Math.round(n).toLocaleString("en-US");
-  const trimmed = (value) => String(Number(value.toPrecision(3)));
-  function withSuffix(value, base, suffixes) {
+  const trimmed = (value, digits = 3) => (value >= 999.5 && value < 1e6 ? grouped(value) : String(Number(value.toPrecision(digits))));
+  function withSuffix(value, base, suffixes, digits = 3) {
     let step = 0;
-    while (value >= base * (1 - 5e-4) && step + 1 < suffixes.length) { value /= base; ++step; }
-    return trimmed(value) + suffixes[step];
+    while (value >= base * (1 - 5 * 10 ** -(digits + 1)) && step + 1 < suffixes.length) { value /= base; ++step; }
+    return String(Number(value.toPrecision(Math.max(digits, value >= 1000 ? 4 : 0)))) + suffixes[step];
   }
-  const counts = (n) => withSuffix(n, 1000, ["", " k", " M", " G", " T", " P"]);
-  const bytes = (n) => withSuffix(n, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
+  const counts = (n, digits) => withSuffix(n, 1000, ["", " k", " M", " G", " T", " P"], digits);
+  const bytes = (n, digits) => withSuffix(n, 1024, [" B", " KiB", " MiB", " GiB", " TiB"], digits);
   const memory = (elements) => bytes(elements * data.bytes_per_element);
   const milliseconds = (ms) => `${trimmed(ms)} ms`;
+  /** "1/85 of", "0.73 of", "2.1 times": how much of `whole` a part is. */
+  const share = (part, whole) => {
+    const ratio = part / whole;
+    return ratio < 0.5 ? `1/${trimmed(whole / part)} of` : ratio < 0.995 ? `${ratio.toFixed(2)} of` : ratio < 1.005 ? "as much as" : `${trimmed(ratio)} times`;
+  };
+  const speed = (ms, other) => (ms <= other ? `${trimmed(other / ms)} times as fast` : `${trimmed(ms / other)} times slower`);
+  const versusLayers = (ms, layers) => `${speed(ms, layers)} ${ms <= layers ? "as" : "than"} layer by layer`;
   const shortened = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
   /** Drawings are as wide as the page, so that their texts keep their size on a phone. */
   const paperWidth = 720;
   let isPrinting = false;
-  const pageWidth = () => (isPrinting ? paperWidth : Math.min(1240, Math.max(300, document.querySelector("main").clientWidth)));
+  const pageWidth = () => (isPrinting ? paperWidth : Math.min(1320, Math.max(300, document.querySelector("main").clientWidth)));
 
   // ---------------------------------------------------------------------------------------------------------- axes
 
@@ -46,13 +53,13 @@
     accesses: {of: (p) => p.accesses, name: "external accesses", brief: "accesses", unit: "elements", text: counts, binary: false},
     bytes: {of: (p) => p.bytes, name: data.memory_name, brief: "memory", unit: "bytes", text: bytes, binary: true},
     macs: {of: (p) => p.macs, name: "multiply-accumulates", brief: "MACs", unit: "MACs", text: counts, binary: false},
-    energy: {of: (p) => p.energy_pj, name: `energy on ${data.machine}`, brief: "energy", unit: "nJ", text: (pj) => counts(pj / 1000), binary: false},
-    time: {of: (p) => p.time_ms && p.time_ms * 1000, name: "time", brief: "time", unit: "ms", text: (us) => trimmed(us / 1000), binary: false},
-    measured: {of: (p) => p.timed && p.timed.fused.median_ms * 1000, name: "measured time", brief: "time", unit: "ms", text: (us) => trimmed(us / 1000), binary: false},
+    energy: {of: (p) => p.energy_pj, name: `energy on ${data.machine}`, brief: "energy", unit: "nJ", text: (pj, digits) => counts(pj / 1000, digits), binary: false},
+    time: {of: (p) => p.time_ms && p.time_ms * 1000, name: "time", brief: "time", unit: "ms", text: (us, digits) => trimmed(us / 1000, digits), binary: false},
+    measured: {of: (p) => p.timed && p.timed.fused.median_ms * 1000, name: "measured time", brief: "time", unit: "ms", text: (us, digits) => trimmed(us / 1000, digits), binary: false},
   };
 
-  /** Values at which a logarithmic axis is marked: as fine as still gives at most `most` marks. */
-  function logTicks(low, high, binary, most) {
+  /** Values at which a logarithmic axis is marked: as fine as `fits`, which gets a list of them, allows. */
+  function logTicks(low, high, binary, fits) {
     const base = binary ? 1024 : 10;
     const mantissas = binary
       ? [[1], [1, 32], [1, 4, 16, 64, 256], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]]
@@ -63,9 +70,32 @@
       for (let unit = base ** Math.floor(Math.log(low) / Math.log(base)); unit <= high; unit *= base) {
         for (const m of set) if (unit * m >= low && unit * m <= high) ticks.push(unit * m);
       }
-      if (ticks.length <= most) best = ticks;
+      if (fits(ticks)) best = ticks;
     }
-    return best.length >= 3 ? best : linearTicks(low, high, 6, binary);
+    for (let wanted = 6; best.length < 3 && wanted > 1; --wanted) {
+      const ticks = linearTicks(low, high, wanted, binary);
+      if (ticks.length > best.length && fits(ticks)) best = ticks;
+    }
+    return best;
+  }
+  /** Texts that differ: with more digits where three are the same for neighbours. */
+  function tickTexts(ticks, text) {
+    for (let digits = 3; ; ++digits) {
+      const texts = ticks.map((tick) => text(tick, digits));
+      if (digits > 8 || new Set(texts).size === texts.length) return texts;
+    }
+  }
+  const ruler = document.createElement("canvas").getContext("2d");
+  function textWidth(text) {
+    ruler.font = '11.5px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+    return ruler.measureText(text).width;
+  }
+  /** Marks of an axis with their texts, which have room beside one another (across) or below (up). */
+  function marksOf(axis, measure, isAcross) {
+    const marked = (ticks) => tickTexts(ticks, measure.text).map((text, n) => ({text, tick: ticks[n], at: axis.at(ticks[n])}));
+    const room = (mark) => (isAcross ? textWidth(mark.text) + 10 : 26);
+    const fits = (ticks) => marked(ticks).every((mark, n, all) => n === 0 || Math.abs(mark.at - all[n - 1].at) >= (room(mark) + room(all[n - 1])) / 2);
+    return marked(logTicks(axis.low, axis.high, measure.binary, fits));
   }
   function linearTicks(low, high, wanted, binary) {
     const rough = (high - low) / wanted;
@@ -75,13 +105,18 @@
     for (let n = Math.ceil(low / step); n * step <= high; ++n) ticks.push(n * step);
     return ticks;
   }
-  function logAxis(values, from, to) {
-    const least = Math.max(1, Math.min(...values)), most = Math.max(1, Math.max(...values));
+  /** Of the values; `reached` are below them and get at most a quarter of the axis, for a bound must not squash the data. */
+  function logAxis(values, from, to, reached = []) {
+    const most = Math.max(1, ...values), data = Math.max(1, Math.min(...values));
+    const least = Math.max(1, Math.min(data, Math.max(Math.min(...reached, data), data / Math.max(2, most / data) ** 0.33)));
     const margin = most === least ? 1.5 : Math.max((most / least) ** 0.06, 1.002);
     const low = least / margin, high = most * margin;
     const at = (v) => from + (Math.log(Math.max(1, v)) - Math.log(low)) / (Math.log(high) - Math.log(low)) * (to - from);
     return {at, low, high};
   }
+
+  /** The same layers, each alone, as a point. */
+  const alone = data.layer_by_layer && {name: "layer by layer", ...data.layer_by_layer};
 
   // -------------------------------------------------------------------------------------------------------- colours
 
@@ -98,8 +133,11 @@
     mostMacs > leastMacs ? mix(Math.log(p.macs / leastMacs) / Math.log(mostMacs / leastMacs)) : mix(0);
   const kinds = {X: "var(--i)", W: "var(--w)", Y: "var(--o)", A: "var(--mac)"};
   const kindOf = (name) => kinds[name[0]];
-  /** Buffers that lie on one another differ, in grey too. */
-  const shade = (name, n) => `color-mix(in srgb, ${kindOf(name)} ${[90, 45, 70, 25][n % 4]}%, white)`;
+  /** Buffers of one kind that lie on one another differ, in grey too. Those of activations are striped, which tells them
+   *  from weights in any light. */
+  const shade = (name, n) => `color-mix(in srgb, ${kindOf(name)} ${[100, 55, 80, 40][n % 4]}%, white)`;
+  const isStriped = (name) => name[0] === "A";
+  const stripes = (fill) => `repeating-linear-gradient(135deg, ${fill} 0 3px, var(--paper) 3px 4.5px)`;
   function keys(parent, entries) {
     const line = html("div", "", parent);
     for (const [name, fill] of entries) {
@@ -144,37 +182,71 @@
       dot.addEventListener("click", () => select(p.n));
     }
   }
-  function scatter(xKey, yKey, wide) {
-    const x = measures[xKey], y = measures[yKey];
-    const width = Math.min(wide ? 490 : 370, pageWidth()), height = 350, left = 62, right = 14, top = 26, bottom = 46;
+  /** A drawing of the front, as wide as `across` of them leave room for. */
+  function scatter(xKey, yKey, perRow) {
+    const x = measures[xKey], y = measures[yKey], page = pageWidth();
+    const width = page > 700 ? Math.floor((page - 13 * (perRow - 1)) / perRow) : page;
+    const height = 350, left = 62, right = 14, top = 26, bottom = 46;
     const points = data.points.filter((p) => x.of(p) !== undefined && y.of(p) !== undefined);
     const figure = html("figure", "", element("plots"));
     html("figcaption", "", figure, `${y.brief} against ${x.brief}`);
-    const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
-                             "aria-label": `${y.name} against ${x.name}, ${points.length} schedules`}, figure);
+    const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", tabindex: 0, class: "plot",
+                             "aria-label": `${y.name} against ${x.name}, ${points.length} schedules; arrow keys choose the next one`}, figure);
+    const frame = `plot-${xKey}-${yKey}`, inner = {x: left, y: top, width: width - left - right, height: height - top - bottom};
+    svg("rect", inner, svg("clipPath", {id: frame}, root));
     const shows = xKey === "bytes" && yKey === "accesses";
     const bounds = shows ? data.points.filter((p) => p.bound) : [];
     const stairs = shows ? data.bounds.filter((b) => b.accesses > 0) : [];
     const showsTimes = xKey === "bytes" && yKey === "time";
     const beside = showsTimes ? points.map(measures.measured.of).filter((us) => us !== undefined) : [];
-    const across = logAxis(points.map(x.of), left, width - right);
-    const up = logAxis(points.map(y.of).concat(bounds.map((p) => p.bound), stairs.map((b) => b.accesses), beside), height - bottom, top);
-    for (const tick of logTicks(across.low, across.high, x.binary, width / 55)) {
-      const at = across.at(tick).toFixed(1);
-      svg("path", {class: "grid", d: `M${at} ${top}V${height - bottom}`}, root);
-      svg("text", {x: at, y: height - bottom + 16, "text-anchor": "middle"}, root, x.text(tick));
+    const alones = alone && x.of(alone) && y.of(alone) ? [alone] : [];
+    const across = logAxis(points.concat(alones).map(x.of), left, width - right);
+    const up = logAxis(points.concat(alones).map(y.of).concat(beside), height - bottom, top,
+                       bounds.map((p) => p.bound).concat(stairs.map((b) => b.accesses)));
+    for (const {text, at} of marksOf(across, x, true)) {
+      svg("path", {class: "grid", d: `M${at.toFixed(1)} ${top}V${height - bottom}`}, root);
+      // The texts at the ends stay inside the drawing.
+      const half = textWidth(text) / 2 + 1;
+      svg("text", {x: Math.min(width - half, Math.max(half, at)).toFixed(1), y: height - bottom + 16, "text-anchor": "middle"}, root, text);
     }
-    for (const tick of logTicks(up.low, up.high, y.binary, height / 36)) {
-      const at = up.at(tick);
+    for (const {text, at} of marksOf(up, y, false)) {
       svg("path", {class: "grid", d: `M${left} ${at.toFixed(1)}H${width - right}`}, root);
-      svg("text", {x: left - 6, y: (at + 4).toFixed(1), "text-anchor": "end"}, root, y.text(tick));
+      svg("text", {x: left - 6, y: (at + 4).toFixed(1), "text-anchor": "end"}, root, text);
     }
     svg("path", {class: "axis", d: `M${left} ${top}V${height - bottom}H${width - right}`}, root);
     svg("text", {class: "label", x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle"}, root,
         `${x.name} (${x.unit})`);
     svg("text", {class: "label", x: 4, y: 14}, root, `${y.name} (${y.unit})`);
+    drawBounds(svg("g", {"clip-path": `url(#${frame})`}, root), bounds, stairs, across, up, [left, width - right]);
+    if (showsTimes) drawTimes(root, points, [x, across], up, width - right);
+    for (const p of points) {
+      const dot = svg("circle", {class: "point", cx: across.at(x.of(p)).toFixed(1), cy: up.at(y.of(p)).toFixed(1),
+                                 r: data.points.length > 400 ? 3 : 4.5, fill: colour(p)}, root);
+      svg("title", {}, dot, describe(p));
+      dot.addEventListener("click", () => select(p.n));
+    }
+    for (const p of alones) {
+      const mark = diamond(root, across.at(x.of(p)), up.at(y.of(p)));
+      svg("title", {}, mark, describe(p));
+    }
+    const ring = svg("circle", {class: "ring", r: 8, cx: -20, cy: -20}, root);
+    rings.push((p) => {
+      const shown = points.includes(p);
+      ring.setAttribute("cx", shown ? across.at(x.of(p)) : -20);
+      ring.setAttribute("cy", shown ? up.at(y.of(p)) : -20);
+    });
+    root.addEventListener("keydown", (event) => {
+      const step = {ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1}[event.key];
+      if (step === undefined) return;
+      event.preventDefault();
+      select(Math.min(data.points.length - 1, Math.max(0, chosen + step)));
+    });
+  }
+  const diamond = (root, x, y) => svg("path", {class: "alone-point", d: `M${x.toFixed(1)} ${(y - 7).toFixed(1)}l6.5 7l-6.5 7l-6.5 -7Z`}, root);
+  /** What no schedule goes below; what lies outside of the frame is cut off. */
+  function drawBounds(root, bounds, stairs, across, up, [left, right]) {
     if (stairs.length > 0) {  // up to each memory, at least so many accesses
-      const inside = (at) => Math.min(width - right, Math.max(left, at)).toFixed(1);
+      const inside = (at) => Math.min(right, Math.max(left, at)).toFixed(1);
       const d = stairs.map((b) => `V${up.at(b.accesses).toFixed(1)}H${inside(across.at(b.bytes))}`).join("");
       const path = svg("path", {class: "space-bound", d: `M${left} ${up.at(stairs[0].accesses).toFixed(1)}${d}`}, root);
       svg("title", {}, path, "no schedule of the space, also of what was not looked at, moves less in this much memory");
@@ -185,25 +257,19 @@
       const path = svg("path", {class: "bound", d: d.join("")}, root);
       svg("title", {}, path, "proven lower bound on the accesses in this much memory");
     }
-    if (showsTimes) drawTimes(root, points, [x, across], up, width - right);
-    for (const p of points) {
-      const dot = svg("circle", {class: "point", cx: across.at(x.of(p)).toFixed(1), cy: up.at(y.of(p)).toFixed(1),
-                                 r: data.points.length > 400 ? 3 : 4.5, fill: colour(p)}, root);
-      svg("title", {}, dot, describe(p));
-      dot.addEventListener("click", () => select(p.n));
-    }
-    const ring = svg("circle", {class: "ring", r: 8, cx: -20, cy: -20}, root);
-    rings.push((p) => {
-      const shown = points.includes(p);
-      ring.setAttribute("cx", shown ? across.at(x.of(p)) : -20);
-      ring.setAttribute("cy", shown ? up.at(y.of(p)) : -20);
-    });
   }
 
   function colourBar() {
     const parent = element("colours");
+    if (data.points.length === 1) return;
+    const hint = html("p", "hint", parent, "Logarithmic axes. Point at a dot for its numbers; click it, or press an arrow key in a drawing, to see the schedule below. ");
+    if (alone) {
+      const key = html("span", "key", hint);
+      diamond(svg("svg", {viewBox: "0 0 16 16", "aria-hidden": "true"}, key), 8, 8);
+      key.append(`layer by layer: ${counts(alone.accesses)} accesses, ${bytes(alone.bytes)}, ${counts(alone.macs)} MACs${alone.time_ms ? `, ${milliseconds(alone.time_ms)} predicted` : ""}`);
+    }
     if (data.points.filter((p) => p.bound).length > 1)
-      html("p", "hint", parent, "Dashed: what any schedule must move in this much memory, proven.");
+      html("p", "hint", parent, "Dashed: what any schedule must move in this much memory, proven. Where it is far below the schedules, it leaves the drawing.");
     if (data.bounds.length > 0)
       html("p", "hint", parent, "Dotted: what any schedule of the space must move, also of the part that was not looked at, proven.");
     if (data.points.some((p) => p.time_ms)) {
@@ -319,8 +385,10 @@
     const parent = element("summary"), points = data.points;
     const least = (of) => points.reduce((best, p) => (of(p) < of(best) ? p : best));
     const fewest = least((p) => p.accesses), smallest = least((p) => p.bytes);
-    card("fewest accesses", counts(fewest.accesses), `with ${bytes(fewest.bytes)}, ${fewest.name}`, parent);
-    card("least memory", bytes(smallest.bytes), `with ${counts(smallest.accesses)} accesses, ${smallest.name}`, parent);
+    if (points.length > 1) {
+      card("fewest accesses", counts(fewest.accesses), `with ${bytes(fewest.bytes)}, ${fewest.name}`, parent);
+      card("least memory", bytes(smallest.bytes), `with ${counts(smallest.accesses)} accesses, ${smallest.name}`, parent);
+    }
     if (points.some((p) => p.energy_pj)) {
       const cheapest = least((p) => p.energy_pj);
       card(`least energy on ${data.machine}`, `${grouped(cheapest.energy_pj / 1000)} nJ`, cheapest.name, parent);
@@ -337,11 +405,39 @@
     if (timed.length > 0) {
       const fastest = timed.reduce((best, p) => (p.timed.fused.median_ms < best.timed.fused.median_ms ? p : best));
       const layers = fastest.timed.layer_by_layer;
-      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `layer by layer ${layers ? milliseconds(layers.median_ms) : "left out"}, ${fastest.name}`, parent);
+      const compared = layers ? versusLayers(fastest.timed.fused.median_ms, layers.median_ms) : "layer by layer left out";
+      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `${compared}, ${fastest.name}`, parent);
     }
   }
 
-  let chosen = 0, chosenGroup;
+  /** The schedule that a user would take: the fastest, of those that are measured if any are; without times the one of
+   *  fewest accesses that does at most a quarter more work than layer by layer, as the planner's schedules do, or else
+   *  the one of least work. */
+  const mostWork = 1.25;
+  function recommended() {
+    const least = (points, ...keys) => points.reduce((best, p) => {
+      const key = keys.find((of) => of(p) !== of(best));
+      return key && key(p) < key(best) ? p : best;
+    });
+    const timed = data.points.filter((p) => p.timed), predicted = data.points.filter((p) => p.time_ms);
+    if (timed.length > 0) return least(timed, (p) => p.timed.fused.median_ms, (p) => p.bytes);
+    if (predicted.length > 0) return least(predicted, (p) => p.time_ms, (p) => p.bytes);
+    const frugal = alone ? data.points.filter((p) => p.macs <= mostWork * alone.macs) : data.points;
+    if (frugal.length > 0) return least(frugal, (p) => p.accesses, (p) => p.bytes, (p) => p.macs);
+    return least(data.points, (p) => p.macs, (p) => p.accesses, (p) => p.bytes);
+  }
+  function headline(p) {
+    if (data.headline) return `${data.headline}.`;
+    if (!alone) return "";
+    const work = p.macs / alone.macs;
+    const layers = p.timed && p.timed.layer_by_layer;
+    return `Schedule ${p.name} moves ${share(p.accesses, alone.accesses)} what layer by layer moves, in ${bytes(p.bytes)}, ` +
+      (work < 1.005 ? (work > 0.995 ? "at the same work" : `at ${work.toFixed(2)} of the work`) : `at ${trimmed(work)} times the work`) +
+      (p.time_ms && alone.time_ms ? `; predicted ${speed(p.time_ms, alone.time_ms)}` : "") +
+      (layers ? `; measured ${speed(p.timed.fused.median_ms, layers.median_ms)}` : "") + ".";
+  }
+
+  let chosen, chosenGroup;
   /** `group`: to look inside of; else the one that holds most. */
   function select(n, group) {
     chosen = n;
@@ -351,11 +447,12 @@
     for (const row of document.querySelectorAll("tr[data-point]")) row.classList.toggle("chosen", Number(row.dataset.point) === n);
     element("point-heading").textContent = `Schedule ${p.name}`;
     element("numbers").replaceChildren();
-    card("external accesses", counts(p.accesses), `${grouped(p.accesses)} elements`);
+    const besides = (part, whole) => (alone ? `; ${share(part, whole)} layer by layer` : "");
+    card("external accesses", counts(p.accesses), `${grouped(p.accesses)} elements${besides(p.accesses, alone?.accesses)}`);
     card(data.memory_name, bytes(p.bytes), `${grouped(p.bytes)} bytes`);
-    card("multiply-accumulates", counts(p.macs), `${grouped(p.macs)} MACs`);
-    card("groups", String(p.groups), "of layers executed together");
-    if (p.bound) card("above the lower bound", `${(p.accesses / p.bound).toFixed(3)} ×`, `bound ${grouped(p.bound)} elements`);
+    card("multiply-accumulates", counts(p.macs), `${grouped(p.macs)} MACs${besides(p.macs, alone?.macs)}`);
+    card("groups", String(p.groups), alone ? `of ${alone.groups} layers, executed together` : "of layers executed together");
+    if (p.bound) card("accesses by the lower bound", `${(p.accesses / p.bound).toFixed(3)} ×`, `bound ${grouped(p.bound)} elements`);
     if (p.energy_pj) card(`energy on ${data.machine}`, `${grouped(p.energy_pj / 1000)} nJ`, "counts times the machine's table");
     if (p.time_ms) card("time", milliseconds(p.time_ms), "predicted" + (p.timed ? `; ${milliseconds(p.timed.fused.median_ms)} measured` : ""));
     const detail = element("detail");
@@ -396,7 +493,8 @@
                  `${(100 * t.of_peak).toFixed(0)} %`, bytes(t.arena_bytes), t.peak_rss_bytes === undefined ? "" : bytes(t.peak_rss_bytes)]);
     }
     const source = data.sources[timed.source];
-    const compared = timed.layer_by_layer ? `${(timed.layer_by_layer.median_ms / timed.fused.median_ms).toFixed(2)} times as fast as layer by layer` : timed.left_out;
+    const layers = timed.layer_by_layer;
+    const compared = layers ? `Measured ${versusLayers(timed.fused.median_ms, layers.median_ms)}` : timed.left_out;
     html("p", "hint", parent, compared +
       `${source.made_by ? `, on ${source.made_by.cpu}` : ""}${source.threads ? `, ${source.threads} thread${source.threads > 1 ? "s" : ""}` : ""}; from ${source.file}.`);
   }
@@ -438,6 +536,9 @@
           wide ? `group ${n + 1}: ${counts(group.accesses)} accesses, ${memory(group.live)}` : `${n + 1}: ${memory(group.live)}`);
       group.place = place;
     });
+    const found = new Map((data.found_groups || []).flatMap((names, n) => names.map((name) => [name, n + 1])));
+    if (found.size > 0 && wide)
+      svg("text", {class: "label", x: columns[3] + 90, y: y(0) + 4}, root, "group found");
     // Lines before dots; what crosses a box goes through external memory.
     graph.rows.forEach((id, to) => {
       if (id < 0) return;
@@ -455,6 +556,7 @@
       text(1, shortened(what.does, 20));
       text(2, what.dims);
       if (what.macs > 0) text(3, `${counts(what.macs)}`, "end");
+      if (wide && id >= 0 && found.has(what.name)) svg("text", {x: columns[3] + 90, y: y(at) + 4}, root, found.get(what.name));
     });
     groups.forEach((group, n) => {
       const mark = svg("rect", {class: "pick", ...group.place}, root);
@@ -478,9 +580,11 @@
   function showGroups(parent, groups, graph) {
     html("h3", "", parent, "Groups on the network");
     html("p", "hint", parent, "Layers from top to bottom in the order in which they run. A box is a group: thin lines inside it are tensors of which only parts exist at a time, " +
-      "on chip; thick lines go through external memory. A layer without a box runs on its own, uncounted. Click a group to look inside.");
+      "on chip; thick lines go through external memory. A layer without a box runs on its own, uncounted. Click a group to look inside." +
+      (data.found_groups ? ` The search found ${data.found_groups.length} groups, numbered at each layer; a group of a schedule has one output, so the schedule has ${groups.length}.` : ""));
     const network = html("figure", "", parent);
     network.id = "graph";
+    network.tabIndex = 0;
     html("h3", "", parent, "Memory over time");
     html("p", "hint", parent, "What each group keeps in memory while it runs; time in MACs, groups in the order in which they run. " +
       "Where loops turn faster than can be drawn, their trips are folded onto one another. Click a group to look inside.");
@@ -526,7 +630,7 @@
   }
 
   function drawTimeline(figure, groups, picks, pick) {
-    const width = pageWidth(), height = 250, margins = [70, 16, 14, 40], [left, right, , bottom] = margins;
+    const width = pageWidth(), height = 260, margins = [70, 16, 24, 40], [left, right, , bottom] = margins;
     const highest = Math.max(1, ...groups.map((g) => g.live));
     const {root, up} = frame(figure, "memory over time", width, height, margins, highest * 1.06);
     root.setAttribute("id", "timeline");
@@ -551,7 +655,7 @@
       if (at - begin > 26) svg("text", {x: (begin + at) / 2, y: height - bottom + 15, "text-anchor": "middle"}, root, n + 1);
     });
     svg("path", {class: "limit", d: `M${left} ${up(highest).toFixed(1)}H${width - right}`}, root);
-    svg("text", {x: width - right, y: (up(highest) - 3).toFixed(1), "text-anchor": "end"}, root, `largest: ${memory(highest)}`);
+    svg("text", {x: width - right, y: margins[2] - 8, "text-anchor": "end"}, root, `dashed: the largest, ${memory(highest)}`);
     svg("path", {class: "axis", d: `M${left} ${margins[2]}V${height - bottom}H${width - right}`}, root);
     svg("text", {class: "label", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle"}, root,
         "group, as wide as its MACs");
@@ -578,7 +682,12 @@
         x += w;
       }
       svg("text", {x: x + 6, y: y + 13}, root, counts(group.accesses) + (group.least ? `  (${(group.accesses / group.least).toFixed(2)}×)` : ""));
-      const mark = svg("rect", {class: "pick", x: 0, y, width, height: row}, root);
+      const mark = svg("rect", {class: "pick", x: 0, y, width, height: row, tabindex: 0, role: "button", "aria-label": `look inside group ${n + 1}`}, root);
+      mark.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        pick(n);
+      });
       svg("title", {}, mark, `group ${n + 1}: ${grouped(group.accesses)} elements; every tensor once would be ${grouped(group.least)}`);
       mark.addEventListener("click", () => pick(n));
       picks.push([n, mark]);
@@ -594,9 +703,11 @@
     for (const phase of group.phases) for (const [name] of phase.buffers) if (!names.includes(name)) names.push(name);
     const fills = new Map(names.map((name) => [name, shade(name, names.filter((o) => o[0] === name[0]).indexOf(name))]));
     const figure = html("figure", "", parent);
-    keys(figure, names.map((name) => [name, fills.get(name)]));
+    keys(figure, names.map((name) => [name, isStriped(name) ? stripes(fills.get(name)) : fills.get(name)]));
     const width = pageWidth(), height = 240, margins = [70, 16, 10, 40], [left, right, top, bottom] = margins;
     const {root, up} = frame(figure, "memory of this group over time", width, height, margins, Math.max(1, group.live) * 1.06);
+    const pattern = svg("pattern", {id: "stripes", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)"}, root);
+    svg("path", {class: "stripe", d: "M1 0V6"}, pattern);
     const widths = stepWidths(group), scale = (width - left - right) / groupWidth(group);
     let at = left;
     const cells = group.steps.map((step) => { const x = at; at += widths[step] * scale; return [step, x, at]; });
@@ -620,7 +731,8 @@
         else open = {x: begin, end, low, high};
       }
       close();
-      const path = svg("path", {d, fill: fills.get(name), stroke: "#fff", "stroke-width": .4}, root);
+      const path = svg("path", {d, fill: fills.get(name), class: "buffer"}, root);
+      if (isStriped(name)) svg("path", {d, fill: "url(#stripes)", "pointer-events": "none"}, root);
       svg("title", {}, path, `${name}: ${memory(group.phases.flatMap((p) => p.buffers).find(([o]) => o === name)[1])}`);
     }
     svg("path", {class: "axis", d: `M${left} ${top}V${height - bottom}H${width - right}`}, root);
@@ -633,7 +745,10 @@
       }
     }
     svg("text", {class: "label", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle"}, root, "time (MACs)");
-    html("p", "hint", figure, `The outermost ${group.unfolded} loops of ${group.layers.at(-1)} are drawn trip by trip.`);
+    const loops = group.unfolded === 1 ? "outermost loop" : `outermost ${group.unfolded} loops`;
+    html("p", "hint", figure, group.unfolded === 0
+      ? "Every loop turns too often to be drawn trip by trip: their trips are folded onto one another."
+      : `The ${loops} of ${group.layers.at(-1)} ${group.unfolded === 1 ? "is" : "are"} drawn trip by trip.`);
 
     html("h3", "", parent, "Its traffic by tensor");
     const table = html("table", "", parent);
@@ -646,27 +761,54 @@
 
   // ---------------------------------------------------------------------------------------------------------- start
 
+  /** One schedule is compared in a table, several in drawings. */
   function drawFront() {
     rings.length = 0;
     element("plots").replaceChildren();
-    const isTimed = data.points.some((p) => p.time_ms);
-    if (isTimed) scatter("bytes", "time", true);
-    scatter("bytes", "accesses", true);
-    scatter("macs", "accesses", false);
-    scatter("bytes", "macs", false);
-    if (data.points.some((p) => p.energy_pj)) scatter("bytes", "energy", false);
-    if (!isTimed && data.points.filter((p) => p.timed).length > 1) scatter("accesses", "measured", false);
+    if (data.points.length === 1) return showOne(element("plots"), data.points[0]);
+    const isTimed = data.points.some((p) => p.time_ms), plots = [];
+    if (isTimed) plots.push(["bytes", "time"]);
+    plots.push(["bytes", "accesses"], ["macs", "accesses"], ["bytes", "macs"]);
+    if (data.points.some((p) => p.energy_pj)) plots.push(["bytes", "energy"]);
+    if (!isTimed && data.points.filter((p) => p.timed).length > 1) plots.push(["accesses", "measured"]);
+    for (const [x, y] of plots) scatter(x, y, plots.length === 4 ? 2 : 3);
+  }
+  function showOne(parent, p) {
+    const table = html("table", "", parent), rows = alone ? [["this schedule", p], ["layer by layer", alone]] : [["this schedule", p]];
+    row(html("thead", "", table), ["", "external accesses", data.memory_name, "MACs", "groups", ...(p.time_ms ? ["predicted"] : [])], "th");
+    const body = html("tbody", "", table);
+    for (const [name, q] of rows)
+      row(body, [name, grouped(q.accesses), bytes(q.bytes), grouped(q.macs), q.groups, ...(q.time_ms ? [milliseconds(q.time_ms)] : [])]);
+    if (alone) html("p", "hint", parent, `As the two-level model counts: this schedule moves ${share(p.accesses, alone.accesses)} what its layers move one by one.`);
+  }
+  /** Tables that the model of the schedules has found. */
+  function showFindings() {
+    for (const finding of data.findings || []) {
+      const parent = html("section", "", element("findings"));
+      html("h2", "", parent, finding.title);
+      html("p", "hint", parent, finding.text);
+      const figure = html("figure", "", parent);
+      figure.tabIndex = 0;
+      const table = html("table", "", figure);
+      const marked = (line) => [...line.children].forEach((cell, n) => cell.classList.toggle("number", finding.columns[n].is_number));
+      marked(row(html("thead", "", table), finding.columns.map((column) => column.title), "th"));
+      const body = html("tbody", "", table);
+      for (const cells of finding.rows) marked(row(body, cells));
+    }
   }
 
   element("about").textContent = data.about;
   element("made-by").textContent = `Made by laminate ${data.version}.`;
+  const first = recommended();
+  element("headline").textContent = headline(first);
+  showFindings();
   summary();
   drawFront();
   colourBar();
   fileButtons();
   pointTable();
   showSources();
-  select(0);
+  select(first.n);
   let drawnFor = pageWidth();
   function redraw() {
     if (pageWidth() === drawnFor) return;

@@ -170,10 +170,12 @@ void write_files(const LayerOptimumAnswer& answer, const nlohmann::ordered_json&
         },
         "laminate explore --model layer-optimum");
     write_file_atomically(files.aside() / "layers.json", json_text(json));
-    if (answer.schedule)
-        write_front(files.aside(), answer.network,
-                    found_front(answer.network, {answer.schedule->schedule}, "layer-optimum",
-                                request.network));
+    if (answer.schedule) {
+        nlohmann::ordered_json front = found_front(answer.network, {answer.schedule->schedule},
+                                                   "layer-optimum", request.network);
+        front.update(findings_json(answer));
+        write_front(files.aside(), answer.network, front);
+    }
     if (with_curves) {
         write_file_atomically(files.aside() / "curves.csv", curves_csv(answer));
         write_file_atomically(

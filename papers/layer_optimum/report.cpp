@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "answers/front_report.h"
 #include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate::cli {
@@ -247,7 +248,7 @@ void print_front(const SolvedLayer& layer, const LayerOptimumAnswer& answer, con
     output.print(table.text());
 }
 
-void print_fused(const LayerOptimumAnswer& answer, const Output& output) {
+Table fused_table(const LayerOptimumAnswer& answer) {
     const FusedOptimum& fused = *answer.fused;
     const int64_t word_bytes = answer.word_bytes();
     Table table({{"layers"},
@@ -263,15 +264,37 @@ void print_fused(const LayerOptimumAnswer& answer, const Output& output) {
                    group.banks > 0 ? std::to_string(group.banks) : "",
                    group.optimum ? to_text(group.optimum->order) : ""});
     }
-    output.print(table.text());
-    output.print(
-        fmt::format("fused: {} groups, {} MiB; layer by layer {} MiB ({:.1f} % less); no cut into "
-                    "groups this large has less than {} MiB",
-                    fused.groups.size(), mebibytes(fused.dram_words * word_bytes),
-                    mebibytes(fused.layer_by_layer_words * word_bytes),
-                    100 * (1 - static_cast<double>(fused.dram_words) /
-                                   static_cast<double>(fused.layer_by_layer_words)),
-                    mebibytes(fused.lower_bound_words * word_bytes)));
+    return table;
+}
+
+std::string fused_text(const LayerOptimumAnswer& answer) {
+    const FusedOptimum& fused = *answer.fused;
+    const int64_t word_bytes = answer.word_bytes();
+    return fmt::format(
+        "fused: {} groups, {} MiB; layer by layer {} MiB ({:.1f} % less); no cut into groups this "
+        "large has less than {} MiB",
+        fused.groups.size(), mebibytes(fused.dram_words * word_bytes),
+        mebibytes(fused.layer_by_layer_words * word_bytes),
+        100 * (1 - static_cast<double>(fused.dram_words) /
+                       static_cast<double>(fused.layer_by_layer_words)),
+        mebibytes(fused.lower_bound_words * word_bytes));
+}
+
+/// Traffic of all layers, each alone, and for how many of them it is proven least.
+std::string layers_text(const LayerOptimumAnswer& answer) {
+    LayerTraffic all;
+    int64_t proven = 0;
+    for (const auto& [kind, total] : answer.optima.totals()) {
+        all.dram += total.dram;
+        all.compulsory += total.compulsory;
+    }
+    for (const SolvedLayer& layer : answer.optima.layers) proven += layer.optimum.is_proven();
+    return fmt::format(
+        "layer by layer: {} MiB of DRAM accesses, {:.1f} % more than every tensor once; proven the "
+        "fewest under {} for {} of {} layers",
+        mebibytes(all.dram * answer.word_bytes()),
+        100 * (static_cast<double>(all.dram) / static_cast<double>(all.compulsory) - 1),
+        to_string(answer.evaluator), proven, answer.optima.layers.size());
 }
 
 /// One line, and one more for each kind of group that is not written as it was found.
@@ -370,6 +393,27 @@ nlohmann::ordered_json to_json(const LayerOptimumAnswer& answer,
     return json;
 }
 
+nlohmann::ordered_json findings_json(const LayerOptimumAnswer& answer) {
+    auto findings = nlohmann::ordered_json::array();
+    if (answer.fused)
+        findings.push_back(finding_json(
+            "Groups with the fewest DRAM accesses",
+            "Of CNNFlow's search, in words of DRAM: how a group's traffic is known, what no other "
+            "way can go below, and the banks that it takes.",
+            fused_table(answer)));
+    findings.push_back(finding_json(
+        "Each layer alone",
+        fmt::format("The order of loops and sizes of blocks with the fewest DRAM accesses in {} "
+                    "banks of {} words, divided among inputs, weights and outputs (I/W/O); and "
+                    "whether no other order has fewer.",
+                    answer.machine.buffer.banks, answer.machine.buffer.bank_words),
+        layer_table(answer)));
+    return {{"headline", answer.fused                   ? fused_text(answer)
+                          : answer.optima.layers.empty() ? "no layer that is a convolution"
+                                                         : layers_text(answer)},
+            {"findings", std::move(findings)}};
+}
+
 void print(const LayerOptimumAnswer& answer, const Output& output) {
     output.print(layer_table(answer).text());
     if (!answer.optima.left_out.empty()) {
@@ -379,7 +423,10 @@ void print(const LayerOptimumAnswer& answer, const Output& output) {
     if (answer.evaluator == SpillEvaluator::eq7) print_what_the_formula_misses(answer, output);
     for (const SolvedLayer& layer : answer.optima.layers)
         if (!layer.front.points.empty()) print_front(layer, answer, output);
-    if (answer.fused) print_fused(answer, output);
+    if (answer.fused) {
+        output.print(fused_table(answer).text());
+        output.print(fused_text(answer));
+    }
     if (answer.schedule) print_schedule(answer, output);
 }
 

@@ -39,6 +39,8 @@ struct LayerOptimumAnswer {
 /// `network_given`: the network as the user named it.
 [[nodiscard]] nlohmann::ordered_json to_json(const LayerOptimumAnswer& answer,
                                              const nlohmann::ordered_json& network_given);
+/// What the page of its schedule shows beside it, as front_json() names it.
+[[nodiscard]] nlohmann::ordered_json findings_json(const LayerOptimumAnswer& answer);
 void print(const LayerOptimumAnswer& answer, const Output& output);
 [[nodiscard]] std::string curves_csv(const LayerOptimumAnswer& answer);
 [[nodiscard]] std::vector<LayerCurve> page_curves(const LayerOptimumAnswer& answer);

@@ -259,7 +259,7 @@ std::string layers_text(const Entry& entry) {
                                                  entry.names.back(), entry.names.size());
 }
 
-std::string table_text(const Priced& priced) {
+Table stacks_table(const Priced& priced) {
     Table table({{"layers"},
                  {"tile x y z i"},
                  {"moved KiB", Align::right},
@@ -298,7 +298,7 @@ std::string table_text(const Priced& priced) {
         {"all", "", kib(priced.together.volume_bytes), kib(priced.apart.volume_bytes),
          fmt::format("{:.3f}", ratio(priced.together.volume_bytes, priced.apart.volume_bytes)), "",
          "", latency_text(priced.together.latency), "", energy(priced.together.energy_pj)});
-    return table.text();
+    return table;
 }
 
 Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine,
@@ -428,8 +428,23 @@ void note_large_schedules(const Question& q, const Priced& priced, const Output&
 
 void write_files(const Question& q, const Answer& answer, const NetworkArgument& given,
                  const nlohmann::ordered_json& json, NewDirectory& files) {
-    write_front(files.aside(), q.network,
-                found_front(q.network, {*answer.schedule}, "spatial-fusion", given));
+    const Priced& priced = answer.priced;
+    nlohmann::ordered_json front =
+        found_front(q.network, {*answer.schedule}, "spatial-fusion", given);
+    front["headline"] = fmt::format(
+        "{} stacks move {:.1f} % less than their layers apart{}", priced.entries.size(),
+        100 * (1 - ratio(priced.together.volume_bytes, priced.apart.volume_bytes)),
+        priced.fused_apart.volume_bytes > 0
+            ? fmt::format("; the fused layers alone {:.1f} % less",
+                          100 * (1 - ratio(priced.fused_together.volume_bytes,
+                                           priced.fused_apart.volume_bytes)))
+            : "");
+    front["findings"] = {finding_json(
+        "Stacks", fmt::format("Of HW-Flow-Fusion's search on {}: each stack with its tile, what it "
+                              "moves, and what its layers move apart.",
+                              q.machine_name),
+        stacks_table(priced))};
+    write_front(files.aside(), q.network, front);
     write_file_atomically(files.aside() / "stacks.json", json_text(json));
     files.publish();
 }
@@ -437,7 +452,7 @@ void write_files(const Question& q, const Answer& answer, const NetworkArgument&
 /// `directory`: where the files are; empty if none were asked for.
 void print_answer(const Answer& answer, const std::string& directory, const Output& output) {
     const Priced& priced = answer.priced;
-    output.print(table_text(priced));
+    output.print(stacks_table(priced).text());
     if (priced.fused_apart.volume_bytes > 0) {
         const int64_t fused = priced.fused_together.volume_bytes;
         output.print(fmt::format("fused layers: {:.1f} % of what they move apart{}",

@@ -44,7 +44,7 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
     const std::string csv = read_file(scratch / "tiles/sweep.csv");
     EXPECT_EQ(std::ranges::count(csv, '\n'), 7);
     const std::string page = read_file(scratch / "tiles/report.html");
-    EXPECT_NE(page.find("latency, million cycles"), std::string::npos);
+    EXPECT_NE(page.find("Latency, million cycles"), std::string::npos);
     // Every point of the front links to its loop nest.
     for (size_t n = 0; n < answer["front"].size(); ++n) {
         EXPECT_NE(page.find("href=\"#point-" + std::to_string(n) + "\""), std::string::npos);
