@@ -571,7 +571,9 @@ Exit bench_front(const Course& course, const Output& output) {
     std::optional<Race> race;  // layer by layer is compiled once
     bool all_right = true;
     size_t close = 0;
+    StepNotes notes(output);
     for (size_t n = 0; n < front.points.size(); ++n) {
+        notes.note("timing schedule", static_cast<int64_t>(n), std::ssize(front.points));
         ScheduleArgument argument = course.options.schedule;
         argument.schedule = to_text(front.schedules[n]);
         if (race)
@@ -588,7 +590,6 @@ Exit bench_front(const Course& course, const Output& output) {
             close += std::abs(fused.times.median_ms / fused.predicted_ms - 1) <= 0.2 ? 1 : 0;
         }
         entries.push_back(race_json(*race, outcome, argument.schedule));
-        output.note(fmt::format("{} of {} schedules", n + 1, front.points.size()));
     }
     output.print(headline(course));
     output.print(table.text());
