@@ -58,7 +58,7 @@ fuzz: $(STAMPS)/clang
 	@$(VENV)/bin/python tests/fuzz/run.py build/$(PRESET)/tests/fuzz \
 	    --seconds $(SECONDS) --jobs $(JOBS)
 
-test-long: everything
+test-long: everything $(STAMPS)/cross
 	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 bench: configure
@@ -127,6 +127,12 @@ $(STAMPS)/browser: cmake/setup.sh | $(STAMPS)
 $(STAMPS)/mpi: cmake/setup.sh | $(STAMPS)
 	@echo "== Debian packages: OpenMPI, for the test of sweeps"
 	@cmake/setup.sh apt openmpi-bin
+	@touch $@
+
+# A long test compiles for another processor and runs the program.
+$(STAMPS)/cross: cmake/setup.sh | $(STAMPS)
+	@echo "== Debian packages: a compiler for arm-64 and qemu, for the test of other processors"
+	@cmake/setup.sh apt g++-aarch64-linux-gnu qemu-user
 	@touch $@
 
 # After `tools`, because both write into the same environment.

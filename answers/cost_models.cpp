@@ -45,6 +45,8 @@ class ModelChoice {
 public:
     ModelChoice(CLI::App& verb, const std::vector<CostModel>& models);
     [[nodiscard]] Exit run(const ModelRequest& request, const Output& output) const;
+    /// Leaves only the options of the chosen model in the text of --help.
+    void hide_others();
 
 private:
     struct Entry {
@@ -60,12 +62,19 @@ ModelChoice::ModelChoice(CLI::App& verb, const std::vector<CostModel>& models)
     : chosen_(models.front().name) {
     std::vector<std::string> names;
     for (const CostModel& model : models) names.push_back(model.name);
-    verb.add_option("--model", chosen_, "Cost model")
+    verb.add_option("--model", chosen_,
+                    "Cost model; `--model NAME --help` shows the options of another one")
         ->check(CLI::IsMember(names))
         ->capture_default_str();
     for (const CostModel& model : models) {
         CLI::App* options = verb.add_option_group("--model " + model.name, model.about);
         entries_.push_back({model.name, options, model.declare(*options)});
+    }
+}
+
+void ModelChoice::hide_others() {
+    for (const Entry& entry : entries_) {
+        if (entry.name != chosen_) entry.options->group("");
     }
 }
 
@@ -87,7 +96,7 @@ Exit ModelChoice::run(const ModelRequest& request, const Output& output) const {
 
 }  // namespace
 
-ModelVerb declare_models(const Program& program, CLI::App* verb,
+ModelVerb declare_models(Program& program, CLI::App* verb,
                          const std::vector<CostModel>& models, bool with_directory) {
     auto request = std::make_shared<ModelRequest>();
     request->network.declare(verb);
@@ -108,6 +117,7 @@ ModelVerb declare_models(const Program& program, CLI::App* verb,
                      "Machine (machines/README.md): a file, or a name of `laminate machine list`")
         ->type_name("FILE|NAME");
     auto choice = std::make_shared<ModelChoice>(*verb, models);
+    program.before_help([choice] { choice->hide_others(); });
     const Action run = [request, choice, seconds, with_directory, &program](const Output& output) {
         request->common = program.common();
         std::optional<InterruptHandler> handler;

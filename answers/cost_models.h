@@ -46,8 +46,9 @@ struct ModelVerb {
 };
 /// Declares NET, --machine and --model on a verb; the first of `models` is the default. With
 /// `with_directory` it declares -o too, and signals ask the model to stop instead of ending the
-/// program. The action throws UsageError for options of a model that was not chosen.
-[[nodiscard]] ModelVerb declare_models(const Program& program, CLI::App* verb,
+/// program. The action throws UsageError for options of a model that was not chosen, and --help
+/// shows those of the chosen one alone.
+[[nodiscard]] ModelVerb declare_models(Program& program, CLI::App* verb,
                                        const std::vector<CostModel>& models, bool with_directory);
 
 /// Names of files that an `explore` or `study` may have written into this directory; nullopt unless

@@ -163,4 +163,22 @@ void OccasionalNotes::note(const std::function<std::string()>& line) {
     output_.note(line());
 }
 
+void StepNotes::note(const std::string& what, int64_t done, int64_t total,
+                     const std::string& last) {
+    const auto now = std::chrono::steady_clock::now();
+    if (what != what_) {
+        what_ = what;
+        start_ = now;
+    }
+    notes_.note([&] {
+        const double seconds = std::chrono::duration<double>(now - start_).count();
+        const std::string left =
+            done > 0 ? fmt::format(", about {:.0f} s left", seconds / static_cast<double>(done) *
+                                                                static_cast<double>(total - done))
+                     : "";
+        return fmt::format("laminate: {} {} of {}{}{}", what, std::min(done + 1, total), total,
+                           last.empty() ? "" : " after " + last, left);
+    });
+}
+
 }  // namespace laminate::cli

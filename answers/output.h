@@ -63,6 +63,22 @@ private:
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+/// Occasional remarks on work of many steps: "compiling group 3 of 40, about 12 s left", by the time
+/// that the steps before took. Calls must not overlap.
+class StepNotes {
+public:
+    explicit StepNotes(const Output& output) : notes_(output) {}
+    /// `what` begins the remark; another one than before begins other work, whose time is counted
+    /// anew. `done`: steps of all that have ended; the remark counts the one after, if there is one.
+    /// `last`: the name of the one that ended last.
+    void note(const std::string& what, int64_t done, int64_t total, const std::string& last = "");
+
+private:
+    OccasionalNotes notes_;
+    std::string what_;
+    std::chrono::steady_clock::time_point start_{};
+};
+
 enum class Align { left, right };
 
 /// A table in plain text: columns as wide as their widest cell, two spaces between them, a rule

@@ -103,6 +103,12 @@ Program::Program()
 CLI::App* Program::add_verb(const std::string& name, const std::string& about,
                             const std::string& examples, CLI::App* parent) {
     CLI::App* verb = (parent != nullptr ? parent : &app_)->add_subcommand(name, about);
+    if (!examples.empty()) verb->footer("Examples:\n" + examples);
+    return verb;
+}
+
+void Program::on(CLI::App* verb, Action action) {
+    verb->option_defaults()->group("Options of every verb");
     verb->add_option("--json", common_.json,
                      "Write the answer as JSON to this file, or - for stdout")
         ->type_name("FILE|-")
@@ -117,11 +123,6 @@ CLI::App* Program::add_verb(const std::string& name, const std::string& about,
     verb->add_flag("-v,--verbose", verbose_, "More remarks on stderr");
     verb->add_flag("-q,--quiet", quiet_, "No remarks on stderr");
     verb->get_option("--verbose")->excludes("--quiet");
-    if (!examples.empty()) verb->footer("Examples:\n" + examples);
-    return verb;
-}
-
-void Program::on(CLI::App* verb, Action action) {
     verb->callback([this, action = std::move(action)] { chosen_ = action; });
 }
 
@@ -129,6 +130,7 @@ int Program::run(int argc, char** argv) {
     try {
         app_.parse(argc, argv);
     } catch (const CLI::Success& asked) {  // --help, --version
+        for (const auto& prepare : before_help_) prepare();
         return app_.exit(asked);
     } catch (const CLI::RequiredError& error) {
         if (const std::string message = missing_verb(app_); !message.empty())

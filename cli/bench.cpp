@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -424,6 +425,39 @@ Json race_json(const Race& race, const Outcome& outcome, const std::string& give
     return json;
 }
 
+/// What crosses between memory and the code of all groups.
+struct Crossing {
+    int64_t inputs = 0, weights = 0, partial_sums = 0, outputs = 0;
+
+    explicit Crossing(const std::vector<DoneCounts>& groups) {
+        for (const DoneCounts& group : groups) {
+            inputs += group.input_reads().scheduled.value();
+            weights += group.weight_reads().scheduled.value();
+            partial_sums += group.output_reads.scheduled.value();
+            outputs += group.output_writes.scheduled.value();
+        }
+    }
+    [[nodiscard]] int64_t sum() const { return inputs + weights + partial_sums + outputs; }
+};
+
+/// Why fusing moves more elements than not fusing, or an empty text if it does not.
+std::string why_more_moves(const Crossing& fused, const Crossing& by_layer) {
+    if (fused.sum() <= by_layer.sum()) return "";
+    const std::array<std::pair<int64_t, std::string>, 4> reasons{{
+        {fused.weights - by_layer.weights,
+         "reads of W: every strip or tile reads the weights of its layers again"},
+        {fused.inputs - by_layer.inputs,
+         "reads of X: tiles share rows and columns at their edges, and read them again for other maps"},
+        {fused.partial_sums - by_layer.partial_sums,
+         "reads of Y: sums that do not fit go to memory and come back"},
+        {fused.outputs - by_layer.outputs,
+         "writes of Y: sums that do not fit are written more than once"},
+    }};
+    const auto& [more, reason] = *std::ranges::max_element(reasons);
+    return fmt::format("fused moves {} elements and layer by layer {}; most of it, {}, are {}",
+                       grouped(fused.sum()), grouped(by_layer.sum()), grouped(more), reason);
+}
+
 /// The tables of speed and counts.
 void print_race(const Race& race, const Outcome& outcome, int threads, const Output& output) {
     Table speed({{""},
@@ -461,6 +495,11 @@ void print_race(const Race& race, const Outcome& outcome, int threads, const Out
                     "beyond input and output\n",
                     comparison, threads, threads == 1 ? "" : "s", peak));
     output.print(counts);
+    if (race.has_both()) {
+        const std::string why = why_more_moves(Crossing(outcome.figures[0].count.predicted_done),
+                                               Crossing(outcome.figures[1].count.predicted_done));
+        if (!why.empty()) output.print(why);
+    }
     if (!outcome.counts_agree()) output.print("counts of the model and of the code differ");
 }
 
@@ -532,7 +571,9 @@ Exit bench_front(const Course& course, const Output& output) {
     std::optional<Race> race;  // layer by layer is compiled once
     bool all_right = true;
     size_t close = 0;
+    StepNotes notes(output);
     for (size_t n = 0; n < front.points.size(); ++n) {
+        notes.note("timing schedule", static_cast<int64_t>(n), std::ssize(front.points));
         ScheduleArgument argument = course.options.schedule;
         argument.schedule = to_text(front.schedules[n]);
         if (race)
@@ -549,7 +590,6 @@ Exit bench_front(const Course& course, const Output& output) {
             close += std::abs(fused.times.median_ms / fused.predicted_ms - 1) <= 0.2 ? 1 : 0;
         }
         entries.push_back(race_json(*race, outcome, argument.schedule));
-        output.note(fmt::format("{} of {} schedules", n + 1, front.points.size()));
     }
     output.print(headline(course));
     output.print(table.text());

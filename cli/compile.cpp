@@ -122,6 +122,10 @@ Exit compile(const VerbOptions& options, const Opened& opened, PreparationTimes&
     compile_options.kernels = options.schedule.kernels();
     compile_options.threads = common.threads;
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
+    StepNotes steps(output);
+    compile_options.progress = [&](const std::string& what, size_t done, size_t total) {
+        steps.note(what, static_cast<int64_t>(done), static_cast<int64_t>(total));
+    };
     compile_options.cache = cache;
     compile_options.times = &times.compile;
     compile_options.any_size = sizes ? &*sizes : nullptr;

@@ -174,6 +174,10 @@ Execution::Execution(Network network, Schedule schedule, const KernelOptions& ke
     options.kernels = kernels;
     options.threads = common.threads;
     options.note = [&](const std::string& line) { output.note("laminate: " + line); };
+    StepNotes steps(output);
+    options.progress = [&](const std::string& what, size_t done, size_t total) {
+        steps.note(what, static_cast<int64_t>(done), static_cast<int64_t>(total));
+    };
     options.cache = std::move(cache);
     options.times = &times_.compile;
     compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);

@@ -99,7 +99,7 @@ std::optional<int64_t> budget_of(const ExploreTwoLevelOptions& options) {
 }
 
 ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const ModelRequest& request,
-                               std::optional<int64_t> budget_bytes, OccasionalNotes& notes) {
+                               std::optional<int64_t> budget_bytes, StepNotes& notes) {
     ExploreOptions wanted = options.explore;
     wanted.space = options.space.value_or(wanted.space);
     wanted.tiles = options.tiles.value_or(wanted.tiles);
@@ -109,10 +109,8 @@ ExploreOptions explore_options(const ExploreTwoLevelOptions& options, const Mode
     if (budget_bytes) wanted.memory = Elements(*budget_bytes / bytes_per_element);
     wanted.stop = request.stop;
     wanted.progress = [&notes](const ExploreProgress& progress) {
-        notes.note([&] {
-            return fmt::format("{} of {} groups, {}", progress.segments_done,
-                               progress.segments_total, progress.segment);
-        });
+        notes.note("searching group", progress.segments_done, progress.segments_total,
+                   progress.segment);
     };
     return wanted;
 }
@@ -225,7 +223,7 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
         [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
         "laminate explore");
     const std::optional<int64_t> budget_bytes = budget_of(options);
-    OccasionalNotes progress(output);
+    StepNotes progress(output);
     const ExploreOptions wanted = explore_options(options, request, budget_bytes, progress);
     const bool only_accesses = options.objective == "accesses";
     const Front front = [&] {

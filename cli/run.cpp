@@ -232,6 +232,7 @@ std::unique_ptr<Execution> execution_for(const RunOptions& options, const Common
 /// The elements of each input, and the first picture that one of them came from.
 struct InputArrays {
     std::vector<std::vector<float>> elements;
+    std::vector<const TensorFile*> files;  ///< of each input; null: random values
     const TensorFile* picture = nullptr;
 };
 
@@ -242,6 +243,7 @@ InputArrays input_arrays(const std::vector<Tensor>& inputs,
                          const Output& output) {
     InputArrays arrays;
     arrays.elements.resize(inputs.size());
+    arrays.files.resize(inputs.size());
     const auto assigned_inputs = assigned("--input", input_names, inputs);
     Rng rng(seed);
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -250,6 +252,7 @@ InputArrays input_arrays(const std::vector<Tensor>& inputs,
                 std::find_if(input_files.begin(), input_files.end(),
                              [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
             arrays.elements[k] = elements_for(*file, inputs[k]);
+            arrays.files[k] = &*file;
             if (file->picture && arrays.picture == nullptr) arrays.picture = &*file;
         } else if (input_files.empty()) {
             arrays.elements[k] = random_elements(inputs[k], rng);
@@ -312,7 +315,7 @@ std::vector<std::string> differences_from(const OutputFiles& expected_files,
 /// Writes each output to its file; prints the range of those that have none.
 void save_outputs(const OutputFiles& output_files, const std::vector<Tensor>& outputs,
                   const std::vector<std::vector<float>>& out, const TensorFile* picture,
-                  const Output& output) {
+                  DroppedParts& dropped, const Output& output) {
     for (size_t k = 0; k < outputs.size(); ++k) {
         const float* first = out[k].data();
         const auto [low, high] = std::minmax_element(first, first + out[k].size());
@@ -321,8 +324,9 @@ void save_outputs(const OutputFiles& output_files, const std::vector<Tensor>& ou
             output.print(fmt::format("output {}: {:.6g} to {:.6g}", name, *low, *high));
             continue;
         }
-        save_tensor_file(*output_files[k], outputs[k], out[k],
-                         picture != nullptr ? &*picture->picture : nullptr);
+        dropped.add(*output_files[k],
+                    save_tensor_file(*output_files[k], outputs[k], out[k],
+                                     picture != nullptr ? &*picture->picture : nullptr));
         output.print(fmt::format("output {}: {}", name, *output_files[k]));
     }
 }
@@ -400,7 +404,16 @@ Exit run_whole(const RunOptions& options, const CommonOptions& common, const Out
         if (in.picture == nullptr) throw UsageError("--compare: expected a picture as --input");
         psnr = quality(options, *in.picture, outputs[0], result.elements[0]);
     }
-    save_outputs(output_files, outputs, result.elements, in.picture, output);
+    const bool writes_picture =
+        std::any_of(output_files.begin(), output_files.end(),
+                    [](const auto& file) { return file && is_picture_file(*file); });
+    DroppedParts dropped;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+        if (in.files[k] != nullptr)
+            dropped.add_input(*in.files[k], inputs[k], writes_picture && in.files[k] == in.picture);
+    }
+    save_outputs(output_files, outputs, result.elements, in.picture, dropped, output);
+    dropped.note(output);
     bool is_right = report_comparisons(psnr, differences, options, output, answer);
     if (options.counts) {
         const bool is_equal = is_compiled

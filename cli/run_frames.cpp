@@ -219,6 +219,7 @@ PicturesDone convert_pictures(const std::vector<std::filesystem::path>& files,
         by_size[{picture.height, picture.width}].push_back(file);
     }
     OccasionalNotes notes(output);
+    DroppedParts dropped;
     PicturesDone done;
     std::optional<PictureNetwork> open;
     for (const auto& [size, of_size] : by_size) {
@@ -237,14 +238,17 @@ PicturesDone convert_pictures(const std::vector<std::filesystem::path>& files,
             const std::vector<float>& values = network.run(elements);
             done.seconds +=
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            save_tensor_file((directory / file.filename()).string(), network.output(), values,
-                             &*picture.picture);
+            dropped.add_input(picture, network.input(), true);
+            dropped.add(file.filename().string(),
+                        save_tensor_file((directory / file.filename()).string(), network.output(),
+                                         values, &*picture.picture));
             ++done.pictures;
             notes.note([&] {
                 return fmt::format("laminate: {} of {} pictures", done.pictures, files.size());
             });
         }
     }
+    dropped.note(output);
     return done;
 }
 

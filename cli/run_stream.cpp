@@ -57,12 +57,12 @@ public:
         const int64_t wanted = input_.dims[1], made = output_.dims[1];
         const RasterShape& shape = reader.shape();
         by_luma_ =
-            shape.channels == 3 && wanted == 1 && made == 1 && shape.type == SampleType::uint8;
+            shape.channels == 3 && wanted == 1 && made == 1 && shape.type != SampleType::float32;
         if (!by_luma_ && shape.channels != wanted) {
             throw InputError(
                 fmt::format("--input: is a picture of {} channel{}, expected {} for input {}{}",
                             shape.channels, shape.channels == 1 ? "" : "s", wanted, input_.name,
-                            wanted == 1 ? ", or 8-bit colour" : ""));
+                            wanted == 1 ? ", or colour of 8 or 16 bits" : ""));
         }
         if (input_.type == ElementType::int8)
             throw InputError("input " + input_.name +

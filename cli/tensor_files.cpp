@@ -1,6 +1,6 @@
 #include "cli/tensor_files.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -181,18 +181,49 @@ void check_output_file(const std::string& file, const Tensor& tensor) {
     }
 }
 
-void save_tensor_file(const std::string& file, const Tensor& tensor,
-                      const std::vector<float>& values, const Picture* colour) {
+std::vector<std::string> save_tensor_file(const std::string& file, const Tensor& tensor,
+                                          const std::vector<float>& values,
+                                          const Picture* source) {
     const std::string extension = lower_extension(file);
-    if (extension == ".npy") return save_npy({tensor.dims, values}, file);
-    if (extension == ".pb") return save_tensor_proto({tensor.dims, values}, tensor.name, file);
+    if (extension == ".npy") {
+        save_npy({tensor.dims, values}, file);
+        return {};
+    }
+    if (extension == ".pb") {
+        save_tensor_proto({tensor.dims, values}, tensor.name, file);
+        return {};
+    }
     const int64_t channels = tensor.dims[1], height = tensor.dims[2], width = tensor.dims[3];
     std::vector<float> elements = values;
     to_unit(tensor, elements.data(), std::ssize(elements));
-    if (channels == 1 && colour != nullptr && colour->channels == 3) {
-        save_picture(with_luma(*colour, {height, width, std::move(elements)}), file);
-    } else {
-        save_picture(from_planar(elements.data(), channels, height, width), file);
+    if (channels == 1 && source != nullptr && source->channels == 3)
+        return save_picture(with_luma(*source, {height, width, std::move(elements)}), file);
+    Picture picture = from_planar(elements.data(), channels, height, width,
+                                  source != nullptr ? source->bits : 8);
+    if (source != nullptr) take_alpha_and_tags(picture, *source);
+    return save_picture(picture, file);
+}
+
+void DroppedParts::add(const std::string& file, const std::vector<std::string>& parts) {
+    if (parts.empty()) return;
+    Files& files = files_[fmt::format("{}", fmt::join(parts, ", "))];
+    if (files.count++ == 0) files.first = file;
+}
+
+void DroppedParts::add_input(const TensorFile& file, const Tensor& tensor, bool is_source) {
+    if (!file.picture) return;
+    std::vector<std::string> parts = file.picture->dropped;
+    if (file.picture->bits > 8 && tensor.type != ElementType::float32)
+        parts.emplace_back("bits below the upper 8");
+    if (!file.picture->alpha.empty() && !is_source) parts.emplace_back("alpha");
+    add(file.file, parts);
+}
+
+void DroppedParts::note(const Output& output) const {
+    for (const auto& [parts, files] : files_) {
+        const std::string others =
+            files.count > 1 ? fmt::format(" and {} more", files.count - 1) : "";
+        output.note(fmt::format("laminate: {}{}: dropped: {}", files.first, others, parts));
     }
 }
 

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "answers/output.h"
 #include "base/rng.h"
 #include "nets/network/network.h"
 #include "nets/open.h"
@@ -60,9 +62,30 @@ void to_unit(const Tensor& output, float* elements, int64_t count);
 /// Throws UsageError for an extension that save_tensor_file() cannot write, InputError for a
 /// picture file of a tensor that is no picture.
 void check_output_file(const std::string& file, const Tensor& tensor);
-/// Writes the format of the extension. A picture of one channel takes its chroma from `colour`, if
-/// that has three.
-void save_tensor_file(const std::string& file, const Tensor& tensor,
-                      const std::vector<float>& values, const Picture* colour);
+/// Writes the format of the extension. A picture takes its bits, alpha and colour tags from `source`,
+/// if there is one, and a picture of one channel its chroma, if `source` has three. Returns what of
+/// these the format does not hold, as save_picture().
+[[nodiscard]] std::vector<std::string> save_tensor_file(const std::string& file,
+                                                        const Tensor& tensor,
+                                                        const std::vector<float>& values,
+                                                        const Picture* source);
+
+/// What pictures lose on their way through a network. Nothing is lost without a remark.
+class DroppedParts {
+public:
+    /// `parts` as those of Picture::dropped and save_picture().
+    void add(const std::string& file, const std::vector<std::string>& parts);
+    /// What of an input file does not reach the outputs. `is_source`: a picture takes its alpha.
+    void add_input(const TensorFile& file, const Tensor& tensor, bool is_source);
+    /// Prints one remark for all files that lose the same.
+    void note(const Output& output) const;
+
+private:
+    struct Files {
+        std::string first;
+        size_t count = 0;
+    };
+    std::map<std::string, Files> files_;  ///< by the parts
+};
 
 }  // namespace laminate::cli

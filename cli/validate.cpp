@@ -97,8 +97,7 @@ public:
             *fresh[n].verdict = judge(*fresh[n].group, fresh[n].seed);
             const std::lock_guard lock(mutex);
             ++done;
-            notes_.note(
-                [&] { return fmt::format("{}: {} of {} groups", what, done, fresh.size()); });
+            notes_.note(what, static_cast<int64_t>(done), std::ssize(fresh));
         });
     }
 
@@ -170,7 +169,7 @@ private:
     const ValidateOptions& options_;
     int threads_;
     std::map<std::string, GroupVerdict> groups_;
-    OccasionalNotes notes_;
+    StepNotes notes_;
 };
 
 struct Totals {
@@ -205,8 +204,8 @@ Totals judge_all(const Network& network, const std::vector<Schedule>& given,
             const auto some =
                 std::span(schedules).subspan(n, std::min(schedules_at_once, schedules.size() - n));
             judge.judge_new(some, common.seed + n,
-                            fmt::format("schedules {} to {} of {}, {} equal", n + 1,
-                                        n + some.size(), schedules.size(), totals.equal));
+                            fmt::format("schedules {} to {} of {}: counting group", n + 1,
+                                        n + some.size(), schedules.size()));
         }
         const Verdict verdict = judge.compare(schedules[n]);
         const bool is_equal = verdict.difference.empty();

@@ -48,7 +48,9 @@ int upscale(laminate_session* session, const char* input, const char* output) {
     const float* inputs[] = {luma.values.data()};
     float* outputs[] = {large.values.data()};
     if (laminate_run(session, inputs, outputs) != 0) return fail(laminate_last_error());
-    laminate::save_picture(laminate::with_luma(small, large), output);
+    for (const std::string& part :
+         laminate::save_picture(laminate::with_luma(small, large), output))
+        std::fprintf(stderr, "upscale: %s: dropped: %s\n", output, part.c_str());
     std::printf("%s: %lld x %lld pixels; the network's arena took %lld bytes\n", output,
                 static_cast<long long>(out[3]), static_cast<long long>(out[2]),
                 static_cast<long long>(laminate_arena_bytes(session)));

@@ -173,7 +173,7 @@ public:
         is_checked_ = options_.cache && !options_.checker && options_.cache->find(record);
         std::vector<std::vector<Piece>> pieces(groups.size());
         const size_t scheduled = schedule.groups().size();
-        in_parallel(groups.size(), threads, [&](size_t g) {
+        tell_in_parallel(options_.progress, "checking group", groups.size(), threads, [&](size_t g) {
             settle(groups[g], compiled[g], g < scheduled, pieces[g]);
         });
         if (options_.cache && !options_.checker && !is_checked_ &&

@@ -44,6 +44,9 @@ struct CompileTimes {
     double libraries = 0;            ///< of compile_network: object files to libraries
 };
 
+/// Told what begins, "checking group", how many of these have ended and how many there are.
+using CompileProgress = std::function<void(const std::string&, size_t, size_t)>;
+
 struct CompileOptions {
     /// Identifier in file and symbol names; empty: the network's name with what is no letter, digit
     /// or _ replaced.
@@ -69,6 +72,8 @@ struct CompileOptions {
     CompileTimes* times = nullptr;
     /// Told about every group that failed its check, one line each, by one thread at a time.
     std::function<void(const std::string&)> note = [](const std::string&) {};
+    /// Called by one thread at a time.
+    CompileProgress progress = [](const std::string&, size_t, size_t) {};
     std::string compiler = "cc";  ///< assembles and links: accepts -c, -shared, -o
     std::string archiver = "ar";
 };

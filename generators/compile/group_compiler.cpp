@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -67,6 +68,21 @@ std::string any_size_key(const std::vector<LayerProblem>& problems, const Tensor
 
 }  // namespace
 
+void tell_in_parallel(const CompileProgress& progress, const std::string& what, size_t count,
+                      int threads, const std::function<void(size_t)>& work) {
+    std::mutex mutex;
+    size_t done = 0;
+    in_parallel(count, threads, [&](size_t n) {
+        {
+            const std::lock_guard lock(mutex);
+            progress(what, done, count);
+        }
+        work(n);
+        const std::lock_guard lock(mutex);
+        ++done;
+    });
+}
+
 GroupCompiler::GroupCompiler(const Network& network, const CompileOptions& options,
                              const Halide::Target& target)
     : network_(network),
@@ -90,9 +106,9 @@ std::vector<CompiledGroup> GroupCompiler::compiled(const std::vector<GroupSchedu
     const auto group_of = [&](const Made* one) -> const GroupSchedule& {
         return groups[static_cast<size_t>(one - made.data())];
     };
-    in_parallel(distinct.size(), threads,
-                [&](size_t n) { make(group_of(distinct[n]), *distinct[n]); });
-    compile(distinct, threads);
+    tell_in_parallel(options_.progress, "lowering group", distinct.size(), threads,
+                     [&](size_t n) { make(group_of(distinct[n]), *distinct[n]); });
+    compile(distinct, threads, options_.progress);
     in_parallel(distinct.size(), threads, [&](size_t n) { load(*distinct[n]); });
     in_parallel(others.size(), threads, [&](size_t n) {
         const GroupSchedule& group = groups[others[n]];
@@ -116,7 +132,7 @@ CompiledGroup GroupCompiler::compiled(const GroupSchedule& group) const {
     Made made;
     made.key = key_of(group);
     make(group, made);
-    compile({&made}, 1);
+    compile({&made}, 1, [](const std::string&, size_t, size_t) {});  // other threads do so, too
     load(made);
     return std::move(made.group);
 }
@@ -140,7 +156,8 @@ void GroupCompiler::make(const GroupSchedule& schedule, Made& made) const {
 
 /// Compiles function by function. The longest comes first, so that no thread is left with it at the
 /// end.
-void GroupCompiler::compile(const std::vector<Made*>& made, int threads) const {
+void GroupCompiler::compile(const std::vector<Made*>& made, int threads,
+                            const CompileProgress& progress) const {
     if (!loads_objects) return;
     struct Task {
         Made* made;
@@ -160,7 +177,7 @@ void GroupCompiler::compile(const std::vector<Made*>& made, int threads) const {
     std::ranges::stable_sort(tasks, std::greater<>(),
                              [](const Task& task) { return task.part->length; });
     const Halide::Target host = Halide::get_host_target();
-    in_parallel(tasks.size(), threads, [&](size_t n) {
+    tell_in_parallel(progress, "compiling function", tasks.size(), threads, [&](size_t n) {
         const CpuClock clock;
         *tasks[n].object = object_of_part(*tasks[n].part, host);
         tasks[n].seconds = clock.seconds();

@@ -1,6 +1,7 @@
 // The code of a network's groups: each distinct one is found in the cache, or made and compiled, once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +48,8 @@ private:
         std::vector<std::string> objects;  ///< of its functions; none: its body is to be compiled
     };
     void make(const GroupSchedule& schedule, Made& made) const;
-    void compile(const std::vector<Made*>& made, int threads) const;
+    void compile(const std::vector<Made*>& made, int threads,
+                 const CompileProgress& progress) const;
     void load(Made& made) const;
     void take_kept(const GroupSchedule& schedule, const GroupCode& kept, GroupCode& code) const;
     [[nodiscard]] std::optional<KeptCode> kept_of(const std::string& key) const;
@@ -60,6 +62,10 @@ private:
 
 /// Of one layer its name, "first .. last" of several.
 [[nodiscard]] std::string name_of(const GroupSchedule& group);
+
+/// in_parallel() that tells of each piece of work before it begins.
+void tell_in_parallel(const CompileProgress& progress, const std::string& what, size_t count,
+                      int threads, const std::function<void(size_t)>& work);
 
 /// Threads of the compiler.
 [[nodiscard]] int thread_count(const CompileOptions& options);

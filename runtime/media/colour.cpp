@@ -71,28 +71,29 @@ LumaChroma to_luma_chroma(const Picture& picture) {
     if (picture.channels == 1) {
         LumaChroma planes{empty, {}, {}};
         for (size_t k = 0; k < picture.samples.size(); ++k)
-            planes.y.values[k] = static_cast<float>(picture.samples[k] / 255.0);
+            planes.y.values[k] = static_cast<float>(picture.samples[k] / picture.largest());
         return planes;
     }
     LumaChroma planes{empty, empty, empty};
     const std::array<Plane*, 3> targets{&planes.y, &planes.cb, &planes.cr};
     for (size_t k = 0; k < static_cast<size_t>(pixels); ++k) {
-        const uint8_t* rgb = picture.samples.data() + 3 * k;
+        const uint16_t* rgb = picture.samples.data() + 3 * k;
         for (size_t p = 0; p < 3; ++p) {
             double value = ycbcr_offset[p];
-            for (size_t c = 0; c < 3; ++c) value += ycbcr_of_rgb[p][c] * (rgb[c] / 255.0);
+            for (size_t c = 0; c < 3; ++c) value += ycbcr_of_rgb[p][c] * (rgb[c] / picture.largest());
             targets[p]->values[k] = static_cast<float>(value / 255.0);
         }
     }
     return planes;
 }
 
-Picture to_picture(const LumaChroma& planes) {
+Picture to_picture(const LumaChroma& planes, int bits) {
     const bool grey = planes.cb.values.empty();
-    Picture picture = blank_picture(planes.y.height, planes.y.width, grey ? 1 : 3, "picture");
+    Picture picture = blank_picture(planes.y.height, planes.y.width, grey ? 1 : 3, bits, "picture");
     if (grey) {
         for (size_t k = 0; k < picture.samples.size(); ++k)
-            picture.samples[k] = to_sample(static_cast<double>(planes.y.values[k]));
+            picture.samples[k] =
+                to_sample(static_cast<double>(planes.y.values[k]), picture.largest());
         return picture;
     }
     static const Matrix rgb_of_ycbcr = inverse(ycbcr_of_rgb);
@@ -103,7 +104,7 @@ Picture to_picture(const LumaChroma& planes) {
         for (size_t c = 0; c < 3; ++c) {
             double value = 0;
             for (size_t p = 0; p < 3; ++p) value += rgb_of_ycbcr[c][p] * ycbcr[p];
-            picture.samples[3 * k + c] = to_sample(value);
+            picture.samples[3 * k + c] = to_sample(value, picture.largest());
         }
     }
     return picture;
@@ -112,20 +113,34 @@ Picture to_picture(const LumaChroma& planes) {
 std::vector<float> to_planar(const Picture& picture) {
     std::vector<float> values(picture.samples.size());
     const auto channels = static_cast<size_t>(picture.channels), pixels = values.size() / channels;
+    const auto largest = static_cast<float>(picture.largest());
     for (size_t k = 0; k < values.size(); ++k) {
         values[k % channels * pixels + k / channels] =
-            static_cast<float>(picture.samples[k]) / 255.0f;
+            static_cast<float>(picture.samples[k]) / largest;
     }
     return values;
 }
 
-Picture from_planar(const float* values, int64_t channels, int64_t height, int64_t width) {
-    Picture picture = blank_picture(height, width, channels, "picture");
+Picture from_planar(const float* values, int64_t channels, int64_t height, int64_t width,
+                    int bits) {
+    Picture picture = blank_picture(height, width, channels, bits, "picture");
     const auto count = static_cast<size_t>(channels), pixels = picture.samples.size() / count;
     for (size_t k = 0; k < picture.samples.size(); ++k) {
-        picture.samples[k] = to_sample(static_cast<double>(values[k % count * pixels + k / count]));
+        picture.samples[k] = to_sample(static_cast<double>(values[k % count * pixels + k / count]),
+                                       picture.largest());
     }
     return picture;
+}
+
+void take_alpha_and_tags(Picture& picture, const Picture& source) {
+    picture.tags = source.tags;
+    picture.alpha.clear();
+    if (source.alpha.empty()) return;
+    Plane opacity{source.height, source.width, {}};
+    for (const uint16_t sample : source.alpha)
+        opacity.values.push_back(static_cast<float>(sample / source.largest()));
+    for (const float value : resize_bicubic(opacity, picture.height, picture.width).values)
+        picture.alpha.push_back(to_sample(static_cast<double>(value), picture.largest()));
 }
 
 PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width,
@@ -198,12 +213,14 @@ Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_widt
             PlanePart{std::move(*chroma), source.y, source.x, whole_height, whole_width}, box,
             height, width);
     }
-    return to_picture(planes);
+    return to_picture(planes, small.bits);
 }
 
 Picture with_luma(const Picture& small, const Plane& luma) {
-    return with_luma(small, small.height, small.width, luma, {0, 0, luma.height, luma.width},
-                     luma.height, luma.width);
+    Picture large = with_luma(small, small.height, small.width, luma,
+                              {0, 0, luma.height, luma.width}, luma.height, luma.width);
+    take_alpha_and_tags(large, small);
+    return large;
 }
 
 double psnr_db(const Plane& a, const Plane& b, int64_t border) {

@@ -1,12 +1,12 @@
-// Converts between 8-bit pictures and what networks read and write: planes of 32-bit floats in
-// [0, 1].
+// Converts between pictures and what networks read and write: planes of 32-bit floats in
+// [0, 1]: samples divided by 255 or, of 16 bits, by 65535.
 //
 // Luma is ITU-R BT.601 in studio range, as scikit-image's rgb2ycbcr, divided by 255. With R, G, B
 // in [0, 1]:
 //   Y  = ( 16 +  65.481 R + 128.553 G +  24.966 B) / 255
 //   Cb = (128 -  37.797 R -  74.203 G + 112     B) / 255
 //   Cr = (128 + 112     R -  93.786 G -  18.214 B) / 255
-// A grey picture's luma is its samples / 255, full range, like the example network's training data.
+// A grey picture's luma is its samples in full range, like the example network's training data.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,18 @@ struct LumaChroma {
 };
 
 [[nodiscard]] LumaChroma to_luma_chroma(const Picture& picture);
-/// The inverse, rounded to the nearest sample and clamped. The planes have one size; without chroma
-/// the picture is grey.
-[[nodiscard]] Picture to_picture(const LumaChroma& planes);
+/// The inverse, rounded to the nearest sample of 8 or 16 bits and clamped. The planes have one size;
+/// without chroma the picture is grey.
+[[nodiscard]] Picture to_picture(const LumaChroma& planes, int bits = 8);
 
-/// All channels / 255, planar (C H W), and back (rounded to nearest, clamped); channels 1 or 3.
+/// All channels, planar (C H W), and back (rounded to nearest, clamped); channels 1 or 3.
 [[nodiscard]] std::vector<float> to_planar(const Picture& picture);
 [[nodiscard]] Picture from_planar(const float* values, int64_t channels, int64_t height,
-                                  int64_t width);
+                                  int64_t width, int bits = 8);
+
+/// Gives a picture, made from `source` and perhaps of another size, what `source` has beside its
+/// colours: its alpha, resized, and its colour tags.
+void take_alpha_and_tags(Picture& picture, const Picture& source);
 
 /// Bicubic interpolation with a = -0.75, pixel centres at half integers (align_corners false),
 /// edges repeated, no low-pass filter: torch.nn.functional.interpolate(mode="bicubic").
@@ -60,9 +64,10 @@ struct PlanePart {
 /// The top left part. Throws InputError when the plane is smaller.
 [[nodiscard]] Plane cropped(const Plane& plane, int64_t height, int64_t width);
 
-/// The picture with this luma and the chroma of `small`, resized to luma's size.
+/// The picture with this luma and the chroma and alpha of `small`, resized to luma's size, its bits
+/// and its colour tags.
 [[nodiscard]] Picture with_luma(const Picture& small, const Plane& luma);
-/// The same for a part: `luma` is `box` of a luma of height x width, and `small` is the part
+/// The colours of the same for a part: `luma` is `box` of a luma of height x width, and `small` is the part
 /// bicubic_source() of a picture of whole_height x whole_width.
 [[nodiscard]] Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width,
                                 const Plane& luma, const PictureBox& box, int64_t height,

@@ -12,13 +12,20 @@
 
 namespace laminate {
 
-Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where) {
+Picture blank_picture(int64_t height, int64_t width, int64_t channels, int bits,
+                      const std::string& where) {
     if (height < 1 || width < 1 || height > most_pixels / width) {
         throw InputError(where + ": is " + std::to_string(width) + " x " + std::to_string(height) +
                          " pixels, expected 1 to " + std::to_string(most_pixels) + " in all");
     }
     return {height, width, channels,
-            std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
+            std::vector<uint16_t>(static_cast<size_t>(height * width * channels)), bits};
+}
+
+bool is_profile_for(const std::string& icc_profile, int64_t channels) {
+    // ICC.1:2022, 7.2: the colour space of the data lies at byte 16, the signature at byte 36.
+    return icc_profile.size() >= 128 && icc_profile.substr(36, 4) == "acsp" &&
+           icc_profile.substr(16, 4) == (channels == 1 ? "GRAY" : "RGB ");
 }
 
 OutputFile::OutputFile(const std::filesystem::path& file, std::string where)
@@ -44,6 +51,20 @@ bool is_pnm(const std::string& extension) {
     return extension == ".pgm" || extension == ".ppm" || extension == ".pnm";
 }
 
+/// PNM holds samples alone.
+std::vector<std::string> write_pnm(const Picture& picture, const std::filesystem::path& path) {
+    RasterWriter file(path, {picture.channels, picture.height, picture.width,
+                             picture.bits == 8 ? SampleType::uint8 : SampleType::uint16});
+    file.write_picture({0, 0, picture.height, picture.width}, picture);
+    file.publish();
+    std::vector<std::string> dropped;
+    if (!picture.alpha.empty()) dropped.emplace_back("alpha");
+    if (!picture.tags.icc_profile.empty()) dropped.emplace_back("the colour profile");
+    if (picture.tags.gamma || picture.tags.chromaticities)
+        dropped.emplace_back("gamma and chromaticities");
+    return dropped;
+}
+
 }  // namespace
 
 Picture decode_picture(std::string_view bytes, const std::string& where) {
@@ -62,31 +83,29 @@ bool is_picture_file(const std::filesystem::path& path) {
     return extension == ".png" || extension == ".jpg" || extension == ".jpeg" || is_pnm(extension);
 }
 
-void save_picture(const Picture& picture, const std::filesystem::path& path, int jpeg_quality) {
+std::vector<std::string> save_picture(const Picture& picture, const std::filesystem::path& path,
+                                      int jpeg_quality) {
     if (!is_picture_file(path))
         throw InputError(path.string() +
                          ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     if (picture.height < 1 || picture.width < 1 ||
         (picture.channels != 1 && picture.channels != 3) ||
-        std::ssize(picture.samples) != picture.height * picture.width * picture.channels) {
+        std::ssize(picture.samples) != picture.height * picture.width * picture.channels ||
+        (!picture.alpha.empty() &&
+         std::ssize(picture.alpha) != picture.height * picture.width)) {
         throw InputError(path.string() + ": picture of " + std::to_string(picture.height) + " x " +
                          std::to_string(picture.width) + " x " + std::to_string(picture.channels) +
                          " with " + std::to_string(picture.samples.size()) +
                          " samples, expected 1 or 3 channels and a sample for each");
     }
-    if (is_pnm(lower_extension(path))) {
-        RasterWriter file(path,
-                          {picture.channels, picture.height, picture.width, SampleType::uint8});
-        file.write_picture({0, 0, picture.height, picture.width}, picture);
-        return file.publish();
-    }
+    if (is_pnm(lower_extension(path))) return write_pnm(picture, path);
+    std::vector<std::string> dropped;
     write_file_atomically(path, [&](const std::filesystem::path& aside) {
-        if (lower_extension(path) == ".png") {
-            write_png(picture, aside, path.string());
-        } else {
-            write_jpeg(picture, jpeg_quality, aside, path.string());
-        }
+        dropped = lower_extension(path) == ".png"
+                      ? write_png(picture, aside, path.string())
+                      : write_jpeg(picture, jpeg_quality, aside, path.string());
     });
+    return dropped;
 }
 
 }  // namespace laminate

@@ -199,13 +199,12 @@ void encode(const RasterLayout& layout, const float* values, int64_t count, int6
     switch (layout.shape.type) {
         case SampleType::uint8:
             for (int64_t k = 0; k < count; ++k)
-                run[k * step] = to_sample(static_cast<double>(values[k]));
+                run[k * step] =
+                    static_cast<uint8_t>(to_sample(static_cast<double>(values[k]), 255));
             return;
         case SampleType::uint16:
             for (int64_t k = 0; k < count; ++k) {
-                const auto value = static_cast<double>(values[k]);
-                const auto sample =
-                    static_cast<uint32_t>(value > 0 ? std::min(value, 1.0) * 65535.0 + 0.5 : 0.0);
+                const uint16_t sample = to_sample(static_cast<double>(values[k]), 65535);
                 run[2 * k * step] = static_cast<unsigned char>(sample >> 8);
                 run[2 * k * step + 1] = static_cast<unsigned char>(sample & 0xff);
             }
@@ -298,7 +297,8 @@ RasterLayout parse_pnm_header(std::string_view bytes, int64_t file_bytes,
 Picture decode_pnm(std::string_view bytes, const std::string& where) {
     const RasterLayout layout = parse_pnm_header(bytes, std::ssize(bytes), where);
     const auto [channels, height, width, type] = layout.shape;
-    (void)blank_picture(height, width, channels, where);  // refuses what is too large
+    const int bits = type == SampleType::uint8 ? 8 : 16;
+    (void)blank_picture(height, width, channels, bits, where);  // refuses what is too large
     std::vector<float> values(static_cast<size_t>(channels * height * width));
     for_each_run(layout, {0, 0, height, width}, [&](int64_t offset, int64_t, int64_t y) {
         const auto* run = reinterpret_cast<const unsigned char*>(bytes.data()) + offset;
@@ -306,7 +306,7 @@ Picture decode_pnm(std::string_view bytes, const std::string& where) {
             decode(layout, run + c * sample_bytes(type), width, channels,
                    values.data() + (c * height + y) * width);
     });
-    return from_planar(values.data(), channels, height, width);
+    return from_planar(values.data(), channels, height, width, bits);
 }
 
 RasterDescriptor::~RasterDescriptor() {
@@ -339,17 +339,13 @@ void RasterReader::read(const PictureBox& box, float* values, int64_t plane, int
 }
 
 Picture RasterReader::read_picture(const PictureBox& box) const {
-    if (layout_.planar || layout_.shape.type != SampleType::uint8 || layout_.largest != 255)
-        throw InputError(
-            where_ +
-            ": is no picture of 8 bits per sample, expected P5 or P6 with largest value 255");
-    Picture picture = blank_picture(box.height, box.width, layout_.shape.channels, where_);
-    const size_t bytes = run_bytes(layout_, box);
-    for_each_run(layout_, box, [&](int64_t offset, int64_t, int64_t y) {
-        read_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes, offset,
-                where_);
-    });
-    return picture;
+    const auto [channels, height, width, type] = layout_.shape;
+    if (layout_.planar || type == SampleType::float32)
+        throw InputError(where_ + ": is no picture of samples, expected P5 or P6");
+    std::vector<float> values(static_cast<size_t>(channels * box.height * box.width));
+    read(box, values.data(), box.height * box.width, box.width);
+    return from_planar(values.data(), channels, box.height, box.width,
+                       type == SampleType::uint8 ? 8 : 16);
 }
 
 SampleType RasterWriter::type_for(const std::filesystem::path& path, SampleType wanted) {
@@ -387,16 +383,12 @@ void RasterWriter::write(const PictureBox& box, const float* values, int64_t pla
 }
 
 void RasterWriter::write_picture(const PictureBox& box, const Picture& picture) {
-    const size_t bytes = run_bytes(layout_, box);
-    if (layout_.planar || layout_.shape.type != SampleType::uint8 ||
-        picture.channels != layout_.shape.channels ||
-        picture.samples.size() != bytes * static_cast<size_t>(box.height)) {
-        throw InputError(where_ + ": expected a part of a picture of 8 bits per sample");
+    if (layout_.planar || layout_.shape.type == SampleType::float32 ||
+        picture.channels != layout_.shape.channels || picture.height != box.height ||
+        picture.width != box.width) {
+        throw InputError(where_ + ": expected a part of a picture of samples");
     }
-    for_each_run(layout_, box, [&](int64_t offset, int64_t, int64_t y) {
-        write_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes,
-                 offset, where_);
-    });
+    write(box, to_planar(picture).data(), box.height * box.width, box.width);
 }
 
 void RasterWriter::publish() { new_file_.publish(); }

@@ -70,7 +70,7 @@ public:
     /// Element (c, y, x) of the box goes to values[c * plane + y * row + x]. Throws InputError when
     /// the file cannot be read.
     void read(const PictureBox& box, float* values, int64_t plane, int64_t row) const;
-    /// The samples of a part of an 8-bit PNM file.
+    /// The samples of a part of a P5 or P6.
     [[nodiscard]] Picture read_picture(const PictureBox& box) const;
 
 private:
@@ -94,7 +94,7 @@ public:
 
     /// The inverse of RasterReader::read(): samples are rounded to the nearest and clamped.
     void write(const PictureBox& box, const float* values, int64_t plane, int64_t row);
-    /// Writes the samples of an 8-bit PNM file; the picture has the box's size.
+    /// The same for a picture of the box's size.
     void write_picture(const PictureBox& box, const Picture& picture);
     void publish();
 

@@ -36,6 +36,25 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
               answer.at("layer_by_layer").at("predicted").at("accesses_elements").get<int64_t>());
 }
 
+// Issue 31, 2.
+TEST(Bench, ItSaysWhyFusingMovesMoreWhereItDoes) {
+    const ScratchDirectory scratch;
+    ASSERT_EQ(run_program("explore zoo:l2net -o " + (scratch / "front")).exit_code, 0);
+    const auto front = nlohmann::json::parse(read_file(scratch / "front/front.json"));
+    const auto bench = [&](size_t point) {
+        const ProgramResult result =
+            run_program("bench zoo:l2net --seconds 0 --threads 1 --schedule " +
+                        (scratch / "front#") + std::to_string(point));
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        return result.out;
+    };
+    EXPECT_EQ(bench(0).find("fused moves"), std::string::npos);
+    // The point of least memory: tiles of a pixel, which share what they read.
+    const std::string least = bench(front.at("points").size() - 1);
+    EXPECT_NE(least.find("fused moves "), std::string::npos) << least;
+    EXPECT_NE(least.find(", are reads of X: tiles share rows"), std::string::npos) << least;
+}
+
 TEST(Bench, WhatNeedsMoreMemoryThanThereIsIsRefusedBeforeItRuns) {
     const ProgramResult result =
         run_program("bench 'zoo:fsrcnn?height=100000&width=100000' --seconds 0");

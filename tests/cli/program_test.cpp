@@ -110,6 +110,21 @@ TEST(Program, HelpNamesTheExitCodesAndAVerbsHelpShowsExamples) {
     EXPECT_NE(info.out.find("laminate info zoo:resnet50"), std::string::npos);
 }
 
+// Issue 31, 4.
+TEST(Program, AModelsOptionsStandBehindTheModel) {
+    const auto has = [](const std::string& text, const std::string& part) {
+        return text.find(part) != std::string::npos;
+    };
+    const std::string first = run_program("explore --help").out;
+    EXPECT_TRUE(has(first, "--space")) << first;
+    EXPECT_FALSE(has(first, "--columns")) << first;
+    EXPECT_LT(first.find("--output"), first.find("--json")) << "its own options come first";
+    const std::string other = run_program("explore --model depth-first --help").out;
+    EXPECT_FALSE(has(other, "--max-depth INT")) << other;
+    EXPECT_TRUE(has(other, "--columns")) << other;
+    EXPECT_TRUE(has(other, "--output")) << other;
+}
+
 TEST(Program, VersionNamesHalideAndTheHostTarget) {
     const ProgramResult result = run_program("--version");
     EXPECT_EQ(result.exit_code, 0);

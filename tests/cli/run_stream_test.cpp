@@ -59,6 +59,13 @@ TEST(RunStream, ColourInWindowsIsTheWholePictureToTheLastBit) {
     expect_windows_make_the_whole(part_of_chelsea(149, 223), " --no-winograd", "700KiB");
 }
 
+TEST(RunStream, ColourOfSixteenBitsInWindowsIsTheWholePicture) {
+    Picture picture = part_of_chelsea(91, 120);
+    picture.bits = 16;
+    for (uint16_t& sample : picture.samples) sample = static_cast<uint16_t>(sample * 257 ^ 0x2b);
+    expect_windows_make_the_whole(picture, " --no-winograd", "500KiB");
+}
+
 TEST(RunStream, FilteredWindowsAreTheWholePictureToTheLastBit) {
     expect_windows_make_the_whole(part_of_chelsea(299, 451), "", "3MiB");
 }
@@ -68,7 +75,7 @@ TEST(RunStream, MemoryIsAnnouncedKeptAndSeen) {
     // 1500 rows and 1500 columns of noise.
     Picture noise{1500, 1500, 1, {}};
     for (int64_t k = 0; k < 1500 * 1500; ++k)
-        noise.samples.push_back(static_cast<uint8_t>(k * k % 251));
+        noise.samples.push_back(static_cast<uint16_t>(k * k % 251));
     save_picture(noise, scratch / "a.pgm");
     const ProgramResult result =
         run_program("run " + upscaler + " --stream --memory 12MiB --threads 1 --input " +
@@ -181,7 +188,7 @@ TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
                           (scratch / "frame_x2.pgm"))
                   .exit_code,
               0);
-    const std::vector<uint8_t> expected = load_picture(scratch / "frame_x2.pgm").samples;
+    const std::vector<uint16_t> expected = load_picture(scratch / "frame_x2.pgm").samples;
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
                            reinterpret_cast<const uint8_t*>(large.data()) + header.size() + 6));
     const size_t second_chroma = header.size() + frame + 6 + luma;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,42 @@ TEST(Run, AColourPictureKeepsItsColourAndDoublesInSize) {
             sum += std::abs(large.samples[n] - original.samples[n]);
         EXPECT_LT(static_cast<double>(sum) / (512 * 512), 5) << "channel " << c;
     }
+}
+
+// Issue 31, 9.
+TEST(Run, SixteenBitsAndAlphaReachTheOutputAndWhatDoesNotIsNamed) {
+    const ScratchDirectory scratch;
+    Picture picture{.height = 20, .width = 24, .channels = 3, .bits = 16};
+    for (int k = 0; k < 20 * 24; ++k) {
+        for (int c = 0; c < 3; ++c)
+            picture.samples.push_back(static_cast<uint16_t>(20000 + 61 * k + 3001 * c));
+        picture.alpha.push_back(static_cast<uint16_t>(k % 24 < 12 ? 0 : 65535));
+    }
+    picture.tags.gamma = 100'000;
+    save_picture(picture, scratch / "p.png");
+    const std::string run = "run " + example + " --input " + (scratch / "p.png") + " --output ";
+    const ProgramResult png = run_program(run + (scratch / "large.png"));
+    ASSERT_EQ(png.exit_code, 0) << png.err;
+    EXPECT_EQ(png.err.find("dropped"), std::string::npos) << png.err;
+    const Picture large = load_picture(scratch / "large.png");
+    EXPECT_EQ(large.bits, 16);
+    EXPECT_EQ(large.tags, picture.tags);
+    EXPECT_EQ(large.width, 48);
+    // More levels than 8 bits have.
+    EXPECT_GT(std::set<uint16_t>(large.samples.begin(), large.samples.end()).size(), 1000U);
+    ASSERT_EQ(large.alpha.size(), 40U * 48);
+    EXPECT_EQ(large.alpha[10 * 48 + 4], 0);
+    EXPECT_EQ(large.alpha[10 * 48 + 44], 65535);
+
+    const ProgramResult jpeg = run_program(run + (scratch / "large.jpg"));
+    ASSERT_EQ(jpeg.exit_code, 0) << jpeg.err;
+    EXPECT_NE(jpeg.err.find("large.jpg: dropped: bits below the upper 8, alpha, gamma and "
+                            "chromaticities\n"),
+              std::string::npos)
+        << jpeg.err;
+    const ProgramResult array = run_program(run + (scratch / "large.npy"));
+    ASSERT_EQ(array.exit_code, 0) << array.err;
+    EXPECT_NE(array.err.find("p.png: dropped: alpha\n"), std::string::npos) << array.err;
 }
 
 TEST(Run, ANetworkOfBytesTakesAPicturesSamplesAsTheyAre) {

@@ -305,7 +305,7 @@ std::vector<std::string> tensor_seeds() {
 void read_tensor(std::string_view bytes) { (void)load_tensor_proto(FileOf(bytes).path()); }
 
 Picture example_picture() {
-    Picture picture = blank_picture(5, 7, 3, "picture");
+    Picture picture = blank_picture(5, 7, 3, 8, "picture");
     for (size_t k = 0; k < picture.samples.size(); ++k)
         picture.samples[k] = static_cast<uint8_t>(k * 37);
     return picture;
@@ -313,12 +313,12 @@ Picture example_picture() {
 
 std::vector<std::string> png_seeds() {
     return {
-        written(".png", [](const auto& path) { write_png(example_picture(), path, "picture"); })};
+        written(".png", [](const auto& path) { save_picture(example_picture(), path); })};
 }
 
 std::vector<std::string> jpeg_seeds() {
     return {written(".jpg",
-                    [](const auto& path) { write_jpeg(example_picture(), 80, path, "picture"); })};
+                    [](const auto& path) { save_picture(example_picture(), path, 80); })};
 }
 
 std::vector<std::string> raster_seeds() {

@@ -39,7 +39,7 @@ public:
 
     /// The groups with the lowest sum of time and priced accesses; empty if nothing fits. The
     /// groups of the first way that fits, the planner's own, are kept unless others are faster by
-    /// more than what the model of time is sure of.
+    /// more than what the model of time is sure of, or no slower with at most half the accesses.
     [[nodiscard]] const Groups& cheapest(const Wish& wish) const;
     /// Live memory of all groups, ascending.
     [[nodiscard]] const std::vector<Elements>& memories() const { return memories_; }
@@ -47,7 +47,8 @@ public:
     [[nodiscard]] std::pair<double, double> first_way() const;
 
 private:
-    [[nodiscard]] Groups search(const Wish& wish) const;
+    /// The times of the planner's own groups count `own_share` times.
+    [[nodiscard]] Groups search(const Wish& wish, double own_share) const;
 
     struct Choice {
         const Priced* group;

@@ -58,6 +58,26 @@ TEST(JitNetwork, StridedRowsCompileAsQuicklyAsOthers) {
     EXPECT_LT(seconds_to_compile_depthwise(2), 10 * seconds_to_compile_depthwise(1));
 }
 
+TEST(JitNetwork, ItTellsOfEveryGroupBeforeEachOfItsSteps) {
+    const Network network =
+        chain(2, 6, 7, {{3, square_window(3)}, {4, square_window(1)}, {1, square_window(3)}});
+    std::map<std::string, std::vector<size_t>> told;
+    std::map<std::string, size_t> totals;
+    CompileOptions options;
+    options.threads = 1;
+    options.progress = [&](const std::string& what, size_t done, size_t total) {
+        told[what].push_back(done);
+        totals[what] = total;
+    };
+    const JitNetwork compiled(network, layer_by_layer_schedule(network), options);
+    EXPECT_EQ(totals["lowering group"], 3U);
+    EXPECT_EQ(totals["checking group"], 3U);
+    for (const auto& [what, done] : told) {
+        ASSERT_EQ(done.size(), totals[what]) << what;
+        for (size_t n = 0; n < done.size(); ++n) EXPECT_EQ(done[n], n) << what;
+    }
+}
+
 /// Small integers in, small integer weights: sums are exact, so equal means equal.
 TEST(JitNetwork, RandomNetworksUnderRandomSchedulesAreExact) {
     for (uint64_t seed = 1; seed <= 25; ++seed) {

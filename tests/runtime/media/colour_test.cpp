@@ -57,7 +57,7 @@ TEST(Colour, PlanarKeepsChannelsApart) {
 TEST(Colour, SamplesAreRoundedAndClamped) {
     const float values[] = {
         -1, 0.4f / 255, 0.6f / 255, 2, std::numeric_limits<float>::quiet_NaN(), 254.6f / 255};
-    EXPECT_EQ(from_planar(values, 1, 1, 6).samples, (std::vector<uint8_t>{0, 0, 1, 255, 0, 255}));
+    EXPECT_EQ(from_planar(values, 1, 1, 6).samples, (std::vector<uint16_t>{0, 0, 1, 255, 0, 255}));
 }
 
 TEST(Bicubic, DoublingAnImpulseShowsTheKernel) {
@@ -135,6 +135,33 @@ TEST(Colour, NewLumaKeepsTheOldChroma) {
         EXPECT_EQ(large.samples[3 * k + 1], 100);
         EXPECT_EQ(large.samples[3 * k + 2], 50);
     }
+}
+
+TEST(Colour, SixteenBitsKeepEverySampleThereAndBack) {
+    Picture picture{.height = 64, .width = 64, .channels = 3, .bits = 16};
+    for (int k = 0; k < 3 * 64 * 64; ++k)
+        picture.samples.push_back(static_cast<uint16_t>(k * 40503 % 65536));
+    EXPECT_EQ(from_planar(to_planar(picture).data(), 3, 64, 64, 16), picture);
+    const Picture back = to_picture(to_luma_chroma(picture), 16);
+    for (size_t k = 0; k < picture.samples.size(); ++k)
+        ASSERT_NEAR(back.samples[k], picture.samples[k], 1) << k;
+}
+
+TEST(Colour, AlphaIsResizedBesideTheColoursAndTagsAreKept) {
+    Picture small{.height = 1, .width = 2, .channels = 1, .samples = {9, 9}, .bits = 16,
+                  .alpha = {0, 65535}};
+    small.tags.icc_profile = "a profile";
+    const Picture large = with_luma(small, Plane{1, 4, {0.1f, 0.2f, 0.3f, 0.4f}});
+    EXPECT_EQ(large.tags, small.tags);
+    EXPECT_EQ(large.bits, 16);
+    ASSERT_EQ(large.alpha.size(), 4u);
+    // Bicubic weights overshoot, and what does is clamped.
+    EXPECT_EQ(large.alpha[0], 0);
+    EXPECT_EQ(large.alpha[3], 65535);
+    EXPECT_EQ(large.alpha[1] + large.alpha[2], 65535);
+    Picture same = small;
+    take_alpha_and_tags(same, small);
+    EXPECT_EQ(same, small);
 }
 
 TEST(Psnr, ATenthOfTheRangeIsTwentyDecibels) {

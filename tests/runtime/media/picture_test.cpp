@@ -123,18 +123,138 @@ TEST_F(Pictures, BlackAndWhiteBecomesGrey) {
     EXPECT_EQ(load(text(one_bit_png)), (Picture{1, 3, 1, {0, 255, 255}}));
 }
 
-TEST_F(Pictures, AlphaIsDroppedNotBlended) {
-    EXPECT_EQ(load(text(rgba_png)), (Picture{1, 2, 3, {10, 20, 30, 40, 50, 60}}));
-    EXPECT_EQ(load(text(grey_alpha_png)), (Picture{1, 2, 1, {7, 9}}));
+/// The checksum of a chunk's type and data.
+uint32_t png_checksum(std::string_view bytes) {
+    uint32_t crc = 0xffffffff;
+    for (const char byte : bytes) {
+        crc ^= static_cast<unsigned char>(byte);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
 }
 
-TEST_F(Pictures, SixteenBitsAreScaledToEight) {
-    // 257 * 100 of 65535 is 100 of 255.
-    EXPECT_EQ(load(text(sixteen_bit_png)), (Picture{1, 3, 1, {0, 100, 255}}));
+std::string big_endian(uint32_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+    return bytes;
+}
+
+/// The file with a chunk more, before its first IDAT.
+std::string with_chunk(std::string png, const std::string& type, const std::string& data) {
+    const std::string chunk = big_endian(static_cast<uint32_t>(data.size())) + type + data +
+                              big_endian(png_checksum(type + data));
+    return png.insert(png.find("IDAT") - 4, chunk);
+}
+
+using Parts = std::vector<std::string>;
+
+TEST_F(Pictures, AlphaIsKeptBesideTheColoursAndNotBlended) {
+    EXPECT_EQ(load(text(rgba_png)),
+              (Picture{.height = 1, .width = 2, .channels = 3, .samples = {10, 20, 30, 40, 50, 60},
+                       .alpha = {0, 128}}));
+    EXPECT_EQ(load(text(grey_alpha_png)),
+              (Picture{.height = 1, .width = 2, .channels = 1, .samples = {7, 9},
+                       .alpha = {0, 255}}));
+    // The first colour of the palette is half transparent.
+    EXPECT_EQ(load(with_chunk(text(palette_png), "tRNS", "\x80")).alpha,
+              (std::vector<uint16_t>{128, 255}));
+}
+
+TEST_F(Pictures, SixteenBitsStaySixteen) {
+    EXPECT_EQ(load(text(sixteen_bit_png)),
+              (Picture{.height = 1, .width = 3, .channels = 1, .samples = {0, 25700, 65535},
+                       .bits = 16}));
+    Picture picture = gradient(9, 13, 3);
+    picture.bits = 16;
+    for (size_t k = 0; k < picture.samples.size(); ++k)
+        picture.samples[k] = static_cast<uint16_t>(k * 40503 % 65536);
+    for (const char* name : {"a.png", "a.ppm"}) {
+        EXPECT_EQ(save_picture(picture, directory_ / name), Parts{});
+        EXPECT_EQ(load_picture(directory_ / name), picture) << name;
+    }
+    picture.alpha.assign(9 * 13, 4711);
+    EXPECT_EQ(save_picture(picture, directory_ / "b.png"), Parts{});
+    EXPECT_EQ(load_picture(directory_ / "b.png"), picture);
+    EXPECT_EQ(save_picture(picture, directory_ / "b.ppm"), Parts{"alpha"});
+    EXPECT_EQ(save_picture(picture, directory_ / "b.jpg"),
+              (Parts{"bits below the upper 8", "alpha"}));
+    EXPECT_EQ(load_picture(directory_ / "b.jpg").bits, 8);
+}
+
+TEST_F(Pictures, SamplesOfOtherLargestValuesBecomeTheNearestBits) {
+    // 1023 stands for 1: 16 bits hold 10, and 341 / 1023 is a third.
+    EXPECT_EQ(load(std::string("P5 2 1 1023\n\x01\x55\x03\xff", 16)),
+              (Picture{.height = 1, .width = 2, .channels = 1, .samples = {21845, 65535},
+                       .bits = 16}));
+    EXPECT_EQ(load("P5 2 1 3\n\x01\x03"), (Picture{1, 2, 1, {85, 255}}));
+}
+
+/// A profile of this many bytes without a tag, as far as libpng looks.
+std::string icc_profile(const std::string& space, size_t bytes) {
+    std::string profile(bytes, '\0');
+    profile.replace(0, 4, big_endian(static_cast<uint32_t>(bytes)));
+    profile.replace(8, 4, std::string("\x02\x10\0\0", 4));
+    profile.replace(12, 12, "mntr" + space + "XYZ ");
+    profile.replace(36, 4, "acsp");
+    profile.replace(68, 12, std::string("\0\0\xf6\xd6\0\1\0\0\0\0\xd3\x2d", 12));  // D50
+    for (size_t k = 132; k < bytes; ++k) profile[k] = static_cast<char>(k * k % 251);
+    return profile;
+}
+
+TEST_F(Pictures, ColourProfilesGoFromFileToFile) {
+    for (const int64_t channels : {1, 3}) {
+        Picture picture = gradient(8, 6, channels);
+        // 140,000 bytes take three markers of a JPEG.
+        for (const size_t bytes : {512, 140'000}) {
+            picture.tags.icc_profile = icc_profile(channels == 1 ? "GRAY" : "RGB ", bytes);
+            for (const char* name : {"a.png", "a.jpg"}) {
+                EXPECT_EQ(save_picture(picture, directory_ / name), Parts{}) << name;
+                EXPECT_EQ(load_picture(directory_ / name).tags, picture.tags) << name;
+                EXPECT_EQ(load_picture(directory_ / name).dropped, Parts{}) << name;
+            }
+        }
+        EXPECT_EQ(save_picture(picture, directory_ / "a.pnm"), Parts{"the colour profile"});
+        // A profile of other colours would make the file wrong.
+        picture.tags.icc_profile = icc_profile(channels == 1 ? "RGB " : "GRAY", 512);
+        for (const char* name : {"b.png", "b.jpg"}) {
+            EXPECT_EQ(save_picture(picture, directory_ / name), Parts{"the colour profile"});
+            EXPECT_EQ(load_picture(directory_ / name).tags, ColourTags{}) << name;
+        }
+    }
+}
+
+TEST_F(Pictures, GammaAndChromaticitiesOfAPngAreKept) {
+    Picture picture = gradient(4, 5, 3);
+    picture.tags.gamma = 100'000;  // linear
+    picture.tags.chromaticities = {31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000};
+    EXPECT_EQ(save_picture(picture, directory_ / "a.png"), Parts{});
+    EXPECT_EQ(load_picture(directory_ / "a.png"), picture);
+    EXPECT_EQ(save_picture(picture, directory_ / "a.jpg"), Parts{"gamma and chromaticities"});
+    EXPECT_EQ(save_picture(picture, directory_ / "a.ppm"), Parts{"gamma and chromaticities"});
+    picture.tags = {.srgb_intent = 1};
+    EXPECT_EQ(save_picture(picture, directory_ / "a.png"), Parts{});
+    EXPECT_EQ(load_picture(directory_ / "a.png"), picture);
+}
+
+TEST_F(Pictures, WhatIsDroppedIsNamed) {
+    EXPECT_EQ(load(with_chunk(with_chunk(text(rgba_png), "tEXt", std::string("Title\0x", 7)), "pHYs",
+                              std::string("\0\0\x0b\x13\0\0\x0b\x13\1", 9)))
+                  .dropped,
+              (Parts{"the size of a pixel", "text"}));
+    EXPECT_EQ(load(with_chunk(text(rgba_png), "iCCP", std::string("p\0\0nonsense", 11))).dropped,
+              Parts{"a damaged colour profile"});
+
+    save_picture(gradient(8, 8, 3), directory_ / "a.jpg");
+    std::string jpeg = read_file(directory_ / "a.jpg");
+    jpeg.insert(2, std::string("\xff\xe1\0\x0a"
+                               "Exif\0\0II\xff\xfe\0\4hi",
+                               18));
+    EXPECT_EQ(load(jpeg).dropped, (Parts{"EXIF", "a comment"}));
 }
 
 /// Eight by eight equal pixels of cyan, magenta, yellow and black, as libjpeg stores them.
-std::string four_ink_jpeg(const std::array<uint8_t, 4>& pixel, J_COLOR_SPACE stored, bool adobe) {
+std::string four_ink_jpeg(const std::array<uint8_t, 4>& pixel, J_COLOR_SPACE stored, bool adobe,
+                          const std::string& profile = "") {
     jpeg_error_mgr errors;
     jpeg_compress_struct info{};
     info.err = jpeg_std_error(&errors);
@@ -150,6 +270,10 @@ std::string four_ink_jpeg(const std::array<uint8_t, 4>& pixel, J_COLOR_SPACE sto
     jpeg_set_quality(&info, 100, TRUE);
     info.write_Adobe_marker = adobe ? TRUE : FALSE;
     jpeg_start_compress(&info, TRUE);
+    if (!profile.empty()) {
+        jpeg_write_icc_profile(&info, reinterpret_cast<const JOCTET*>(profile.data()),
+                               static_cast<unsigned>(profile.size()));
+    }
     std::vector<uint8_t> row;
     for (int k = 0; k < 8; ++k) row.insert(row.end(), pixel.begin(), pixel.end());
     for (JSAMPROW rows = row.data(); info.next_scanline < 8;) jpeg_write_scanlines(&info, &rows, 1);
@@ -175,6 +299,11 @@ TEST_F(Pictures, InksBecomeColours) {
     EXPECT_EQ(colour(four_ink_jpeg({55, 155, 205, 51}, JCS_CMYK, false)), expected);
     const auto converted = colour(four_ink_jpeg({200, 100, 50, 204}, JCS_YCCK, true));
     for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(converted[c], expected[c], 1) << c;
+    // Red, green and blue are not what a profile of inks is about.
+    const Picture picture =
+        load(four_ink_jpeg({200, 100, 50, 204}, JCS_CMYK, true, icc_profile("CMYK", 512)));
+    EXPECT_EQ(picture.tags, ColourTags{});
+    EXPECT_EQ(picture.dropped, Parts{"the colour profile of CMYK"});
 }
 
 TEST_F(Pictures, AJpegOfAnUnsupportedKindIsNotCalledDamaged) {
@@ -241,12 +370,7 @@ TEST_F(Pictures, APngThatPromisesMoreThanItCanHoldIsRefusedAtOnce) {
     std::string bytes = text(rgba_png);
     const unsigned char size[] = {0, 0, 0x9c, 0x40};
     for (size_t k = 0; k < 8; ++k) bytes[16 + k] = static_cast<char>(size[k % 4]);
-    uint32_t crc = 0xffffffff;
-    for (size_t k = 12; k < 29; ++k) {
-        crc ^= static_cast<unsigned char>(bytes[k]);
-        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    for (size_t k = 0; k < 4; ++k) bytes[29 + k] = static_cast<char>(~crc >> (24 - 8 * k));
+    bytes.replace(29, 4, big_endian(png_checksum(std::string_view(bytes).substr(12, 17))));
     EXPECT_EQ(error(bytes), path() + ": damaged PNG: 74 bytes cannot hold 40000 x 40000 pixels");
 }
 

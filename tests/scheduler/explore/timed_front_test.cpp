@@ -138,6 +138,17 @@ TEST(TimedFront, TheFastestScheduleIsAmongThePointsOfTheFrontWithinTheMarginOfTh
     EXPECT_LE(*one.points.front().milliseconds, margin * *all.points.front().milliseconds);
 }
 
+// Issue 31, 2: within what the model is sure of, the schedule without large tensors between groups.
+TEST(TimedFront, OfEqualTimesTheOneThatMovesHalfIsTaken) {
+    const LayerSpec inner{16, square_window(3, 1, 1)};
+    const Network network =
+        chain(1, 1080, 1920, {inner, inner, inner, inner, inner, {1, square_window(3, 1, 1)}});
+    const Front front = fastest_front(network, options_for(16, 2));
+    ASSERT_EQ(front.points.size(), 1U);
+    // Input, output and halos, but no map of 16 x 1080 x 1920 between groups.
+    EXPECT_LT(front.points.front().counts.accesses.value(), 3 * 1080 * 1920);
+}
+
 TEST(TimedFront, AnInterruptKeepsWhatTheSearchHasFound) {
     const Network network = l3net();
     ExploreOptions search;
