@@ -199,6 +199,8 @@ HalideAlgorithm::Tap HalideAlgorithm::tap(int k, int operand, const Expr& column
         if (passes_end(w))
             condition = condition.defined() ? condition && at < number(w.in) : at < number(w.in);
         const bool clamps = is_clamped(tensor, axis);
+        // Halide makes one comparison alone an edge of what is brought in.
+        if (!clamps && (w.pad_begin > 0) != passes_end(w)) condition = within(at, w.in);
         if (condition.defined()) {
             if (!clamps && !is_opaque_) condition = Halide::likely(condition);
             inside = inside.defined() ? inside && condition : condition;

@@ -189,18 +189,32 @@ TEST(HalideWitness, KeepsLinesOfAChain) {
     EXPECT_LE(halide.live_peak, halide.counts.live_total);
 }
 
-/// The last of three trips brings nothing in, since the rows that it needs besides are padding.
+struct WindowAtAnEdge {
+    uint64_t random_network;
+    const char* schedule;
+};
+
+/// Windows that end in padding.
 TEST(HalideWitness, AWindowMayEndInPadding) {
-    const Network network = random_network(17);
-    const GroupSchedule group = parse_group(
-        network,
-        "{conv2: ys || xo zo io yo | xi zi yi ii n m; strip y3; tile z2 y3 x4 i5; X zi/yi; W "
-        "io/yo; Y ii/ii}");
-    const HalideMeasurement halide = measure_halide(network, group, 1);
-    ASSERT_TRUE(halide.exclusions.empty()) << halide.exclusions.front().text;
-    EXPECT_EQ(halide.refused, "");
-    EXPECT_EQ(halide.wrong_result, "");
-    EXPECT_EQ(difference(two_level_counts(network, group), "model", halide.counts, "Halide"), "");
+    for (const WindowAtAnEdge& c :
+         {// The last of three trips brings nothing in, since the rows that it needs besides are
+          // padding.
+          WindowAtAnEdge{17,
+                         "{conv2: ys || xo zo io yo | xi zi yi ii n m; strip y3; tile z2 y3 x4 i5; "
+                         "X zi/yi; W io/yo; Y ii/ii}"},
+          // There is no padding before the first column.
+          WindowAtAnEdge{342,
+                         "{conv2: xs || zo yo io xo | yi xi zi ii n m; strip x5; tile z1 y1 x1 i1; "
+                         "X root/ii; W root/root; Y ii/ii}"}}) {
+        const Network network = random_network(c.random_network);
+        const GroupSchedule group = parse_group(network, c.schedule);
+        const HalideMeasurement halide = measure_halide(network, group, 1);
+        ASSERT_TRUE(halide.exclusions.empty()) << halide.exclusions.front().text;
+        EXPECT_EQ(halide.refused, "");
+        EXPECT_EQ(halide.wrong_result, "");
+        EXPECT_EQ(difference(two_level_counts(network, group), "model", halide.counts, "Halide"),
+                  "");
+    }
 }
 
 struct PrintedCase {
