@@ -84,7 +84,7 @@ double room_up(const std::string&) { return 24; }
 std::string ChartFrame::svg(const std::string& label, const Scale& x, const Scale& y,
                             const std::string& inside) const {
     std::string svg = fmt::format(
-        "<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" aria-label=\"{2}\">",
+        "<svg class=\"chart\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" aria-label=\"{2}\">",
         width, height, escaped(label));
     const double floor = height - bottom;
     for (const LogAxis::Mark& mark : x.axis.marks(x.base, x.text, room_across)) {

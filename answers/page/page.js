@@ -90,6 +90,12 @@
     ruler.font = '11.5px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
     return ruler.measureText(text).width;
   }
+  /** The text, shortened to so many places. */
+  function fitted(text, most) {
+    let length = text.length;
+    while (length > 1 && textWidth(shortened(text, length)) > most) --length;
+    return shortened(text, length);
+  }
   /** Marks of an axis with their texts, which have room beside one another (across) or below (up). */
   function marksOf(axis, measure, isAcross) {
     const marked = (ticks) => tickTexts(ticks, measure.text).map((text, n) => ({text, tick: ticks[n], at: axis.at(ticks[n])}));
@@ -670,7 +676,7 @@
     groups.forEach((group, n) => {
       const y = n * row + 4;
       const layers = group.layers.length > 1 ? `${group.layers[0]} … ${group.layers.at(-1)}` : group.layers[0];
-      svg("text", {x: left - 8, y: y + 13, "text-anchor": "end"}, root, `${n + 1}  ${shortened(layers, Math.floor(left / 7.3))}`);
+      svg("text", {x: left - 8, y: y + 13, "text-anchor": "end"}, root, fitted(`${n + 1}  ${layers}`, left - 10));
       let x = left;
       for (const kind of ["X", "W", "Y"]) {
         const sum = group.traffic.filter((t) => t.name[0] === kind).reduce((s, t) => s + t.reads + t.writes, 0);

@@ -79,7 +79,7 @@ std::string heat_maps(const Sweep& sweep, const std::string& title, const std::s
                 html += fmt::format(
                     "<td{} style=\"background:hsl(210 70% {:.0f}%);color:{}\">{}</td>",
                     value(*point) == least ? " class=\"best\"" : "", 94 - 64 * share,
-                    share > 0.45 ? "#fff" : "#000", short_number(value(*point)));
+                    share > 0.7 ? "#fff" : "#000", short_number(value(*point)));
             }
             html += "</tr>\n";
         }

@@ -398,8 +398,8 @@ nlohmann::ordered_json findings_json(const LayerOptimumAnswer& answer) {
     if (answer.fused)
         findings.push_back(finding_json(
             "Groups with the fewest DRAM accesses",
-            "Of CNNFlow's search, in words of DRAM: how a group's traffic is known, what no other "
-            "way can go below, and the banks that it takes.",
+            "Of CNNFlow's search: what each group moves to and from DRAM, how that is known, the least "
+            "that any way moves, and the banks that it takes.",
             fused_table(answer)));
     findings.push_back(finding_json(
         "Each layer alone",

@@ -114,7 +114,7 @@ class Browser:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def press(self, key, code=0, text=""):
+    def press(self, key, code, text=""):
         """One key, pressed and released."""
         for kind in ("keyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
