@@ -227,8 +227,8 @@ private:
 
     /// Whether an output element is built up from a starting value; otherwise it is stored once.
     [[nodiscard]] bool accumulates(int k) const {
-        return problem(k).operation != Operation::concat &&
-               problem(k).operation != Operation::pointwise;
+        return problem(k).has_weights() || problem(k).operation == Operation::max_pool ||
+               problem(k).operation == Operation::average_pool;
     }
     [[nodiscard]] Expr start(int k, const Expr& z) const {
         if (problem(k).has_weights()) return ir::load(problem(k).name + ".bias", z);
@@ -290,7 +290,8 @@ private:
         const Expr at = to.index(z, point[1], point[2]);
         const auto operand = [&](int e, const Expr& channel) {
             const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, e))];
-            return ir::load(from.name(), from.index(channel, point[1], point[2]));
+            return ir::load(from.name(), from.index(channel, point[1] - size(p.y().pad_begin),
+                                                    point[2] - size(p.x().pad_begin)));
         };
         const int operands = static_cast<int>(p.inputs.size());
         switch (p.operation) {
@@ -314,13 +315,17 @@ private:
                             });
                     });
             }
-            case Operation::add: {
-                Expr sum = ir::load(to.name(), at);
-                for (int e = 0; e < operands; ++e) sum = sum + operand(e, z);
-                return ir::store(to.name(), sum, at);
+            case Operation::add:
+            case Operation::subtract:
+            case Operation::multiply:
+            case Operation::divide: {
+                Expr value = operand(0, z);
+                for (int e = 1; e < operands; ++e)
+                    value = ir::combined(p.operation, value, operand(e, z));
+                return ir::store(to.name(), value, at);
             }
             case Operation::concat: {
-                Expr value = operand(0, z);
+                Expr value = operand(0, z - size(p.inputs.front().first_output_channel));
                 for (int e = 1; e < operands; ++e) {
                     const Expr first = size(p.inputs[static_cast<size_t>(e)].first_output_channel);
                     value = ir::choose(z >= first, operand(e, z - first), value);
@@ -329,8 +334,27 @@ private:
             }
             case Operation::pointwise:
                 return ir::store(to.name(), operand(0, z), at);
+            case Operation::rearrange:
+                return rearranged(k, point);
         }
         return {};
+    }
+
+    /// The iteration of i that is the output's: all others do nothing.
+    Stmt rearranged(int k, const std::array<Expr, 4>& point) {
+        const LayerProblem& p = problem(k);
+        const auto& [z, y, x, i] = point;
+        const RotatingBuffer& to = output_buffer(k);
+        const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
+        const Expr rows = size(p.y().stride), columns = size(p.x().stride);
+        const Expr outputs = size(p.group_outputs());
+        const Expr wanted =
+            p[Dim::i] == 1 ? Expr(0) : (y % rows * columns + x % columns) * outputs + z % outputs;
+        const Expr channel = z / outputs * size(p[Dim::i]) + i;
+        const Stmt copy = ir::store(
+            to.name(), ir::load(from.name(), from.index(channel, y / rows, x / columns)),
+            to.index(z, y, x));
+        return ir::guarded(i == wanted, copy);
     }
 
     /// Kernel loops around one multiply-accumulate.

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view zoo_prefix = "zoo:";
 constexpr std::string_view random_prefix = "random:";
+constexpr std::string_view picture_prefix = "picture:";  // behind "random:"
 
 template <class Integer>
 Integer parse_option(const std::string& spec, std::string_view key, std::string_view value) {
@@ -78,7 +79,10 @@ Network open_random(const std::string& spec, std::string_view seed, const InputS
             spec +
             ": the seed alone decides its sizes; expected no height, width, batch or dimension");
     }
-    return random_network(parse_option<uint64_t>(spec, "random", seed));
+    if (!seed.starts_with(picture_prefix))
+        return random_network(parse_option<uint64_t>(spec, "random", seed));
+    seed.remove_prefix(picture_prefix.size());
+    return random_picture_network(parse_option<uint64_t>(spec, "random:picture", seed));
 }
 
 }  // namespace

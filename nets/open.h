@@ -22,8 +22,8 @@ struct InputSizes {
 };
 
 /// `spec` is "path/to/net.onnx", "zoo:NAME?height=540&width=960&batch=1&seed=7", or "random:SEED"
-/// (also "zoo:random:SEED"; random_network.h; takes no sizes). An option in the spec takes
-/// precedence over `sizes`. A symbolic batch that is not given is 1. A symbolic spatial size that
+/// (also "zoo:random:SEED" and "random:picture:SEED"; random_network.h; takes no sizes). An option in
+/// the spec takes precedence over `sizes`. A symbolic batch that is not given is 1. A symbolic spatial size that
 /// is not given is an InputError that names the input and the option to use.
 [[nodiscard]] Network open_network(const std::string& spec, const InputSizes& sizes = {});
 

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "base/units.h"
+#include "nets/network/picture_views.h"
 #include "nets/operators/reference_operators.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -18,14 +19,28 @@ struct Rows {
 };
 
 /// Rows of the input that rows `out` of the output read, and the layer with the paddings that make
-/// it compute just these.
+/// it compute just these, or those of `computed`.
 struct CroppedLayer {
     Layer layer;
     Rows in;
+    Rows computed;
 };
 
+/// Layers without padding, which copy parts of their input, in the sizes of a crop.
+void crop_copy(CroppedLayer& cropped, const LayerProblem& p) {
+    const int64_t height = cropped.in.end - cropped.in.begin;
+    const std::vector<int64_t> in{1, p.inputs.front().channels, height, p.x().in};
+    GeneralOperator& general = cropped.layer.general;
+    if (p.operation == Operation::concat && p.inputs.size() == 1)
+        general = part_of(in,
+                          {-p.inputs.front().first_output_channel, 0, -p.x().pad_begin},
+                          {p[Dim::z], height, p[Dim::x]});
+    if (p.operation == Operation::rearrange && cropped.layer.kind == LayerKind::general)
+        general = repeated(in, {p.y().stride, p.x().stride});
+}
+
 CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
-    CroppedLayer cropped{layer, {}};
+    CroppedLayer cropped{layer, {}, out};
     Window& w = cropped.layer.window;
     const AxisWindow& y = p.y();
     const int64_t reach = y.span() - 1;
@@ -36,6 +51,13 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
                       std::clamp<int64_t>(wanted.end, 1, y.in)};
         w.pad_begin[0] = cropped.in.begin - wanted.begin;
         w.pad_end[0] = wanted.end - cropped.in.end;
+        crop_copy(cropped, p);
+        return cropped;
+    }
+    if (p.operation == Operation::rearrange) {
+        cropped.in = {out.begin / y.stride, ceil_div(out.end, y.stride)};
+        cropped.computed = {cropped.in.begin * y.stride, cropped.in.end * y.stride};
+        crop_copy(cropped, p);
         return cropped;
     }
     // Input row i reaches output rows i * S - pad .. i * S - pad + reach.
@@ -123,10 +145,10 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
             arrays.push_back(operand.values.data());
         }
         const std::vector<int64_t> output_dims = infer_output_dims(layers[k].layer, dims);
-        Part output{wanted.at(problems[k].output), output_dims,
+        Part output{layers[k].computed, output_dims,
                     std::vector<float>(static_cast<size_t>(element_count(output_dims)))};
         run_reference_layer(layers[k].layer, dims, arrays, output_dims, output.values.data(), 1);
-        parts[problems[k].output] = std::move(output);
+        parts[problems[k].output] = output.cut(wanted.at(problems[k].output));
     }
     return std::move(parts.at(problems.back().output).values);
 }

@@ -229,7 +229,7 @@ int HalideAlgorithm::tensor_read(int k, int operand) const {
 void HalideAlgorithm::define_layer(int k) {
     const LayerProblem& p = problem(k);
     if (p.y().transposed || p.x().transposed) {
-        throw InputError(p.name + ": transposed convolutions have no form as Halide Funcs here");
+        throw InputError(p.name + ": transposed windows have no form as Halide Funcs here");
     }
     if (p.has_weights()) {
         const Var m("m"), n("n"), i("i");
@@ -254,8 +254,14 @@ void HalideAlgorithm::define_layer(int k) {
             break;
         case Operation::add:
         case Operation::concat:
+        case Operation::subtract:
+        case Operation::multiply:
+        case Operation::divide:
         case Operation::pointwise:
             define(f, {{}, finished(k, elementwise(k))});
+            break;
+        case Operation::rearrange:  // refused above: its windows are transposed
+            break;
     }
 }
 
@@ -326,15 +332,19 @@ void HalideAlgorithm::define_reduction(int k, int f) {
 Expr HalideAlgorithm::elementwise(int k) {
     const LayerProblem& p = problem(k);
     const auto operand = [&](size_t e, const Expr& channel) {
-        return tap(k, static_cast<int>(e), x_, y_, channel).value;
+        return tap(k, static_cast<int>(e), coordinate(x_, 0, p.x()), coordinate(y_, 0, p.y()),
+                   channel)
+            .value;
     };
-    Expr value = operand(0, p.operation == Operation::concat
-                                ? Halide::min(z_, number(p.inputs[0].channels - 1))
-                                : Expr(z_));
+    const int64_t skipped = -p.inputs[0].first_output_channel;
+    Expr first = skipped == 0 ? Expr(z_) : z_ + number(skipped);
+    if (p.inputs.size() > 1 && p.operation == Operation::concat)
+        first = Halide::min(z_, number(p.inputs[0].channels - 1));
+    Expr value = operand(0, first);
     for (size_t e = 1; e < p.inputs.size(); ++e) {
         const LayerInput& input = p.inputs[e];
-        if (p.operation == Operation::add) {
-            value = value + operand(e, z_);
+        if (is_elementwise(p.operation)) {
+            value = ir::combined(p.operation, value, operand(e, z_));
         } else {
             const Expr channel = Halide::clamp(z_ - number(input.first_output_channel), 0,
                                                number(input.channels - 1));

@@ -265,6 +265,19 @@ Stmt with_pointer(const std::string& name, const std::string& pointers, int inde
     return LetStmt::make(name, pointer, body);
 }
 
+Expr combined(Operation operation, const Expr& value, const Expr& operand) {
+    switch (operation) {
+        case Operation::subtract:
+            return value - operand;
+        case Operation::multiply:
+            return value * operand;
+        case Operation::divide:
+            return value / operand;
+        default:
+            return value + operand;
+    }
+}
+
 bool reaches_padding(const AxisWindow& w) {
     return w.pad_begin > 0 || (w.out - 1) * w.stride + w.span() - 1 - w.pad_begin >= w.in;
 }

@@ -122,6 +122,9 @@ struct SumShape {
     const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
     const std::function<Expr(int64_t vector, int64_t scalar)>& start = {});
 
+/// What an elementwise operation makes of an element and the next operand's.
+[[nodiscard]] Expr combined(Operation operation, const Expr& value, const Expr& operand);
+
 /// Whether any output's window reaches over the edge of the input.
 [[nodiscard]] bool reaches_padding(const AxisWindow& window);
 /// An axis of averages: whether windows reach over the edge of the input, and how long that is.

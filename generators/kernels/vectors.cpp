@@ -29,6 +29,7 @@ public:
                 return pooled(z, y, x);
             });
         }
+        if (p_.operation == Operation::rearrange) return rearranged();
         std::vector<Stmt> operands;
         const bool is_concat = p_.operation == Operation::concat;
         for (size_t e = 0; e < (is_concat ? p_.inputs.size() : 1); ++e) {
@@ -41,9 +42,10 @@ public:
             operands.push_back(
                 over_rows(channels, [&](const Expr& z, const Expr& y, const Expr& x) {
                     Expr value = element_of(static_cast<int>(e), z - size(first), y, x);
-                    if (p_.operation == Operation::add) {
+                    if (is_elementwise(p_.operation)) {
                         for (size_t other = 1; other < p_.inputs.size(); ++other)
-                            value = value + element_of(static_cast<int>(other), z, y, x);
+                            value = ir::combined(p_.operation, value,
+                                                 element_of(static_cast<int>(other), z, y, x));
                     }
                     return store(z, y, x, value);
                 }));
@@ -70,8 +72,8 @@ private:
     [[nodiscard]] Expr element_of(int operand, const Expr& channel, const Expr& y,
                                   const Expr& x) const {
         const RowRing& from = nest_.input(operand);
-        return ir::load(from.name, lanes_from(simplify(from.index(channel, y, x)), lanes_),
-                        ir::Alignment::element);
+        const Expr at = from.index(channel, y - size(p_.y().pad_begin), x - size(p_.x().pad_begin));
+        return ir::load(from.name, lanes_from(simplify(at), lanes_), ir::Alignment::element);
     }
 
     Stmt store(const Expr& z, const Expr& y, const Expr& x, const Expr& value) const {
@@ -83,6 +85,57 @@ private:
         return ir::store(nest_.output_array(), ir::activate(nest_.layer.activation, value, slopes),
                          lanes_from(simplify(nest_.output_index(z, y, x)), lanes_),
                          ir::Alignment::element, predicate);
+    }
+
+    /// Each row of input positions makes a row of outputs, interleaved of one channel per phase.
+    Stmt rearranged() const {
+        const int64_t rows = p_.y().stride, columns = p_.x().stride, lanes = lanes_ * columns;
+        const Interval& all = range_[2];
+        // As many columns as store() writes: those behind the end of a row fit into rings only.
+        const Expr limit =
+            nest_.is_sink()
+                ? all.end
+                : all.begin + (all.end - all.begin + size(lanes_ - 1)) / size(lanes_) * size(lanes_);
+        const Expr first = simplify(all.begin / size(columns));
+        const Expr positions = (limit + size(columns - 1)) / size(columns) - first;
+        const Expr trips = simplify((positions + size(lanes_ - 1)) / size(lanes_));
+        return GroupLowering::for_each(p_.name + ".y", range_[1], [&](const Expr& y) {
+            const Expr from_row = y / size(rows), row_phase = y % size(rows);
+            return GroupLowering::for_each(p_.name + ".z", range_[0], [&](const Expr& z) {
+                return GroupLowering::for_each(p_.name + ".x", {0, trips}, [&](const Expr& v) {
+                    const Expr position = simplify(first + v * size(lanes_));
+                    std::vector<Expr> phases;
+                    for (int64_t phase = 0; phase < columns; ++phase) {
+                        const Expr channel = rearranged_channel(z, row_phase, phase);
+                        phases.push_back(element_of(0, channel, from_row, position));
+                    }
+                    const Expr value =
+                        columns == 1 ? phases.front() : Shuffle::make_interleave(phases);
+                    const Expr x = simplify(position * size(columns));
+                    const Expr at = lanes_from(simplify(nest_.output_index(z, y, x)), lanes);
+                    const auto store = [&](const Expr& predicate) {
+                        return ir::store(nest_.output_array(), value, at, ir::Alignment::element,
+                                         predicate);
+                    };
+                    const Expr column = lanes_from(x, lanes);
+                    const Stmt masked =
+                        store(column >= broadcast(all.begin, lanes) &&
+                              column < broadcast(simplify(limit), lanes));
+                    const Expr is_inside =
+                        simplify(x >= all.begin && x + size(lanes) <= limit);
+                    if (is_const_one(is_inside)) return store({});
+                    return IfThenElse::make(is_inside, store({}), masked);
+                });
+            });
+        });
+    }
+
+    [[nodiscard]] Expr rearranged_channel(const Expr& z, const Expr& row_phase,
+                                          int64_t phase) const {
+        if (p_[Dim::i] == 1) return nest_.first_channel(z);
+        const Expr outputs = size(p_.group_outputs());
+        const Expr tap = row_phase * size(p_.x().stride) + size(phase);
+        return nest_.first_channel(z) + tap * outputs + z % outputs;
     }
 
     Stmt pooled(const Expr& z, const Expr& y, const Expr& x) const {

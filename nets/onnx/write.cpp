@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "nets/network/picture_views.h"
 #include "nets/onnx/model.h"
 #include "nets/onnx/onnx.h"
 
@@ -124,6 +125,15 @@ private:
         return known->second;
     }
 
+    std::string integers(const std::vector<int64_t>& values, const std::string& wanted) {
+        auto& list = *graph().add_initializer();
+        list.set_name(unused(value_names_, wanted));
+        list.set_data_type(proto::TensorProto::INT64);
+        list.add_dims(std::ssize(values));
+        for (const int64_t value : values) list.add_int64_data(value);
+        return list.name();
+    }
+
     std::string scalar(float value, const std::string& wanted) {
         const std::string name = unused(value_names_, wanted);
         *graph().add_initializer() = encode({}, {value}, name);
@@ -141,11 +151,6 @@ private:
     }
 
     void write(const Layer& layer) {
-        if (layer.kind == LayerKind::general) {
-            throw InputError(
-                layer.name + ": a general layer (" + operation_text(layer) +
-                ") cannot be written as ONNX; the file that it was read from holds it");
-        }
         const std::string& output = value(layer.output);
         if (layer.kind == LayerKind::activation) {
             write_activation(layer, layer.name, value(layer.inputs[0]), output);
@@ -231,10 +236,53 @@ private:
             case LayerKind::softmax:
                 set(add_node("Softmax", layer.name, inputs, output), "axis", layer.axis);
                 return;
-            case LayerKind::activation:
             case LayerKind::general:
-                return;  // write() has dealt with them
+                write_general(layer, std::move(inputs), output);
+                return;
+            case LayerKind::activation:
+                return;  // write() has dealt with it
         }
+    }
+
+    /// The general layers that schedules cover.
+    void write_general(const Layer& layer, std::vector<std::string> inputs,
+                       const std::string& output) {
+        const GeneralOperator& general = layer.general;
+        const std::vector<int64_t>& in = network_.tensor(layer.inputs.at(0)).dims;
+        if (general.kind == GeneralKind::binary && inputs.size() == 2) {
+            const char* name = general.function == GeneralFunction::subtract   ? "Sub"
+                               : general.function == GeneralFunction::multiply ? "Mul"
+                               : general.function == GeneralFunction::divide   ? "Div"
+                                                                               : nullptr;
+            if (name != nullptr) {
+                add_node(name, layer.name, inputs, output);
+                return;
+            }
+        }
+        if (const auto first = first_of_part(general, in)) {
+            std::vector<int64_t> begin(first->begin(), first->end()), end = begin;
+            for (size_t d = 0; d < end.size(); ++d) end[d] += general.dims[d + 1];
+            for (const auto& [name, values] :
+                 {std::pair{"_first", begin}, {"_end", end}, {"_axes", {1, 2, 3}}})
+                inputs.push_back(integers(values, layer.name + name));
+            add_node("Slice", layer.name, inputs, output);
+            return;
+        }
+        if (const auto times = repetitions_of(general)) {
+            inputs.emplace_back();  // no region of interest
+            inputs.push_back(unused(value_names_, layer.name + "_scales"));
+            *graph().add_initializer() =
+                encode({4},
+                       {1, 1, static_cast<float>((*times)[0]), static_cast<float>((*times)[1])},
+                       inputs.back());
+            auto& node = add_node("Resize", layer.name, inputs, output);
+            set(node, "mode", std::string("nearest"));
+            set(node, "coordinate_transformation_mode", std::string("asymmetric"));
+            set(node, "nearest_mode", std::string("floor"));
+            return;
+        }
+        throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
+                         ") cannot be written as ONNX; the file that it was read from holds it");
     }
 
     void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "nets/network/picture_views.h"
 
 namespace laminate {
 
@@ -146,9 +147,10 @@ bool averages_powers_of_two(const Window& w, const std::vector<int64_t>& in) {
 
 class GraphWriter {
 public:
-    explicit GraphWriter(uint64_t seed) : rng_(seed ^ 0x6772617068u) {
-        network_.name = "random" + std::to_string(seed);
+    GraphWriter(const char* name, uint64_t seed) : rng_(seed ^ 0x6772617068u) {
+        network_.name = name + std::to_string(seed);
     }
+    virtual ~GraphWriter() = default;
 
     Network write() {
         const int64_t channels = rng_.between(1, 6);
@@ -174,7 +176,7 @@ public:
         return std::move(network_);
     }
 
-private:
+protected:
     [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const {
         return network_.tensor(id).dims;
     }
@@ -183,7 +185,7 @@ private:
     }
     [[nodiscard]] bool is_map(TensorId id) const { return dims(id).size() == 4; }
 
-    TensorId step(TensorId x) {
+    virtual TensorId step(TensorId x) {
         if (!is_map(x))
             return rng_.chance(1, 4) && left_ > 2 ? residual(x) : gemm(x, random_channels());
         const auto features = element_count(dims(x));
@@ -536,9 +538,113 @@ private:
         0;  ///< layers that may still come; a residual or a concatenation may go one beyond
 };
 
+class PictureWriter final : public GraphWriter {
+public:
+    explicit PictureWriter(uint64_t seed) : GraphWriter("picture", seed) {}
+
+protected:
+    TensorId step(TensorId x) override {
+        return is_map(x) && left_ > 1 && rng_.chance(1, 2) ? picture_step(x) : GraphWriter::step(x);
+    }
+
+private:
+    /// What networks for pictures have between and behind convolutions.
+    TensorId picture_step(TensorId x) {
+        switch (rng_.below(6)) {
+            case 0:
+                return shuffle(x);
+            case 1:
+                return of_two(GeneralFunction::multiply, x);
+            case 2:
+                return of_two(GeneralFunction::subtract, x);
+            case 3:
+                return part(x);
+            case 4:
+                return gate(x);
+            default:
+                return enlarge(x);
+        }
+    }
+
+    TensorId append_general(const char* stem, std::vector<TensorId> inputs, GeneralOperator op,
+                            Magnitude m) {
+        Layer layer = named(LayerKind::general, stem, std::move(inputs));
+        layer.general = std::move(op);
+        return append(std::move(layer), m);
+    }
+
+    /// Some of the channels, and more seldom of the rows and columns.
+    TensorId part(TensorId x) {
+        std::array<int64_t, 3> first{}, extent{};
+        for (size_t d = 0; d < first.size(); ++d) {
+            const int64_t all = dims(x)[1 + d];
+            const bool is_whole = d > 0 && rng_.chance(2, 3);
+            first[d] = is_whole ? 0 : rng_.below(all);
+            extent[d] = is_whole ? all : rng_.between(1, all - first[d]);
+        }
+        if (std::equal(extent.begin(), extent.end(), dims(x).begin() + 1)) return shuffle(x);
+        return append_general("part", {x}, part_of(dims(x), first, extent), magnitude(x));
+    }
+
+    /// The product of the two halves of a convolution's output.
+    TensorId gate(TensorId x) {
+        const int64_t half = rng_.between(1, most_channels / 2);
+        x = conv(x, same(x, 1), 2 * half);
+        const std::array<int64_t, 3> extent{half, dims(x)[2], dims(x)[3]};
+        std::array<TensorId, 2> halves{};
+        for (const int64_t n : {0, 1})
+            halves[static_cast<size_t>(n)] = append_general(
+                "half", {x}, part_of(dims(x), {n * half, 0, 0}, extent), magnitude(x));
+        return product_or(GeneralFunction::multiply, halves[0], halves[1]);
+    }
+
+    /// Every row and column repeated.
+    TensorId enlarge(TensorId x) {
+        if (dims(x)[2] > 12 || dims(x)[3] > 12) return max_pool(x, pooling_window(x, false));
+        const int64_t rows = rng_.between(1, 3), columns = rng_.between(rows == 1 ? 2 : 1, 3);
+        return append_general("enlarge", {x}, repeated(dims(x), {rows, columns}), magnitude(x));
+    }
+
+    /// DepthToSpace, behind a convolution that makes as many channels as it needs.
+    TensorId shuffle(TensorId x) {
+        if (dims(x)[2] > 12 || dims(x)[3] > 12) return max_pool(x, pooling_window(x, false));
+        const int64_t block = rng_.between(1, 3), area = block * block;
+        if (dims(x)[1] % area != 0 || rng_.chance(1, 2)) {
+            const int64_t channels = area * rng_.between(1, most_channels / area);
+            x = conv(x, same(x, 1), std::min(channels, most_channels));
+        }
+        Layer layer = named(LayerKind::depth_to_space, "shuffle", {x});
+        layer.block = block;
+        layer.depth_to_space_crd = rng_.chance(1, 2);
+        return append(std::move(layer), magnitude(x));
+    }
+
+    /// A product or difference of x or a convolution of it and another one.
+    TensorId of_two(GeneralFunction function, TensorId x) {
+        const int64_t channels = dims(x)[1];
+        const TensorId a = rng_.chance(1, 2) ? x : conv(x, same(x, 1), channels);
+        return product_or(function, a, conv(x, same(x, 1), channels));
+    }
+
+    /// Of two maps, in either order; the second one alone where the result would be inexact.
+    TensorId product_or(GeneralFunction function, TensorId a, TensorId b) {
+        const Magnitude &of_a = magnitude(a), &of_b = magnitude(b);
+        const int finer = std::max(of_a.fraction, of_b.fraction);
+        const Magnitude m = function == GeneralFunction::multiply
+                                ? Magnitude{of_a.units * of_b.units, of_a.fraction + of_b.fraction}
+                                : Magnitude{of_a.at(finer) + of_b.at(finer), finer};
+        if (!is_exact(m)) return b;
+        if (rng_.chance(1, 2)) std::swap(a, b);
+        return append_general("both", {a, b}, {.kind = GeneralKind::binary, .function = function},
+                              m);
+    }
+};
+
 }  // namespace
 
-Network random_network(uint64_t seed) { return GraphWriter(seed).write(); }
+Network random_network(uint64_t seed) { return GraphWriter("random", seed).write(); }
+
+Network random_picture_network(uint64_t seed) { return PictureWriter(seed).write(); }
 
 Network random_chain(uint64_t seed) {
     Rng rng(seed ^ 0x6e6574776f726bu);

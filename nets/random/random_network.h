@@ -18,6 +18,11 @@ namespace laminate {
 /// their last bit. There is no sigmoid, tanh or softmax.
 [[nodiscard]] Network random_network(uint64_t seed);
 
+/// As random_network(), and every other layer is one of those that networks for pictures have
+/// between and behind their convolutions: DepthToSpace of blocks of 1 to 3, rows and columns
+/// repeated, parts of tensors, and products and differences of two maps.
+[[nodiscard]] Network random_picture_network(uint64_t seed);
+
 /// A chain of one to four schedulable layers (convolutions with any stride, dilation, padding and
 /// groups; transposed convolutions; Gemms), with activations and biases. Weights are small, sparse
 /// integers.

@@ -68,7 +68,26 @@ BoxTaps box_taps(const LayerProblem& p, const Box& outputs) {
 /// than their union.
 class Needs {
 public:
-    void whole(const LayerProblem& producer) { boxes_[producer.output] = whole_output(producer); }
+    void whole(const LayerProblem& producer) {
+        boxes_[producer.output] = whole_output(producer);
+        channels_[producer.output] = producer[Dim::z];
+    }
+    /// Channels of an operand that the layer reads for the needed channels of its output.
+    [[nodiscard]] int64_t channels_of(const LayerProblem& reader, const LayerInput& input) const {
+        const int64_t z = channels_.at(reader.output);
+        if (reader.operation == Operation::concat) {
+            const int64_t covered =
+                std::min(reader[Dim::z], input.first_output_channel + input.channels) -
+                std::max<int64_t>(0, input.first_output_channel);
+            return std::max<int64_t>(0, covered - (reader[Dim::z] - z));
+        }
+        return ceil_div(z, reader.group_outputs()) * reader[Dim::i];
+    }
+    /// Of a layer's weights, those of the needed channels.
+    [[nodiscard]] Elements weights_of(const LayerProblem& layer) const {
+        return Elements(layer.weight_elements().value() / layer[Dim::z] *
+                        channels_.at(layer.output));
+    }
     [[nodiscard]] const Box& of_output(const LayerProblem& producer) const {
         return boxes_.at(producer.output);
     }
@@ -79,17 +98,21 @@ public:
         for (const LayerInput& input : reader.inputs) {
             Box& known = boxes_[input.tensor];
             if (known[0].empty() || size(known) < size(box)) known = box;
+            channels_[input.tensor] =
+                std::max(channels_[input.tensor], channels_of(reader, input));
         }
     }
 
 private:
     std::map<TensorId, Box> boxes_;
+    std::map<TensorId, int64_t> channels_;
 };
 
 /// Elements of one input that a layer reads for the needed part of its output.
 Elements read_of(const LayerProblem& reader, const LayerInput& input, const Needs& needs) {
     const BoxTaps taps = box_taps(reader, needs.of_output(reader));
-    return Elements(input.channels) * size(taps[0].inputs) * size(taps[1].inputs);
+    return Elements(needs.channels_of(reader, input)) * size(taps[0].inputs) *
+           size(taps[1].inputs);
 }
 
 bool is_weighted_chain(const std::vector<LayerProblem>& group) {
@@ -194,7 +217,7 @@ Elements compulsory_accesses(const std::vector<LayerProblem>& group) {
     Elements sum = group.back().output_elements();
     std::map<TensorId, Elements> inputs;
     for (const LayerProblem& p : group) {
-        sum += p.weight_elements();
+        sum += needs.weights_of(p);
         for (const LayerInput& input : p.inputs) {
             if (!computed.contains(input.tensor))
                 inputs[input.tensor] = std::max(inputs[input.tensor], read_of(p, input, needs));
@@ -219,7 +242,7 @@ Elements compulsory_accesses(const Network& network) {
         if (leaves) needs.whole(p);
         needs.pass(p);
         if (!p.has_weights()) continue;
-        sum += p.weight_elements();
+        sum += needs.weights_of(p);
         if (leaves) sum += p.output_elements();
         for (const LayerInput& input : p.inputs) {
             const LayerId producer = network.producer(input.tensor);

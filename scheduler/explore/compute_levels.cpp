@@ -6,6 +6,16 @@
 
 namespace laminate {
 
+std::vector<Level> common_path(const GroupSchedule& group, const GroupTensor& tensor) {
+    std::vector<Level> levels = path(group, tensor.readers.front().nest);
+    for (const TensorReader& reader : tensor.readers) {
+        const std::vector<Level> other = path(group, reader.nest);
+        levels.erase(std::mismatch(levels.begin(), levels.end(), other.begin(), other.end()).first,
+                     levels.end());
+    }
+    return levels;
+}
+
 namespace {
 
 bool is_legal(const Network& network, const GroupSchedule& group) {

@@ -9,6 +9,9 @@
 
 namespace laminate {
 
+/// Levels on the paths of all readers of a tensor, outermost first.
+[[nodiscard]] std::vector<Level> common_path(const GroupSchedule& group, const GroupTensor& tensor);
+
 /// The group with inputs and outputs of producers computed as far out as no count changes. The
 /// group is legal, and so is the result.
 [[nodiscard]] GroupSchedule with_outer_compute_levels(const Network& network, GroupSchedule group,

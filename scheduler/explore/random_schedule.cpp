@@ -58,7 +58,7 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
         nest.loops.insert(nest.loops.end(), loops.begin(), loops.end());
     }
     for (const Dim d : all_dims) nest.tile[d] = random_size(problem[d], rng);
-    if (!is_sink || problem.groups > 1) nest.tile[Dim::i] = problem[Dim::i];
+    if (!is_sink || problem.reads_all_of_i()) nest.tile[Dim::i] = problem[Dim::i];
     return nest;
 }
 
@@ -75,14 +75,14 @@ Placement random_tensor_placement(const GroupSchedule& group,
                                   const std::vector<GroupTensor>& tensors,
                                   const GroupTensor& tensor,
                                   const std::vector<LayerProblem>& problems, Rng& rng) {
-    // Levels around every reader, outermost first, but not inside `ii` of a grouped layer.
+    // Levels around every reader, outermost first, but not inside an `ii` that reads no box.
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
     std::ptrdiff_t stores = std::ssize(levels);  // levels where it may be stored
     for (const TensorReader& reader : tensor.readers) {
         const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
         const Nest& nest = group.nest(reader.nest);
         std::vector<Level> around = path(group, reader.nest);
-        if (problem.groups > 1 && problem[Dim::i] > 1) {
+        if (problem.reads_all_of_i()) {
             const Level ii{reader.nest, nest.find({Dim::i, Band::inner})};
             around.erase(std::find(around.begin(), around.end(), ii), around.end());
         }
@@ -107,7 +107,13 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
     for (int k = sink; k >= 0; --k) {
         Nest& nest = group.nest(k);
         if (k == sink) {
-            const Level level = any_of(path(group, k), rng);
+            std::vector<Level> levels = path(group, k);
+            const LayerProblem& problem = problems[static_cast<size_t>(k)];
+            if (!problem.has_weights() && problem.reads_all_of_i()) {
+                const Level ii{k, nest.find({Dim::i, Band::inner})};
+                levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
+            }
+            const Level level = any_of(levels, rng);
             nest.y = {level, level};
         } else {
             const auto own = std::find_if(tensors.begin(), tensors.end(),

@@ -40,13 +40,15 @@ void check_placement(const GroupSchedule& group, int nest, const std::string& ar
 }
 
 /// Inside `ii` a grouped layer reads one channel of each group of its z range. That is no interval,
-/// so there is no box to bring in.
+/// so there is no box to bring in. A rearrangement reads nothing in most iterations of it.
 void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem,
                          const Placement& input) {
-    if (problem.groups == 1 || problem[Dim::i] == 1) return;
+    if (!problem.reads_all_of_i()) return;
     const Nest& nest = group.nests[static_cast<size_t>(k)];
     if (input.compute.nest == k && input.compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
-        throw InputError(nest.layer + ": the input of a grouped convolution has compute level " +
+        throw InputError(nest.layer + ": the input of a " +
+                         (problem.has_weights() ? "grouped convolution" : "rearrangement") +
+                         " has compute level " +
                          level_text(group, k, input.compute) +
                          ", not outside ii; expected a loop around ii");
     }
@@ -156,11 +158,13 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
                              "; expected 1 to " + std::to_string(problem[d]));
         }
     }
-    if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.groups != 1)) {
+    if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.reads_all_of_i())) {
         throw InputError(
             where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " +
             std::to_string(problem[Dim::i]) + "; " +
-            (is_sink ? "a grouped convolution" : "a layer that is not the last of its group") +
+            (!is_sink                ? "a layer that is not the last of its group"
+             : problem.has_weights() ? "a grouped convolution"
+                                     : "a rearrangement") +
             " cannot leave partial sums");
     }
 }
@@ -193,6 +197,12 @@ void check_output_placement(const GroupSchedule& group, const std::vector<LayerP
                              level_text(group, k, nest.y.store) + " and compute level " +
                              level_text(group, k, nest.y.compute) + "; expected one level");
         }
+        const LayerProblem& problem = problems[static_cast<size_t>(k)];
+        if (!problem.has_weights() && problem.reads_all_of_i() &&
+            nest.y.store.nest == k && nest.y.store.loop >= nest.find(Loop{Dim::i, Band::inner}))
+            throw InputError(nest.layer + ": Y of a rearrangement has level " +
+                             level_text(group, k, nest.y.store) +
+                             ", inside ii, where it has no partial sums; expected a loop around ii");
         return;
     }
     for (const GroupTensor& tensor : tensors) {

@@ -122,8 +122,16 @@ private:
                 return " += input / count";
             case Operation::add:
                 return " = sum of inputs";
+            case Operation::subtract:
+                return " = difference of inputs";
+            case Operation::multiply:
+                return " = product of inputs";
+            case Operation::divide:
+                return " = quotient of inputs";
             case Operation::concat:
                 return " = input of this channel";
+            case Operation::rearrange:
+                return " = input of this phase";
             case Operation::pointwise:
                 return " = activation(input)";
         }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "nets/network/picture_views.h"
 
 namespace laminate {
 
@@ -43,7 +44,7 @@ bool windows_reach_input(const AxisWindow& w) {
     // skips these outputs.
     const int64_t alike_from = w.transposed
                                    ? std::max<int64_t>(0, w.span() - 1 - w.pad_begin) + w.stride
-                                   : ceil_div(w.pad_begin, w.stride);
+                                   : ceil_div(std::max<int64_t>(w.pad_begin, 0), w.stride);
     const int64_t alike_to =
         w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
     for (int64_t out = 0; out < w.out; ++out) {
@@ -58,6 +59,27 @@ bool windows_reach_input(const AxisWindow& w) {
     }
     // The tap sets of a strided and dilated transposed window are no intervals.
     return !w.transposed || w.dilation == 1 || w.stride == 1;
+}
+
+/// Of a general layer that computes each output from two elements in its place.
+std::optional<Operation> elementwise_operation(const Network& network, const Layer& layer) {
+    const GeneralOperator& general = layer.general;
+    if (general.kind != GeneralKind::binary || layer.inputs.size() != 2 ||
+        layer.inputs[0] == layer.inputs[1] ||
+        network.tensor(layer.inputs[0]).dims != network.tensor(layer.inputs[1]).dims)
+        return {};
+    switch (general.function) {
+        case GeneralFunction::add:
+            return Operation::add;
+        case GeneralFunction::subtract:
+            return Operation::subtract;
+        case GeneralFunction::multiply:
+            return Operation::multiply;
+        case GeneralFunction::divide:
+            return Operation::divide;
+        default:
+            return {};
+    }
 }
 
 std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
@@ -83,6 +105,16 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             return joins && layer.axis == 1 ? std::optional(Operation::concat) : std::nullopt;
         case LayerKind::activation:
             return Operation::pointwise;
+        case LayerKind::depth_to_space:
+            return Operation::rearrange;
+        case LayerKind::general:
+            if (layer.inputs.size() != 1) return elementwise_operation(network, layer);
+            // A single channel is no axis that loops go along.
+            if (network.tensor(layer.output).dims[1] > 1 &&
+                first_of_part(layer.general, network.tensor(layer.inputs[0]).dims))
+                return Operation::concat;
+            if (repetitions_of(layer.general)) return Operation::rearrange;
+            return {};
         default:
             return {};
     }
@@ -113,12 +145,23 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     }
     p.groups = p.has_weights() ? layer.groups : out.at(1);
     p.extent = {out.at(1), out.at(2), out.at(3), p.has_weights() ? in.at(1) / layer.groups : 1};
+    if (layer.kind == LayerKind::depth_to_space) {
+        // DCR takes the channels of an output from all over the input.
+        p.groups = layer.depth_to_space_crd ? out.at(1) : 1;
+        p.extent[Dim::i] = in.at(1) / p.groups;
+    }
     for (size_t axis = 0; axis < 2; ++axis) {
         AxisWindow& w = p.window[axis];
         w = axis_window(layer, axis);
         w.in = in.at(2 + axis);
         w.out = out.at(2 + axis);
         if (layer.kind == LayerKind::global_average_pool) w.kernel = w.in;
+    }
+    if (const auto first = first_of_part(layer.general, in);
+        layer.kind == LayerKind::general && first) {
+        p.inputs.front().first_output_channel = -(*first)[0];
+        p.window[0].pad_begin = -(*first)[1];
+        p.window[1].pad_begin = -(*first)[2];
     }
     return p;
 }
@@ -127,6 +170,17 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
 
 AxisWindow axis_window(const Layer& layer, size_t axis) {
     AxisWindow w;
+    if (layer.kind == LayerKind::depth_to_space) {
+        w.transposed = true;
+        w.kernel = w.stride = layer.block;
+        return w;
+    }
+    if (const auto times = repetitions_of(layer.general);
+        layer.kind == LayerKind::general && times) {
+        w.transposed = true;
+        w.kernel = w.stride = (*times)[axis];
+        return w;
+    }
     const bool has_window =
         layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose ||
         layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool;

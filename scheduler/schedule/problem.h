@@ -30,16 +30,26 @@ enum class Operation {
     max_pool,
     average_pool,  ///< includes global average pooling, whose window is the whole input
     add,           ///< of two or more tensors of one shape
-    concat,        ///< along channels
+    subtract,      ///< the first of two tensors of one shape less the second
+    multiply,      ///< of two tensors of one shape
+    divide,        ///< the first of two tensors of one shape by the second
+    concat,        ///< along channels; of one tensor: some of its channels (Split, Slice)
     pointwise,     ///< an activation of its own
+    rearrange,     ///< DepthToSpace, repeated rows and columns: an output is one of its tap's inputs
 };
+/// Whether an output is computed from the elements of two or more tensors in its place.
+[[nodiscard]] constexpr bool is_elementwise(Operation operation) {
+    return operation == Operation::add || operation == Operation::subtract ||
+           operation == Operation::multiply || operation == Operation::divide;
+}
 
 /// A tensor that a layer reads.
 struct LayerInput {
     TensorId tensor = -1;
     std::string name;
     int64_t channels = 1;
-    /// concat: the output channel that the operand's channel 0 becomes; else 0.
+    /// concat: the output channel that the operand's channel 0 becomes, below 0 if it is left out;
+    /// else 0.
     int64_t first_output_channel = 0;
 };
 
@@ -64,20 +74,30 @@ struct LayerProblem {
     LayerId layer = -1;
     std::string name;
     Operation operation = Operation::multiply_accumulate;
-    /// Add and concat read two or more, each through a window of 1; other operations read one.
+    /// Elementwise operations and concat read two or more, each through a window of 1; other
+    /// operations, and a concat of some channels, read one.
     std::vector<LayerInput> inputs;
     TensorId output = -1;
     PerDim<int64_t> extent{1, 1, 1, 1};  ///< D_z, D_y, D_x, D_i
     std::array<AxisWindow, 2> window;    ///< y, x
     /// Groups of channels. A layer without weights has D_i = 1 and groups == D_z: like a depthwise
     /// convolution, its output channel z reads channel z of the input (concat: z -
-    /// first_output_channel).
+    /// first_output_channel). Only rearrange has a larger D_i: its windows are transposed with
+    /// kernel == stride, so an output has one tap, whose number among the kernel_y * kernel_x says
+    /// which of the D_i channels it is.
     int64_t groups = 1;
 
     [[nodiscard]] int64_t operator[](Dim d) const { return extent[d]; }
     [[nodiscard]] const AxisWindow& y() const { return window[0]; }
     [[nodiscard]] const AxisWindow& x() const { return window[1]; }
     [[nodiscard]] bool has_weights() const { return operation == Operation::multiply_accumulate; }
+    /// Whether an iteration of `ii` computes nothing of its own: it reads channels that are no box
+    /// (grouped convolutions), or nothing (rearrange). X then comes in outside of it.
+    [[nodiscard]] bool reads_all_of_i() const {
+        return extent[Dim::i] > 1 && (groups > 1 || !has_weights());
+    }
+    /// Output channels of a group of channels.
+    [[nodiscard]] int64_t group_outputs() const { return extent[Dim::z] / groups; }
     [[nodiscard]] Elements weight_elements()
         const;  ///< kernel_y * kernel_x * D_i * D_z, 0 without weights
     [[nodiscard]] Elements output_elements() const;  ///< D_z * D_y * D_x
@@ -89,8 +109,9 @@ struct LayerProblem {
 [[nodiscard]] AxisWindow axis_window(const Layer& layer, size_t axis);
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
-/// at least its stride and that is not both strided and dilated; pooling; an add or concat (along
-/// channels) of different tensors; or a separate activation, all of feature maps. The window of
+/// at least its stride and that is not both strided and dilated; pooling; an add, difference,
+/// product, quotient or concat (along channels) of different tensors; some of the channels of one; a
+/// depth_to_space or repeated rows and columns; or a separate activation, all of feature maps. The window of
 /// every output must reach a real input: no output depends on padding alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other

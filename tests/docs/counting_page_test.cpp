@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "instrumentation/walker.h"
 #include "nets/network/network.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/counts/counts.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/schedule/problem.h"
@@ -118,6 +119,64 @@ TEST(CountingPage, Section1ConcatAndRule8Operands) {
     EXPECT_EQ(counts.layers[1].weight_reads, Elements(0 + 1 + 1));
     EXPECT_EQ(counts.macs(), Macs(3 * 16 + 2 * 16));
     EXPECT_EQ(counts.input_reads(), Elements(3 * 16));
+}
+
+TEST(CountingPage, Section1APart) {
+    Network network = empty_network(6, 4, 4);
+    append(network, "half1",
+           {.kind = LayerKind::general,
+            .inputs = {0},
+            .general = part_of(network.tensor(0).dims, {3, 0, 0}, {3, 4, 4})});
+    EXPECT_EQ(layer_problem(network, 0).inputs[0].first_output_channel, -3);
+    const GroupCounts counts = counted(
+        network, "{half1: zo yo xo io | zi yi xi ii n m; tile z1 y4 x4 i1; X zo/zo; Y xi/xi}");
+    EXPECT_EQ(counts.input_reads(), Elements(48));
+}
+
+/// 8 channels on 2 x 3.
+Network enlarged(Layer layer) {
+    Network network = empty_network(8, 2, 3);
+    layer.inputs = {0};
+    append(network, "layer1", std::move(layer));
+    return network;
+}
+
+TEST(CountingPage, Section1DepthToSpace) {
+    for (const bool crd : {false, true}) {
+        const Network network = enlarged(
+            {.kind = LayerKind::depth_to_space, .block = 2, .depth_to_space_crd = crd});
+        const LayerProblem problem = layer_problem(network, 0);
+        EXPECT_EQ(problem.extent, (PerDim<int64_t>{2, 4, 6, crd ? 4 : 8}));
+        EXPECT_EQ(problem.groups, crd ? 2 : 1);
+        EXPECT_EQ(problem.y().input(1, 1), 0);
+        EXPECT_EQ(problem.x().input(2, 0), 1);
+        const std::string nest = "{layer1: zo yo xo io | zi yi xi ii n m; tile z1 y4 x6 i" +
+                                 std::to_string(problem[Dim::i]);
+        const GroupCounts counts = counted(network, nest + "; X zo/zo; Y xi/xi}");
+        EXPECT_EQ(counts.input_reads(), Elements(crd ? 48 : 96));
+        EXPECT_EQ(counts.macs(), Macs(0));
+        EXPECT_EQ(refusal(network, nest + "; X zo/ii; Y xi/xi}"),
+                  "layer1: the input of a rearrangement has compute level ii, not outside ii; "
+                  "expected a loop around ii");
+        EXPECT_EQ(refusal(network, nest + "; X zo/zo; Y ii/ii}"),
+                  "layer1: Y of a rearrangement has level ii, inside ii, where it has no partial "
+                  "sums; expected a loop around ii");
+        EXPECT_EQ(refusal(network, "{layer1: zo yo xo io | zi yi xi ii n m; tile z1 y4 x6 i2; "
+                                   "X zo/zo; Y xi/xi}"),
+                  "layer1: tile of i is 2 of " + std::to_string(problem[Dim::i]) +
+                      "; a rearrangement cannot leave partial sums");
+    }
+}
+
+TEST(CountingPage, Section1RepeatedRowsAndColumns) {
+    const Network network = enlarged(
+        {.kind = LayerKind::general, .general = repeated({1, 8, 2, 3}, {2, 2})});
+    for (const std::string x : {"root/yo", "yo/yo"}) {
+        const GroupCounts counts =
+            counted(network, "{layer1: yo zo xo io | zi yi xi ii n m; tile z8 y1 x6 i1; X " + x +
+                                 "; Y xi/xi}");
+        EXPECT_EQ(counts.input_reads(), Elements(x == "root/yo" ? 48 : 96));
+    }
 }
 
 TEST(CountingPage, Section2Strips) {

@@ -110,6 +110,7 @@ TEST(Deployed, RandomKernelsUnderRandomSchedulesDoWhatTheirClosedFormsSay) {
 
 TEST(Deployed, RandomGraphsToo) {
     expect_equal_at_random(random_network, 1, test::samples<uint64_t>(25));
+    expect_equal_at_random(random_picture_network, 1, test::samples<uint64_t>(25));
 }
 
 /// Compiled code counts while it computes, and computes what it should.
@@ -134,6 +135,7 @@ void expect_executed_at_random(const MakeNetwork& make, uint64_t first, uint64_t
 TEST(Deployed, CompiledCodeCountsTheSameWhileItComputes) {
     expect_executed_at_random(random_chain, 1, test::samples<uint64_t>(6));
     expect_executed_at_random(random_network, 1, test::samples<uint64_t>(2));
+    expect_executed_at_random(random_picture_network, 1, test::samples<uint64_t>(2));
 }
 
 /// One part of ten, so that several run at once.
@@ -145,6 +147,7 @@ TEST_P(DeployedLong, RandomChains) {
 }
 TEST_P(DeployedLong, RandomGraphs) {
     expect_equal_at_random(random_network, 1 + 2'000 * GetParam(), 2'000);
+    expect_equal_at_random(random_picture_network, 1 + 2'000 * GetParam(), 1'000);
 }
 
 // All parts together more than 3,000 groups.

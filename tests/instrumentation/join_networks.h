@@ -2,6 +2,7 @@
 // and meet again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/rng.h"
 #include "nets/network/network.h"
+#include "nets/network/picture_views.h"
 
 namespace laminate {
 
@@ -62,6 +64,28 @@ public:
         Layer layer{.kind = LayerKind::activation};
         layer.activation.kind = ActivationKind::relu;
         return append(std::move(layer), {x});
+    }
+    TensorId shuffle(TensorId x, int64_t block, bool crd) {
+        Layer layer{.kind = LayerKind::depth_to_space};
+        layer.block = block;
+        layer.depth_to_space_crd = crd;
+        return append(std::move(layer), {x});
+    }
+    TensorId both(GeneralFunction function, TensorId a, TensorId b) {
+        return append({.kind = LayerKind::general,
+                       .general = {.kind = GeneralKind::binary, .function = function}},
+                      {a, b});
+    }
+    TensorId part(TensorId x, const std::array<int64_t, 3>& first,
+                  const std::array<int64_t, 3>& extent) {
+        return append({.kind = LayerKind::general,
+                       .general = part_of(network_.tensor(x).dims, first, extent)},
+                      {x});
+    }
+    TensorId enlarge(TensorId x, int64_t rows, int64_t columns) {
+        return append({.kind = LayerKind::general,
+                       .general = repeated(network_.tensor(x).dims, {rows, columns})},
+                      {x});
     }
     Network finish(const std::string& name) {
         network_.name = name;
@@ -139,6 +163,25 @@ inline std::vector<Network> join_networks() {
         const TensorId second = b.input(2, 6, 7);
         b.add(b.add(b.conv(first, 2, 3), second), b.relu(first));
         all.push_back(b.finish("inputs"));
+    }
+    {
+        JoinBuilder b;  // enlarged by convolutions, and the input beside it by repetition
+        const TensorId x = b.input(3, 6, 7);
+        const TensorId y = b.shuffle(b.conv(b.conv(x, 4, 3), 12, 3), 2, true);
+        b.add(y, b.enlarge(x, 2, 2));
+        all.push_back(b.finish("enlarged"));
+    }
+    {
+        JoinBuilder b;  // a gate, a difference, and a crop of what goes around
+        const TensorId x = b.input(3, 8, 7);
+        const TensorId y = b.conv(x, 6, 3);
+        const TensorId gate = b.both(GeneralFunction::multiply, b.part(y, {0, 0, 0}, {3, 8, 7}),
+                                     b.part(y, {3, 0, 0}, {3, 8, 7}));
+        const TensorId z = b.padded_conv(gate, 3, 3, 1, 0);
+        b.shuffle(b.conv(b.both(GeneralFunction::subtract, z, b.part(x, {0, 1, 1}, {3, 6, 5})), 9,
+                         1),
+                  3, false);
+        all.push_back(b.finish("gated"));
     }
     {
         JoinBuilder b;  // MobileNetV2: expand, depthwise, project, around

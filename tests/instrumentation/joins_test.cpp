@@ -126,14 +126,14 @@ TEST(Joins, OptimisedCodeComputesTheSame) {
 
 /// Random networks of all kinds; returns how many groups of which size were seen.
 std::map<size_t, int> sweep(
-    uint64_t first, uint64_t count,
+    Network (*network_of)(uint64_t), uint64_t first, uint64_t count,
     const std::function<std::string(const Network&, const GroupSchedule&, uint64_t)>& check) {
     std::map<size_t, int> groups;
     std::mutex mutex;
     in_parallel(count, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
                 [&](size_t n) {
                     const uint64_t seed = first + n;
-                    const Network network = random_network(seed);
+                    const Network network = network_of(seed);
                     RandomOptions options;
                     options.max_macs = Macs(3'000'000);
                     const Schedule schedule = random_schedule(network, 3 * seed + 1, options);
@@ -147,14 +147,19 @@ std::map<size_t, int> sweep(
     return groups;
 }
 
-TEST(Joins, RandomNetworks) { EXPECT_GE(sweep(1, 12, disagreement).size(), 2U); }
+TEST(Joins, RandomNetworks) {
+    EXPECT_GE(sweep(random_network, 1, 12, disagreement).size(), 2U);
+    EXPECT_GE(sweep(random_picture_network, 1, 12, disagreement).size(), 2U);
+}
 
 /// `make test-long`: compiles, counts and compares more than two thousand schedules, a hundred per
 /// part.
 class JoinsLong : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(JoinsLong, AHundredSchedules) {
-    const std::map<size_t, int> groups = sweep(1 + 100 * GetParam(), 100, disagreement);
+    const auto network_of = GetParam() % 4 == 3 ? random_picture_network : random_network;
+    const std::map<size_t, int> groups =
+        sweep(network_of, 1 + 100 * GetParam(), 100, disagreement);
     int joined = 0;
     for (const auto& [layers, count] : groups) joined += layers > 1 ? count : 0;
     EXPECT_GT(joined, 50);
@@ -174,7 +179,8 @@ TEST_P(OptimisedJoinsLong, AHundredSchedules) {
                    ? ""
                    : "seed " + std::to_string(seed) + ": " + wrong + "\n" + to_text(group);
     };
-    EXPECT_GT(sweep(5001 + 100 * GetParam(), 100, wrong_of).size(), 3U);
+    const auto network_of = GetParam() % 3 == 2 ? random_picture_network : random_network;
+    EXPECT_GT(sweep(network_of, 5001 + 100 * GetParam(), 100, wrong_of).size(), 3U);
 }
 INSTANTIATE_TEST_SUITE_P(Parts, OptimisedJoinsLong, testing::Range<uint64_t>(0, 6));
 

@@ -61,11 +61,13 @@ TEST(Touched, RandomKernelsUnderRandomSchedules) {
 
 TEST(Touched, RandomGraphs) {
     expect_true_events_at_random(random_network, 1, test::samples<uint64_t>(15));
+    expect_true_events_at_random(random_picture_network, 1, test::samples<uint64_t>(15));
 }
 
 TEST(TouchedLong, RandomChainsAndGraphs) {
     expect_true_events_at_random(random_chain, 1000, test::samples<uint64_t>(3000));
     expect_true_events_at_random(random_network, 1000, test::samples<uint64_t>(1500));
+    expect_true_events_at_random(random_picture_network, 1000, test::samples<uint64_t>(1000));
 }
 
 /// Two branches of an input, added.

@@ -6,6 +6,7 @@
 
 #include "scheduler/counts/two_level/group_model.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/group_search/axis_options.h"
 
 namespace laminate {
@@ -42,17 +43,6 @@ bool recomputes(Hang hang) {
 bool has_tile_columns(Hang hang) {
     return hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x ||
            hang == Hang::tiles_kept;
-}
-
-/// Levels on the paths of all readers, outermost first.
-std::vector<Level> common_path(const GroupSchedule& group, const GroupTensor& tensor) {
-    std::vector<Level> levels = path(group, tensor.readers.front().nest);
-    for (const TensorReader& reader : tensor.readers) {
-        const std::vector<Level> other = path(group, reader.nest);
-        levels.erase(std::mismatch(levels.begin(), levels.end(), other.begin(), other.end()).first,
-                     levels.end());
-    }
-    return levels;
 }
 
 class Family {
@@ -149,7 +139,7 @@ private:
         std::vector<Level> levels = common_path(group, tensor);
         for (const TensorReader& reader : tensor.readers) {
             const LayerProblem& p = problems_[static_cast<size_t>(reader.nest)];
-            if (p.groups == 1 || p[Dim::i] == 1) continue;
+            if (!p.reads_all_of_i()) continue;
             const Level ii{reader.nest, group.nest(reader.nest).find({Dim::i, Band::inner})};
             levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
         }

@@ -6,6 +6,8 @@
 
 #include "base/indexed.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/compute_levels.h"
+#include "scheduler/explore/planner/runs.h"
 #include "scheduler/explore/planner/tiled_layer.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "scheduler/schedule/kernels/columns.h"
@@ -30,14 +32,22 @@ bool has_winograd_layer(const std::vector<LayerProblem>& problems) {
 std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
     constexpr int64_t long_row = 128;
     constexpr int64_t several_channels = 6;
-    std::vector<int64_t> all(problems.size());
+    std::vector<int64_t> all(problems.size()), wanted(problems.size(), 0);
+    wanted.back() = rows;
     for (size_t k = problems.size(); k-- > 0;) {
         const LayerProblem& p = problems[k];
         const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row &&
                                    p[Dim::z] / p.groups >= several_channels;
         const int64_t fewest = winograd_pays(p) ? 2 : 1;
-        all[k] = std::clamp<int64_t>(one_is_enough ? fewest : rows, 1, p[Dim::y]);
-        rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
+        all[k] = std::clamp<int64_t>(one_is_enough ? fewest : wanted[k], 1, p[Dim::y]);
+        const int64_t read =
+            p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
+        for (size_t j = 0; j < k; ++j) {
+            if (std::any_of(p.inputs.begin(), p.inputs.end(), [&](const LayerInput& input) {
+                    return input.tensor == problems[j].output;
+                }))
+                wanted[j] = std::max(wanted[j], read);
+        }
     }
     return all;
 }
@@ -70,26 +80,26 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
     const Nest& last = group.nests.back();
     const int strips = static_cast<int>(last.loops.size()) - 8;
     const Level store = strips == 0 ? Level{} : Level{sink, strips - 1};
+    // New lines of a layer's input come in at the layer's own row loop. The first tile of a strip
+    // needs the whole window of every layer; this way it fills the line buffers a few rows at a time
+    // too. Lines that several layers read come in at the row loop around them all.
+    const auto lines = [&](const GroupTensor& tensor) {
+        std::vector<Level> levels = common_path(group, tensor);
+        while (levels.back() != store && group.loop(levels.back()) != Loop{Dim::y, Band::outer})
+            levels.pop_back();
+        return Placement{store, levels.back()};
+    };
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    for (auto tensor = tensors.rbegin(); tensor != tensors.rend() && !tensor->is_external();
+         ++tensor)
+        group.nest(tensor->producer).y = lines(*tensor);
+    for (const GroupTensor& tensor : tensors) {
+        const TensorReader& first = tensor.readers.front();
+        if (tensor.is_external())
+            group.nest(first.nest).x.push_back({first.operand, lines(tensor)});
+    }
     for (int k = 0; k <= sink; ++k) {
-        Nest& nest = group.nests[static_cast<size_t>(k)];
-        // New lines of a layer's input come in at the layer's own row loop. The first tile of a
-        // strip needs the whole window of every layer; this way it fills the line buffers a few
-        // rows at a time too.
-        const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
-        const LayerProblem& p = problems[static_cast<size_t>(k)];
-        if (k > 0) group.nests[static_cast<size_t>(k) - 1].y = lines;
-        for (size_t operand = 0; operand < p.inputs.size(); ++operand) {
-            const TensorId tensor = p.inputs[operand].tensor;
-            const bool is_previous = k > 0 && tensor == problems[static_cast<size_t>(k) - 1].output;
-            const bool is_known = k > 0 && tensor == problems.front().inputs.front().tensor;
-            // This Add reads what the first layer reads too, so the lines come in at a level that
-            // encloses both.
-            if (is_known)
-                group.nests.front().x.front().placement.compute = {
-                    sink, last.find({Dim::y, Band::outer})};
-            if (!is_previous && !is_known) nest.x.push_back({static_cast<int>(operand), lines});
-        }
-        if (p.has_weights()) nest.w = Placement{};
+        if (problems[static_cast<size_t>(k)].has_weights()) group.nest(k).w = Placement{};
     }
     const Level y{sink, last.find({Dim::x, Band::inner})};
     group.nests.back().y = {y, y};
@@ -229,8 +239,13 @@ public:
             if (!network_.is_output(output) && network_.consumers(output).size() == 1)
                 by_output[output] = &group;
         }
+        std::set<LayerId> grouped;
+        for (const GroupSchedule& group : groups) {
+            for (const Nest& nest : group.nests) grouped.insert(network_.find_layer(nest.layer));
+        }
         for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
-            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id))
+            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id) ||
+                grouped.contains(id))
                 continue;
             const LayerProblem add = layer_problem(network_, id);
             GroupSchedule* taken = nullptr;
@@ -396,7 +411,9 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
     Planner planner(network, options);
     std::vector<GroupSchedule> groups;
     Elements demand;
-    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+    constexpr size_t longest_group = 24;
+    for (const std::vector<LayerId>& chain :
+         options.joins ? planned_runs(network) : schedulable_chains(network)) {
         struct Best {
             Elements accesses;
             int64_t groups = 0;
@@ -406,10 +423,12 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
         std::vector<std::optional<Best>> best(chain.size() + 1);
         best[0] = Best{};
         for (size_t begin = 0; begin < chain.size(); ++begin) {
-            for (size_t end = begin + 1; end <= chain.size(); ++end) {
+            for (size_t end = begin + 1; end <= std::min(chain.size(), begin + longest_group);
+                 ++end) {
                 const std::vector<LayerId> segment(
                     chain.begin() + static_cast<std::ptrdiff_t>(begin),
                     chain.begin() + static_cast<std::ptrdiff_t>(end));
+                if (!is_closed(network, segment)) continue;
                 const auto choice = planner.choose(segment);
                 if (const Elements* least = std::get_if<Elements>(&choice)) {
                     if (segment.size() == 1) demand = std::max(demand, *least);
@@ -442,10 +461,16 @@ Schedule with_layers_alone(const Network& network, const Schedule& schedule) {
     for (const GroupSchedule& group : groups) {
         for (const Nest& nest : group.nests) is_grouped[network.find_layer(nest.layer)] = 1;
     }
+    std::set<LayerId> in_runs;
+    for (const std::vector<LayerId>& run : planned_runs(network))
+        in_runs.insert(run.begin(), run.end());
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (is_grouped[id] != 0 || !is_schedulable(network, id)) continue;
         const LayerProblem p = layer_problem(network, id);
-        if (p.operation == Operation::add || (is_pool(p) && p[Dim::x] >= fewest_columns))
+        // The session has the parts of a Concat computed in place.
+        const bool joins_parts = p.operation == Operation::concat && p.inputs.size() > 1;
+        if ((in_runs.contains(id) && !joins_parts) || p.operation == Operation::add ||
+            (is_pool(p) && p[Dim::x] >= fewest_columns))
             groups.push_back(line_buffer_group(network, {id}));
     }
     return in_order(network, std::move(groups));

@@ -31,7 +31,7 @@ struct LineBufferSizes {
 ///   {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo &
 ///    conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
 /// Buffers are stored at the innermost strip loop, or at the root without strips. `segment` holds
-/// consecutive layers of one chain, optionally followed by an Add of the last one's output.
+/// layers of which only the last one's output is read by others, producers first.
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network,
                                               const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
@@ -62,17 +62,20 @@ struct LineBufferOptions {
     /// will be computed by the definition.
     bool winograd = true;
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
+    /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of
+    /// layers with weights alone.
+    bool joins = true;
 };
 
-/// Partitions every chain with the fewest accesses, then the fewest groups, within the budget.
+/// Partitions every run (runs.h) with the fewest accesses, then the fewest groups, within the budget.
 /// Recomputation adds at most a quarter to the MACs of a group, or 5 % without a budget. Without a
 /// budget, layers for which a map kernel pays are groups of their
 /// own, together with an Add that is the only reader of their output (ends_in_add).
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(
     const Network& network, const LineBufferOptions& options = {});
 
-/// The schedule with groups for the additions and poolings outside its groups that code is
-/// generated for: pooling into rows of four columns or more.
+/// The schedule with groups for the layers outside its groups that code is generated for:
+/// additions, pooling into rows of four columns or more, and layers of runs (runs.h) but Concat.
 [[nodiscard]] Schedule with_layers_alone(const Network& network, const Schedule& schedule);
 
 /// Every layer as a group of its own, in the same form. Fusion is compared with this schedule.

@@ -37,6 +37,12 @@ struct Rate {
     throw InputError(network.name + ": cannot run in windows: " + message);
 }
 
+/// Whether a layer leaves out rows or columns.
+bool crops(const Network& network, const Layer& layer) {
+    const LayerProblem p = layer_problem(network, network.producer(layer.output));
+    return p.operation == Operation::concat && (p.y().in != p[Dim::y] || p.x().in != p[Dim::x]);
+}
+
 /// Why a layer has no bounded reach; nullopt if it has one.
 std::optional<std::string> hindrance(const Network& network, const Layer& layer) {
     const std::string kind = to_string(layer.kind);
@@ -50,6 +56,8 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
             return kind + " reads the whole picture";
         case LayerKind::general:
             if (layer.general.kind == GeneralKind::unary) return {};  // element by element
+            if (is_schedulable(network, network.producer(layer.output)) && !crops(network, layer))
+                return {};
             return kind + " may read anything";
         case LayerKind::softmax:
             if (layer.axis != 1)
@@ -107,7 +115,6 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
         const AxisWindow w = axis_window(layer, axis);
         Rate& rate = rates[static_cast<size_t>(layer.output)];
         rate = w.transposed ? first.times(w.stride, 1) : first.times(1, w.stride);
-        if (layer.kind == LayerKind::depth_to_space) rate = first.times(layer.block, 1);
     }
 
     const int64_t unit = pairs_of_rows ? winograd_rows : tiles_of_columns ? tile_columns : 1;
@@ -138,9 +145,7 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
         if (tiles_of_columns && by_column_tiles(network, static_cast<LayerId>(k)))
             wanted = tiles_around(wanted, w);
         w.in = std::numeric_limits<int64_t>::max();
-        Range read = window_of(w, wanted);
-        if (layer.kind == LayerKind::depth_to_space)
-            read = {wanted.begin / layer.block, ceil_div(wanted.end, layer.block)};
+        const Range read = window_of(w, wanted);
         for (const TensorId id : layer.inputs) needed[static_cast<size_t>(id)].extend(read);
     }
     const Range read = needed[static_cast<size_t>(network.inputs[0])];

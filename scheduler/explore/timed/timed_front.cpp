@@ -15,6 +15,7 @@
 #include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/planner/runs.h"
 #include "scheduler/explore/timed/cover.h"
 
 namespace laminate {
@@ -169,8 +170,13 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         add(plain);
         if (candidates.is_stopped()) return;
     }
-    candidates.add(layer_by_layer_schedule(network, options.threads, plain.winograd));
     plain.second_level_cache = options.second_level_cache;
+    if (planned_runs(network) != schedulable_chains(network)) {
+        plain.joins = false;
+        add(plain);
+        plain.joins = true;
+    }
+    candidates.add(layer_by_layer_schedule(network, options.threads, plain.winograd));
     for (const Bytes budget : budgets) {
         if (candidates.is_stopped()) return;
         plain.memory = budget;

@@ -1,9 +1,10 @@
 // vectors: layers without weights, one vector of v columns of one row and channel at a time.
 //
 //   pooling      Y[z, y, x] = max or mean over n, m of X[z, y S + n E - P, x S + m E - P]
-//   Add          Y[z, y, x] = sum over operands e of X_e[z, y, x]
+//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference, product, quotient
 //   Concat       Y[z, y, x] = X_e[z - c_e, y, x], c_e the first output channel of operand e
 //   activation   Y[z, y, x] = f(X[z, y, x])
+//   rearranging  Y[z, y, x] = X[c, y div S, x div S], c = the channel of phase (y mod S, x mod S)
 #include <algorithm>
 #include <string>
 
@@ -20,8 +21,10 @@ int64_t vectors_multiplications(const LayerProblem&, const Kernel&, const Kernel
 KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     const double outputs = output_vectors(box, kernel);
-    const int64_t operands = p.operation == Operation::add ? std::ssize(p.inputs) : 1;
-    return {{"inputs", outputs * static_cast<double>(p.y().kernel * p.x().kernel * operands)},
+    const int64_t loads = is_elementwise(p.operation)           ? std::ssize(p.inputs)
+                          : p.operation == Operation::rearrange ? 1
+                                                                : p.y().kernel * p.x().kernel;
+    return {{"inputs", outputs * static_cast<double>(loads)},
             {"outputs", outputs},
             {"rows", static_cast<double>(box[Dim::z].size() * box[Dim::y].size())},
             {"ragged", ragged_rows(box, kernel[KernelSize::lanes])},
@@ -34,7 +37,8 @@ const KernelRow vectors_kernel{
     .kind = KernelKind::vectors,
     .name = "vectors",
     .sizes = {KernelSize::lanes},
-    .formula = "pooling, Add, Concat, activation: a vector of columns at a time",
+    .formula = "pooling, elementwise, Concat, activation, DepthToSpace: a vector of columns at a "
+               "time",
     .scope = KernelScope::nest,
     .layers = "a layer without weights",
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },

@@ -62,6 +62,7 @@ TEST(Kernels, RandomOnesUnderRandomSchedules) {
 
 TEST(Kernels, RandomOnesOfGraphs) {
     expect_right_at_random(random_network, 1, test::samples<uint64_t>(10));
+    expect_right_at_random(random_picture_network, 1, test::samples<uint64_t>(20));
 }
 
 /// One part of ten, so that several run at once.
@@ -70,6 +71,8 @@ class KernelsLong : public testing::TestWithParam<uint64_t> {};
 TEST_P(KernelsLong, RandomOnesUnderRandomSchedules) {
     expect_right_at_random(random_chain, 1000 + 150 * GetParam(), test::samples<uint64_t>(150));
     expect_right_at_random(random_network, 1000 + 50 * GetParam(), test::samples<uint64_t>(50));
+    expect_right_at_random(random_picture_network, 1000 + 50 * GetParam(),
+                           test::samples<uint64_t>(50));
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, KernelsLong, testing::Range<uint64_t>(0, 10));

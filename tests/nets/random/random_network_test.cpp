@@ -22,6 +22,7 @@ TEST(RandomNetwork, SameSeedSameNetworkOnEveryMachine) {
     EXPECT_EQ(network_hash(random_network(1)), "8c0b1e73b83452b6");
     EXPECT_EQ(network_hash(random_network(2)), "59b25b3f54eabce2");
     EXPECT_EQ(network_hash(random_chain(1)), "8c06a7ad5dda0cf8");
+    EXPECT_EQ(network_hash(random_picture_network(1)), "0f30cbb0fef5aa88");
 }
 
 bool has_asymmetric_padding(const Window& w) { return w.pad_begin != w.pad_end; }
@@ -99,10 +100,28 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
     }
 }
 
+TEST(RandomNetwork, EveryLayerOfPicturesOccurs) {
+    std::map<std::string, int> seen;
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+        const Network network = random_picture_network(seed);
+        for (const Layer& layer : network.layers) {
+            ++seen[operation_text(layer)];
+            if (layer.kind != LayerKind::depth_to_space) continue;
+            ++seen["block " + std::to_string(layer.block)];
+            ++seen[layer.depth_to_space_crd ? "CRD" : "DCR"];
+        }
+    }
+    for (const char* what : {"block 1", "block 2", "block 3", "CRD", "DCR", "multiply", "subtract",
+                             "view", "resample"}) {
+        EXPECT_GE(seen[what], 5) << what;
+    }
+}
+
 /// Sums are exact because no tensor needs more than eight binary places and 13 bits before them.
 TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
     for (uint64_t seed = 0; seed < test::samples(uint64_t{300}); ++seed) {
-        const Network network = random_network(seed);
+        const Network network =
+            seed % 3 == 2 ? random_picture_network(seed) : random_network(seed);
         Rng rng(seed);
         std::vector<float> input(static_cast<size_t>(element_count(network.tensor(0).dims)));
         for (float& value : input) value = static_cast<float>(rng.between(-8, 8));
@@ -120,8 +139,9 @@ TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
 }
 
 TEST(RandomNetwork, SurvivesOnnx) {
-    for (uint64_t seed = 0; seed < test::samples(uint64_t{200}); ++seed) {
-        const Network network = random_network(seed);
+    for (uint64_t seed = 0; seed < test::samples(uint64_t{400}); ++seed) {
+        const Network network =
+            seed % 2 == 0 ? random_network(seed / 2) : random_picture_network(seed / 2);
         const std::string path = testing::TempDir() + "random_network.onnx";
         save_onnx(network, path);
         EXPECT_EQ(network_hash(load_onnx(path)), network_hash(network)) << seed;

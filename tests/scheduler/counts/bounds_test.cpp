@@ -262,6 +262,8 @@ TEST(NoScheduleBeatsItsBound, RandomSample) {
     for (uint64_t seed = 1; seed <= 300; ++seed) compare(random_chain(seed), seed, 4, comparisons);
     for (uint64_t seed = 1; seed <= 200; ++seed)
         compare(random_network(seed), seed, 3, comparisons);
+    for (uint64_t seed = 1; seed <= 150; ++seed)
+        compare(random_picture_network(seed), seed, 3, comparisons);
     for (uint64_t seed = 1; seed <= 150; ++seed) compare(wide_network(seed), seed, 8, comparisons);
     check(comparisons);
 }
@@ -272,6 +274,8 @@ TEST(NoScheduleBeatsItsBoundLong, HundredThousandRandomCases) {
         compare(random_chain(seed), seed, 10, comparisons);
     for (uint64_t seed = 10'000; seed < 13'000; ++seed)
         compare(random_network(seed), seed, 5, comparisons);
+    for (uint64_t seed = 10'000; seed < 11'000; ++seed)
+        compare(random_picture_network(seed), seed, 5, comparisons);
     for (uint64_t seed = 10'000; seed < 12'000; ++seed)
         compare(wide_network(seed), seed, 20, comparisons);
     EXPECT_GT(comparisons.made, 100'000);

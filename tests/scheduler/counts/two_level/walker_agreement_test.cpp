@@ -97,12 +97,21 @@ TEST(ModelAgainstWalker, RandomNetworksOfAllKinds) {
     EXPECT_GT(sweep.shared, 300);
 }
 
+TEST(ModelAgainstWalker, RandomNetworksForPictures) {
+    Sweep sweep;
+    sweep.run(random_picture_network, 1, 501, 2, 2);
+    EXPECT_EQ(sweep.differences, 0) << sweep.first;
+    EXPECT_GT(sweep.groups, 2000);
+    EXPECT_GT(sweep.shared, 200);
+}
+
 /// `make test-long`: more than 10^6 schedules.
 TEST(ModelAgainstWalkerLong, AMillionSchedules) {
     Sweep sweep;
     const int threads = static_cast<int>(std::thread::hardware_concurrency());
     sweep.run(random_network, 100'000, 350'000, 3, threads);
     sweep.run(random_chain, 100'000, 200'000, 3, threads);
+    sweep.run(random_picture_network, 100'000, 150'000, 3, threads);
     EXPECT_EQ(sweep.differences, 0) << sweep.first;
     EXPECT_GE(sweep.schedules, 1'000'000);
     EXPECT_GT(sweep.shared, 50'000);

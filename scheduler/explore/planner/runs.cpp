@@ -1,0 +1,82 @@
+#include "scheduler/explore/planner/runs.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "base/indexed.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+namespace {
+
+/// Of layers that networks for pictures have beside convolutions.
+bool is_of_pictures(const LayerProblem& p) {
+    return p.operation == Operation::rearrange || p.operation == Operation::multiply ||
+           p.operation == Operation::subtract || p.operation == Operation::divide ||
+           (p.operation == Operation::concat && p.inputs.size() == 1);
+}
+
+/// By layer, the first layer that it is connected with; none where no schedule covers the layer.
+IndexVector<std::optional<LayerId>, LayerId> components(const Network& network) {
+    IndexVector<std::optional<LayerId>, LayerId> first(network.layers.size());
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (is_schedulable(network, id)) first[id] = id;
+    }
+    const std::function<LayerId(LayerId)> root = [&](LayerId id) {
+        return *first[id] == id ? id : root(*first[id]);
+    };
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        const TensorId output = network.layer(id).output;
+        if (!first[id] || network.is_output(output)) continue;
+        const std::vector<LayerId> readers = network.consumers(output);
+        if (!std::all_of(readers.begin(), readers.end(),
+                         [&](LayerId reader) { return first[reader].has_value(); }))
+            continue;
+        for (const LayerId reader : readers) {
+            const auto [low, high] = std::minmax({root(id), root(reader)});
+            first[high] = low;
+        }
+    }
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (first[id]) first[id] = root(id);
+    }
+    return first;
+}
+
+}  // namespace
+
+std::vector<std::vector<LayerId>> planned_runs(const Network& network) {
+    const IndexVector<std::optional<LayerId>, LayerId> first = components(network);
+    std::map<LayerId, std::vector<LayerId>> connected;  // with a layer of pictures among them
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (first[id] && is_of_pictures(layer_problem(network, id))) connected[*first[id]] = {};
+    }
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (!first[id]) continue;
+        if (const auto found = connected.find(*first[id]); found != connected.end())
+            found->second.push_back(id);
+    }
+    std::vector<std::vector<LayerId>> runs;
+    for (const auto& [root, layers] : connected) runs.push_back(layers);
+    for (std::vector<LayerId>& chain : schedulable_chains(network)) {
+        if (!connected.contains(*first[chain.front()])) runs.push_back(std::move(chain));
+    }
+    return runs;
+}
+
+bool is_closed(const Network& network, const std::vector<LayerId>& layers) {
+    return std::all_of(layers.begin(), layers.end() - 1, [&](LayerId id) {
+        const TensorId output = network.layer(id).output;
+        const std::vector<LayerId> readers = network.consumers(output);
+        return !network.is_output(output) &&
+               std::all_of(readers.begin(), readers.end(), [&](LayerId reader) {
+                   return std::find(layers.begin(), layers.end(), reader) != layers.end();
+               });
+    });
+}
+
+}  // namespace laminate
