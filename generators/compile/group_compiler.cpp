@@ -30,7 +30,10 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         const LayerProblem p = layer_problem(network, id);
         const auto add = [&](auto value) { key += std::to_string(value) + " "; };
         for (const int64_t extent : p.extent) add(extent);
-        for (const LayerInput& input : p.inputs) add(input.channels);
+        for (const LayerInput& input : p.inputs) {
+            add(input.channels);
+            add(input.first_output_channel);
+        }
         for (const AxisWindow& w : p.window) {
             for (const int64_t value :
                  {int64_t{w.transposed}, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out})
