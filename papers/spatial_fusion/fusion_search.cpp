@@ -282,11 +282,18 @@ std::optional<PlannedStack> best_single(const Network& network, LayerId layer,
 std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
     IndexVector<bool, LayerId> taken(network.layers.size());
     std::vector<std::vector<LayerId>> chains;
+    // The paper has no rearrangements and no parts of tensors: they stay outside of all stacks.
+    const auto is_known = [&](LayerId id) {
+        if (!is_schedulable(network, id)) return false;
+        const LayerProblem p = layer_problem(network, id);
+        return p.operation != Operation::rearrange &&
+               (p.operation != Operation::concat || p.inputs.size() > 1);
+    };
     const auto stackable = [&](LayerId id) {
-        return is_schedulable(network, id) && can_be_stacked(layer_problem(network, id));
+        return is_known(id) && can_be_stacked(layer_problem(network, id));
     };
     for (LayerId first = 0; first < static_cast<LayerId>(network.layers.size()); ++first) {
-        if (taken[first] || !is_schedulable(network, first)) continue;
+        if (taken[first] || !is_known(first)) continue;
         if (network.layer(first).kind == LayerKind::conv_transpose)
             throw InputError(network.layer(first).name +
                              ": a transposed convolution; the spatial-fusion model knows "

@@ -26,13 +26,17 @@ IndexVector<std::optional<LayerId>, LayerId> components(const Network& network) 
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (is_schedulable(network, id)) first[id] = id;
     }
+    IndexVector<std::vector<LayerId>, TensorId> all_readers(network.tensors.size());
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        for (const TensorId input : network.layer(id).inputs) all_readers[input].push_back(id);
+    }
     const std::function<LayerId(LayerId)> root = [&](LayerId id) {
         return *first[id] == id ? id : root(*first[id]);
     };
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const TensorId output = network.layer(id).output;
         if (!first[id] || network.is_output(output)) continue;
-        const std::vector<LayerId> readers = network.consumers(output);
+        const std::vector<LayerId>& readers = all_readers[output];
         if (!std::all_of(readers.begin(), readers.end(),
                          [&](LayerId reader) { return first[reader].has_value(); }))
             continue;
