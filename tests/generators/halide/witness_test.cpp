@@ -117,7 +117,7 @@ void check(const std::string& name, const Network& network, uint64_t first_seed,
 TEST(HalideWitness, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
     for (const auto& [name, network] : networks) check(name, network(), 20'000, 4, seen);
-    EXPECT_GE(seen.inside, 20);
+    EXPECT_GE(seen.inside, 31);  // counted: 33
 }
 
 void check_random_network(uint64_t network_seed, int schedules, Seen& seen) {
@@ -129,14 +129,20 @@ void check_random_network(uint64_t network_seed, int schedules, Seen& seen) {
 TEST(HalideWitness, InsideTheClassRandomNetworksCountAsTheModelDoes) {
     Seen seen;
     for (const uint64_t network : {17, 35, 49, 126}) check_random_network(network, 2, seen);
-    EXPECT_GE(seen.inside, 5);
+    EXPECT_GE(seen.inside, 20);  // counted: 21
 }
 
-TEST(HalideWitnessLong, InsideTheClassRandomNetworksCountAsTheModelDoes) {
+class HalideWitnessLong : public testing::TestWithParam<uint64_t> {};
+
+/// Counted: 743 groups inside the class, 128 to 176 in a part.
+TEST_P(HalideWitnessLong, InsideTheClassRandomNetworksCountAsTheModelDoes) {
     Seen seen;
-    for (uint64_t network = 1; network <= 150; ++network) check_random_network(network, 3, seen);
-    EXPECT_GE(seen.inside, 500);
+    for (uint64_t network = 1; network <= 30; ++network)
+        check_random_network(30 * GetParam() + network, 3, seen);
+    EXPECT_GE(seen.inside, 122);
+    EXPECT_GE(seen.outside, 38);
 }
+INSTANTIATE_TEST_SUITE_P(Parts, HalideWitnessLong, testing::Range<uint64_t>(0, 5));
 
 TEST(HalideReasons, AreAllOnThePage) {
     std::ifstream in(LAMINATE_SOURCE "/docs/halide.md");
@@ -148,23 +154,34 @@ TEST(HalideReasons, AreAllOnThePage) {
     }
 }
 
-class HalideNetworksLong : public testing::TestWithParam<std::string> {};
+/// The networks above with the groups inside the class that 90 schedules have, less one in twenty.
+struct CountedNetwork {
+    std::string name;
+    int inside = 0;
+};
+void PrintTo(const CountedNetwork& network, std::ostream* out) { *out << network.name; }
 
-/// Eight networks, so more than 500 groups inside the class.
+class HalideNetworksLong : public testing::TestWithParam<CountedNetwork> {};
+
+/// Counted: 854 groups inside the class.
 TEST_P(HalideNetworksLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
-    check(GetParam(), networks.at(GetParam())(), 30'000, 90, seen);
-    EXPECT_GE(seen.inside, 63);
-    EXPECT_GE(seen.outside, 5);
+    check(GetParam().name, networks.at(GetParam().name)(), 30'000, 90, seen);
+    EXPECT_GE(seen.inside, GetParam().inside);
+    EXPECT_GE(seen.outside, 40);
 }
 
-std::vector<std::string> names() {
-    std::vector<std::string> all;
-    for (const auto& [name, network] : networks) all.push_back(name);
-    return all;
-}
-INSTANTIATE_TEST_SUITE_P(Networks, HalideNetworksLong, testing::ValuesIn(names()),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Networks, HalideNetworksLong,
+    testing::ValuesIn(std::vector<CountedNetwork>{{"branches", 120},
+                                                  {"depthwise", 91},
+                                                  {"fsrcnn", 142},
+                                                  {"l2net", 74},
+                                                  {"l3net", 77},
+                                                  {"pools", 92},
+                                                  {"residual", 126},
+                                                  {"residual_of_the_input", 87}}),
+    [](const auto& test) { return test.param.name; });
 
 /// A chain whose intermediate rows are kept line by line, and one of the reasons for each kind of
 /// schedule that Halide does otherwise.
