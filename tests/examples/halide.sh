@@ -65,7 +65,8 @@ tiles_of_rows() {
         -DHalide_DIR="$HALIDE/lib64/cmake/Halide" -DSOURCE="$source" -DLAMINATE="$laminate" -DTEXT="$text" > cmake.log
     "$ninja" -C fresh of_file_generator.cpp of_text_generator.cpp > build.log
     for target in of_file of_text; do
-        grep -q "conv3_yo\", $1}" "fresh/${target}_generator.cpp" || { echo "$target has another schedule" >&2; exit 1; }
+        grep -q "conv3_yo\", $1}" "fresh/${target}_generator.cpp" ||
+            { echo "$target has another schedule" >&2; exit 1; }
     done
 }
 tiles_of_rows 4

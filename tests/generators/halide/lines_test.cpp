@@ -138,7 +138,7 @@ TEST(HalideLines, RandomChainsInsideTheClassCountAsTheModelDoes) {
     Judged judged;
     Rng rng(25);
     for (int n = 0; n < 24; ++n) judge(random_lines(rng), judged);
-    EXPECT_GE(judged.inside, 8);
+    EXPECT_GE(judged.inside, 9);  // counted: 10
 }
 
 LineCase equal_layers(int64_t layers, Line line, int64_t tile, int64_t tiles) {
@@ -164,8 +164,8 @@ TEST(HalideLinesLong, RandomChainsInsideTheClassCountAsTheModelDoes) {
     Judged judged;
     Rng rng(2025);
     for (int n = 0; n < 600; ++n) judge(random_lines(rng), judged);
-    EXPECT_GE(judged.inside, 150);
-    EXPECT_GE(judged.outside.size(), 4U);
+    EXPECT_GE(judged.inside, 215);  // counted: 226
+    EXPECT_EQ(judged.outside.size(), 4U);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ void check(const std::string& name, const Network& network, uint64_t first_seed,
 TEST(HalideWitness, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
     for (const auto& [name, network] : networks) check(name, network(), 20'000, 4, seen);
-    EXPECT_GE(seen.inside, 20);
+    EXPECT_GE(seen.inside, 31);  // counted: 33
 }
 
 void check_random_network(uint64_t network_seed, int schedules, Seen& seen) {
@@ -129,14 +129,20 @@ void check_random_network(uint64_t network_seed, int schedules, Seen& seen) {
 TEST(HalideWitness, InsideTheClassRandomNetworksCountAsTheModelDoes) {
     Seen seen;
     for (const uint64_t network : {17, 35, 49, 126}) check_random_network(network, 2, seen);
-    EXPECT_GE(seen.inside, 5);
+    EXPECT_GE(seen.inside, 20);  // counted: 21
 }
 
-TEST(HalideWitnessLong, InsideTheClassRandomNetworksCountAsTheModelDoes) {
+class HalideWitnessLong : public testing::TestWithParam<uint64_t> {};
+
+/// Counted: 743 groups inside the class, 128 to 176 in a part.
+TEST_P(HalideWitnessLong, InsideTheClassRandomNetworksCountAsTheModelDoes) {
     Seen seen;
-    for (uint64_t network = 1; network <= 150; ++network) check_random_network(network, 3, seen);
-    EXPECT_GE(seen.inside, 500);
+    for (uint64_t network = 1; network <= 30; ++network)
+        check_random_network(30 * GetParam() + network, 3, seen);
+    EXPECT_GE(seen.inside, 122);
+    EXPECT_GE(seen.outside, 38);
 }
+INSTANTIATE_TEST_SUITE_P(Parts, HalideWitnessLong, testing::Range<uint64_t>(0, 5));
 
 TEST(HalideReasons, AreAllOnThePage) {
     std::ifstream in(LAMINATE_SOURCE "/docs/halide.md");
@@ -148,23 +154,34 @@ TEST(HalideReasons, AreAllOnThePage) {
     }
 }
 
-class HalideNetworksLong : public testing::TestWithParam<std::string> {};
+/// The networks above with the groups inside the class that 90 schedules have, less one in twenty.
+struct CountedNetwork {
+    std::string name;
+    int inside = 0;
+};
+void PrintTo(const CountedNetwork& network, std::ostream* out) { *out << network.name; }
 
-/// Eight networks, so more than 500 groups inside the class.
+class HalideNetworksLong : public testing::TestWithParam<CountedNetwork> {};
+
+/// Counted: 854 groups inside the class.
 TEST_P(HalideNetworksLong, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
-    check(GetParam(), networks.at(GetParam())(), 30'000, 90, seen);
-    EXPECT_GE(seen.inside, 63);
-    EXPECT_GE(seen.outside, 5);
+    check(GetParam().name, networks.at(GetParam().name)(), 30'000, 90, seen);
+    EXPECT_GE(seen.inside, GetParam().inside);
+    EXPECT_GE(seen.outside, 40);
 }
 
-std::vector<std::string> names() {
-    std::vector<std::string> all;
-    for (const auto& [name, network] : networks) all.push_back(name);
-    return all;
-}
-INSTANTIATE_TEST_SUITE_P(Networks, HalideNetworksLong, testing::ValuesIn(names()),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Networks, HalideNetworksLong,
+    testing::ValuesIn(std::vector<CountedNetwork>{{"branches", 120},
+                                                  {"depthwise", 91},
+                                                  {"fsrcnn", 142},
+                                                  {"l2net", 74},
+                                                  {"l3net", 77},
+                                                  {"pools", 92},
+                                                  {"residual", 126},
+                                                  {"residual_of_the_input", 87}}),
+    [](const auto& test) { return test.param.name; });
 
 /// A chain whose intermediate rows are kept line by line, and one of the reasons for each kind of
 /// schedule that Halide does otherwise.
@@ -303,7 +320,8 @@ TEST_P(HalideOutside, SaysWhyAndComputesTheSame) {
     EXPECT_NE(difference(two_level_counts(network, group), "model", halide.counts, "Halide"), "");
 }
 
-const std::vector<OutsideCase> outside_cases{
+/// The reasons that random networks often meet.
+const std::vector<OutsideCase> usual_cases{
     OutsideCase{
         "SecondLoop",
         "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/root; W "
@@ -366,7 +384,10 @@ const std::vector<OutsideCase> outside_cases{
     OutsideCase{"ShortStrip",
                 "{conv2: ys || zo yo xo io | zi yi xi ii n m; strip y10; tile z4 y4 x16 i4; X "
                 "yo/yo; W yo/yo; Y yo/yo}",
-                HalideReason::short_strip},
+                HalideReason::short_strip}};
+
+/// The rest.
+const std::vector<OutsideCase> rare_cases{
     OutsideCase{"SharedBranch",
                 "{conv1: io xo zo yo | yi xi zi ii n m; tile z2 y6 x10 i4; X concat3.ii/io; W "
                 "root/concat3.ii; Y concat3.io/concat3.xi & conv2: xo io yo zo | yi ii xi zi n "
@@ -408,12 +429,15 @@ const std::vector<OutsideCase> outside_cases{
                 "tile z1 y1 x2 i1; Y ys/ys}",
                 HalideReason::filled_window, random_of(621)}};
 
-INSTANTIATE_TEST_SUITE_P(Reasons, HalideOutside, testing::ValuesIn(outside_cases),
-                         [](const auto& test) { return std::string(test.param.name); });
+std::string name_of(const testing::TestParamInfo<OutsideCase>& test) { return test.param.name; }
+INSTANTIATE_TEST_SUITE_P(Usual, HalideOutside, testing::ValuesIn(usual_cases), name_of);
+INSTANTIATE_TEST_SUITE_P(Rare, HalideOutside, testing::ValuesIn(rare_cases), name_of);
 
 TEST(HalideReasons, HaveACaseEach) {
     std::set<HalideReason> reasons;
-    for (const OutsideCase& c : outside_cases) reasons.insert(c.reason);
+    for (const auto* cases : {&usual_cases, &rare_cases}) {
+        for (const OutsideCase& c : *cases) reasons.insert(c.reason);
+    }
     EXPECT_EQ(reasons.size(), static_cast<size_t>(last_halide_reason) + 1);
 }
 
