@@ -16,7 +16,7 @@ namespace {
 
 struct PngFailure {
     char message[200] = "";
-    bool is_profile_damaged = false;
+    bool warns_of_profile = false;  ///< also of profiles that it keeps
 };
 
 [[noreturn]] void on_error(png_structp png, png_const_charp message) {
@@ -25,11 +25,11 @@ struct PngFailure {
     png_longjmp(png, 1);
 }
 
-/// libpng warns of a damaged profile and goes on without. Other warnings concern chunks that are not
-/// used here.
+/// libpng warns of a damaged profile and goes on without it. Other warnings concern chunks that are
+/// not used here.
 void on_warning(png_structp png, png_const_charp message) {
     if (std::strstr(message, "iCCP") != nullptr)
-        static_cast<PngFailure*>(png_get_error_ptr(png))->is_profile_damaged = true;
+        static_cast<PngFailure*>(png_get_error_ptr(png))->warns_of_profile = true;
 }
 
 struct Source {
@@ -187,7 +187,9 @@ ColourTags tags_of(PngReader& reader) {
 /// Chunks of the file that a picture does not keep.
 std::vector<std::string> dropped_chunks(PngReader& reader) {
     std::vector<std::string> dropped;
-    if (reader.failure.is_profile_damaged) dropped.emplace_back("a damaged colour profile");
+    if (reader.failure.warns_of_profile &&
+        png_get_valid(reader.png, reader.info, PNG_INFO_iCCP) == 0)
+        dropped.emplace_back("a damaged colour profile");
     constexpr std::array<std::pair<png_uint_32, const char*>, 8> chunks{{
         {PNG_INFO_eXIf, "EXIF"},
         {PNG_INFO_pHYs, "the size of a pixel"},
