@@ -436,7 +436,7 @@
     const timed = data.points.filter((p) => p.timed), predicted = data.points.filter((p) => p.time_ms);
     if (timed.length > 0) return least(timed, (p) => p.timed.fused.median_ms, (p) => p.bytes);
     if (predicted.length > 0) return least(predicted, (p) => p.time_ms, (p) => p.bytes);
-    const frugal = alone ? data.points.filter((p) => p.macs <= mostWork * alone.macs) : data.points;
+    const frugal = data.points.filter((p) => p.macs <= mostWork * (alone ? alone.macs : leastMacs));
     if (frugal.length > 0) return least(frugal, (p) => p.accesses, (p) => p.bytes, (p) => p.macs);
     return least(data.points, (p) => p.macs, (p) => p.accesses, (p) => p.bytes);
   }
