@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "answers/output.h"
@@ -20,6 +21,16 @@ std::string short_number(double value) {
         if (text.back() == '.') text.pop_back();
     }
     return text;
+}
+
+std::string count_text(double value) {
+    constexpr std::array<const char*, 5> suffixes{"", " k", " M", " G", " T"};
+    size_t step = 0;
+    while (value >= 999.5 && step + 1 < suffixes.size()) {
+        value /= 1000;
+        ++step;
+    }
+    return short_number(value) + suffixes[step];
 }
 
 LogAxis::LogAxis(const std::vector<double>& values, double from, double to)
@@ -61,6 +72,13 @@ std::vector<LogAxis::Mark> LogAxis::marks(
             for (const double part : parts)
                 if (unit * part >= low_ && unit * part <= high_) candidates.push_back(unit * part);
         }
+        take_if_there_is_room();
+    }
+    // Of very many decades, every second one or fewer.
+    for (int apart = 2; best.size() < 2 && apart < 8; ++apart) {
+        candidates.clear();
+        for (double unit = 1; unit <= high_; unit *= std::pow(base, apart))
+            if (unit >= low_) candidates.push_back(unit);
         take_if_there_is_room();
     }
     for (int wanted = 6; best.size() < 3 && wanted > 1; --wanted) {

@@ -10,6 +10,9 @@ namespace laminate::cli {
 /// Three significant digits without an exponent: 1041 -> "1,041", 0.0001234 -> "0.000123".
 [[nodiscard]] std::string short_number(double value);
 
+/// 190096584 -> "190 M".
+[[nodiscard]] std::string count_text(double value);
+
 /// From values to places in a drawing. Its texts are those of values that it is marked at; they
 /// differ and have room beside one another.
 class LogAxis {

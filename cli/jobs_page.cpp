@@ -93,7 +93,7 @@ std::string chart(const std::vector<const JobCurve*>& curves) {
     const auto memory = [](double value) { return bytes_text(std::llround(value)); };
     return "<p>" + keys + "</p>\n<figure>" +
            frame.svg("accesses against memory", {x, 1024, memory, "memory held at once"},
-                     {y, 10, short_number, "external accesses (elements)"}, lines) +
+                     {y, 10, count_text, "external accesses (elements)"}, lines) +
            "</figure>\n";
 }
 

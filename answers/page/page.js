@@ -72,6 +72,11 @@
       }
       if (fits(ticks)) best = ticks;
     }
+    for (let apart = 2; best.length < 2 && apart < 8; ++apart) {  // of very many decades
+      const ticks = [];
+      for (let unit = 1; unit <= high; unit *= base ** apart) if (unit >= low) ticks.push(unit);
+      if (fits(ticks)) best = ticks;
+    }
     for (let wanted = 6; best.length < 3 && wanted > 1; --wanted) {
       const ticks = linearTicks(low, high, wanted, binary);
       if (ticks.length > best.length && fits(ticks)) best = ticks;
@@ -126,10 +131,12 @@
 
   // -------------------------------------------------------------------------------------------------------- colours
 
-  // From dark to light, so that they keep their order in grey.
+  // From dark to light, so that they keep their order in grey. On a dark page the darkest quarter would not be seen.
+  const darkPage = matchMedia("(prefers-color-scheme: dark)");
   const stops = [[52, 30, 98], [49, 84, 150], [38, 138, 141], [96, 190, 98], [240, 214, 80]];
   function mix(part) {
-    const place = Math.min(1, Math.max(0, part)) * (stops.length - 1);
+    const least = darkPage.matches && !isPrinting ? 0.25 : 0;
+    const place = (least + (1 - least) * Math.min(1, Math.max(0, part))) * (stops.length - 1);
     const n = Math.min(stops.length - 2, Math.floor(place));
     return `rgb(${stops[n].map((c, i) => Math.round(c + (stops[n + 1][i] - c) * (place - n))).join(",")})`;
   }
@@ -267,6 +274,7 @@
 
   function colourBar() {
     const parent = element("colours");
+    parent.replaceChildren();
     if (data.points.length === 1) return;
     const hint = html("p", "hint", parent, "Logarithmic axes. Point at a dot for its numbers; click it, or press an arrow key in a drawing, to see the schedule below. ");
     if (alone) {
@@ -428,7 +436,7 @@
     const timed = data.points.filter((p) => p.timed), predicted = data.points.filter((p) => p.time_ms);
     if (timed.length > 0) return least(timed, (p) => p.timed.fused.median_ms, (p) => p.bytes);
     if (predicted.length > 0) return least(predicted, (p) => p.time_ms, (p) => p.bytes);
-    const frugal = alone ? data.points.filter((p) => p.macs <= mostWork * alone.macs) : data.points;
+    const frugal = data.points.filter((p) => p.macs <= mostWork * (alone ? alone.macs : leastMacs));
     if (frugal.length > 0) return least(frugal, (p) => p.accesses, (p) => p.bytes, (p) => p.macs);
     return least(data.points, (p) => p.macs, (p) => p.accesses, (p) => p.bytes);
   }
@@ -815,14 +823,17 @@
   pointTable();
   showSources();
   select(first.n);
-  let drawnFor = pageWidth();
+  const drawn = () => `${pageWidth()} ${isPrinting} ${darkPage.matches}`;
+  let drawnFor = drawn();
   function redraw() {
-    if (pageWidth() === drawnFor) return;
-    drawnFor = pageWidth();
+    if (drawn() === drawnFor) return;
+    drawnFor = drawn();
     drawFront();
+    colourBar();
     select(chosen, chosenGroup);
   }
   addEventListener("resize", redraw);
+  darkPage.addEventListener("change", redraw);
   addEventListener("beforeprint", () => { isPrinting = true; redraw(); });
   addEventListener("afterprint", () => { isPrinting = false; redraw(); });
 })();

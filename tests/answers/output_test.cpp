@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace laminate::cli {
@@ -18,6 +20,16 @@ TEST(Table, ColumnsAreAsWideAsTheirWidestCellAndNumbersStandRight) {
               "c1     34,992\n"
               "-------------\n"
               "2×2         7\n");
+}
+
+TEST(Table, AsJsonHasItsCellsWithoutRules) {
+    Table table({{"layer"}, {"MACs", Align::right}});
+    table.add({"c1", "34,992"});
+    table.add_rule();
+    table.add({"all", "34,992"});
+    EXPECT_EQ(table.json().dump(),
+              R"({"columns":[{"title":"layer","is_number":false},{"title":"MACs","is_number":true}],)"
+              R"("rows":[["c1","34,992"],["all","34,992"]]})");
 }
 
 TEST(Grouped, ThousandsAreSeparated) {

@@ -35,6 +35,12 @@ TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
     }
     // The least traffic there can be: every input, weight and output once.
     EXPECT_EQ(points[0].at("accesses_elements"), 20 * 20 * 3 + 108 + 144 + 16 * 16 * 4);
+    // Layer by layer the 18 x 18 x 4 elements between the layers are written and read.
+    const auto& alone = front.at("layer_by_layer");
+    EXPECT_EQ(alone.at("accesses_elements"),
+              points[0].at("accesses_elements").get<int64_t>() + 2 * 18 * 18 * 4);
+    EXPECT_EQ(alone.at("macs"), (18 * 18 * 4 * 3 + 16 * 16 * 4 * 4) * 9);
+    EXPECT_EQ(alone.at("groups"), 2);
     const std::string last = "#" + std::to_string(points.size() - 1);
     const ProgramResult cost =
         run_program("cost zoo:l2net --json - --schedule " + (scratch / ("front" + last)));

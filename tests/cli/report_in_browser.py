@@ -506,6 +506,7 @@ def check_models(browser, directory, program):
         sweeps = [
             {"networks": ["zoo:l2net", "zoo:l3net"], "memory": ["16B", "1KiB", "8KiB"]},
             {"networks": ["zoo:l3net"], "arguments": ["--tiles=all", "--no-recompute"]},
+            {"networks": ["zoo:l2net-4k"], "arguments": ["--tiles=pow2"]},
         ]
         json.dump({"schema": "laminate.jobs", "version": 1, "name": "two", "sweeps": sweeps}, file)
     depth_first = ["--model", "depth-first", "--machine", "meta_proto_df"]
@@ -566,7 +567,7 @@ def check_what_they_say(browser, directory):
     dom = shown(browser, os.path.join(directory, "jobs", "report.html"))
     for text in ("--tiles=all --no-recompute", "none fits", "zoo:l3net: accesses against memory"):
         expect(text in dom, f'sweep: "{text}" is not on the page')
-    expect(dom.count('<path class="series') == 2 * 5, "not every job is drawn, with its key")
+    expect(dom.count('<path class="series') == 2 * 6, "not every job is drawn, with its key")
 
 
 def main():

@@ -50,7 +50,7 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
         EXPECT_NE(page.find("href=\"#point-" + std::to_string(n) + "\""), std::string::npos);
         EXPECT_NE(page.find("id=\"point-" + std::to_string(n) + "\""), std::string::npos);
     }
-    EXPECT_NE(page.find("<pre>"), std::string::npos);
+    EXPECT_NE(page.find("</pre>"), std::string::npos);
     EXPECT_NE(
         read_file(scratch / "tiles/schedules.html").find(answer["network"].get<std::string>()),
         std::string::npos);
