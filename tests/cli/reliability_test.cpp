@@ -205,7 +205,7 @@ TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
         for (int tries = 0; tries < 6000; ++tries) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
             if (std::filesystem::exists(remarks) &&
-                read_file(remarks).find(" groups") != std::string::npos)
+                read_file(remarks).find(" group ") != std::string::npos)
                 break;
         }
         ::kill(child, number);

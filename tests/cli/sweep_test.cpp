@@ -301,7 +301,7 @@ TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
         const pid_t child = started({"laminate", "sweep", scratch_ / "jobs.json", "-o",
                                      scratch_ / "out", "--processes", "1"},
                                     scratch_ / "said");
-        ASSERT_TRUE(appears(scratch_ / ("out/" + second + ".log"), " groups"));
+        ASSERT_TRUE(appears(scratch_ / ("out/" + second + ".log"), " group "));
         ::kill(-child, number);  // as terminals and batch systems do: all of the group
         int status = 0;
         ::waitpid(child, &status, 0);
