@@ -317,8 +317,7 @@ private:
             }
             case Operation::add:
             case Operation::subtract:
-            case Operation::multiply:
-            case Operation::divide: {
+            case Operation::multiply: {
                 Expr value = operand(0, z);
                 for (int e = 1; e < operands; ++e)
                     value = ir::combined(p.operation, value, operand(e, z));

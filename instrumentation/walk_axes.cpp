@@ -50,7 +50,7 @@ bool moves_channels(const std::vector<LayerProblem>& problems,
                     const std::vector<GroupTensor>& tensors, int k, Dim dim, int reader) {
     if (reader == k && dim == Dim::i) return true;
     // Output channels read the channels of their group.
-    return problems[static_cast<size_t>(reader)].groups > 1 &&
+    return problems[static_cast<size_t>(reader)].is_grouped() &&
            moves_outputs(problems, tensors, k, dim, reader);
 }
 

@@ -85,7 +85,7 @@ struct LayerState {
         if (problem.operation == Operation::concat) {
             channels = {of[Dim::z].begin - input.first_output_channel,
                         of[Dim::z].end - input.first_output_channel};
-        } else if (problem.groups == 1) {
+        } else if (!problem.is_grouped()) {
             channels = of[Dim::i];
         } else {
             const int64_t z_per_group = problem[Dim::z] / problem.groups;

@@ -256,7 +256,6 @@ void HalideAlgorithm::define_layer(int k) {
         case Operation::concat:
         case Operation::subtract:
         case Operation::multiply:
-        case Operation::divide:
         case Operation::pointwise:
             define(f, {{}, finished(k, elementwise(k))});
             break;

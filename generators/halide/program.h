@@ -117,7 +117,7 @@ struct HalideSpeed {
 };
 
 /// The group with its definitions made and its directives applied. Throws InputError for layers
-/// that have no form here (transposed convolutions, unusual activations).
+/// that have no form here (transposed windows, unusual activations).
 [[nodiscard]] HalideProgram halide_program(const Network& network, const GroupSchedule& group,
                                            HalidePadding padding = HalidePadding::constant,
                                            HalideSpeed speed = {});

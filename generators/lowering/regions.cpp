@@ -75,7 +75,7 @@ Interval Regions::covered(int k, Dim d, int last) const {
     return calls_[index(k)][d];
 }
 
-bool Regions::is_grouped(int k) const { return problem(k).groups > 1; }
+bool Regions::is_grouped(int k) const { return problem(k).is_grouped(); }
 
 Interval Regions::produced(int k, Dim d, Level level) {
     if (level.nest == k) return covered(k, d, level.loop);

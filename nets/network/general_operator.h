@@ -1,6 +1,7 @@
-// Operators that no schedule covers, on tensors of any rank: what a layer of LayerKind::general
-// computes. The reference operators (nets/operators/general_operators.h) run each of them alone, on
-// whole tensors. Nothing is fused into or out of them.
+// Operators on tensors of any rank: what a layer of LayerKind::general computes. Schedules cover the
+// few that picture_views.h and is_schedulable() name. The reference operators
+// (nets/operators/general_operators.h) run each of the others alone, on whole tensors; nothing is
+// fused into or out of them.
 //
 // A few kinds cover most of ONNX: slices, transposes and broadcasts are views; padding, resizing
 // and gathering are resamplings. The fields that a kind reads are listed beside it; the others keep

@@ -85,8 +85,8 @@ enum class LayerKind {
     flatten,         ///< inputs {x}; axis
     softmax,         ///< inputs {x}; axis
     activation,      ///< inputs {x}: an activation that could not be folded into its producer
-    general,         ///< any other operator, on tensors of any rank: see general_operator.h; never
-                     ///< scheduled
+    general,         ///< any other operator, on tensors of any rank: see general_operator.h; few
+                     ///< are scheduled
 };
 [[nodiscard]] const char* to_string(LayerKind kind);
 [[nodiscard]] const char* to_string(ActivationKind kind);

@@ -11,8 +11,8 @@
 
 namespace laminate {
 
-/// Channels, rows and columns from `first` on, as many as `extent` says: a half of Split, a Slice, a
-/// Crop.
+/// Channels, rows and columns from `first` on, as many as `extent` says: a half of Split, a Slice,
+/// a Crop.
 [[nodiscard]] GeneralOperator part_of(const std::vector<int64_t>& map,
                                       const std::array<int64_t, 3>& first,
                                       const std::array<int64_t, 3>& extent);

@@ -252,7 +252,6 @@ private:
         if (general.kind == GeneralKind::binary && inputs.size() == 2) {
             const char* name = general.function == GeneralFunction::subtract   ? "Sub"
                                : general.function == GeneralFunction::multiply ? "Mul"
-                               : general.function == GeneralFunction::divide   ? "Div"
                                                                                : nullptr;
             if (name != nullptr) {
                 add_node(name, layer.name, inputs, output);

@@ -60,7 +60,7 @@ struct Group {
     [[nodiscard]] const LayerProblem& problem(int k) const { return problems[at(k)]; }
     [[nodiscard]] Dim dim(Level v) const { return nest(v.nest).loops[at(v.loop)].dim; }
     [[nodiscard]] bool is_dense(int k) const {
-        return problem(k).groups == 1;
+        return !problem(k).is_grouped();
     }
 
     const GroupSchedule& group;

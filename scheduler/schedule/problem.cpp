@@ -75,8 +75,6 @@ std::optional<Operation> elementwise_operation(const Network& network, const Lay
             return Operation::subtract;
         case GeneralFunction::multiply:
             return Operation::multiply;
-        case GeneralFunction::divide:
-            return Operation::divide;
         default:
             return {};
     }
@@ -109,9 +107,7 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             return Operation::rearrange;
         case LayerKind::general:
             if (layer.inputs.size() != 1) return elementwise_operation(network, layer);
-            // A single channel is no axis that loops go along.
-            if (network.tensor(layer.output).dims[1] > 1 &&
-                first_of_part(layer.general, network.tensor(layer.inputs[0]).dims))
+            if (first_of_part(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::concat;
             if (repetitions_of(layer.general)) return Operation::rearrange;
             return {};

@@ -32,15 +32,14 @@ enum class Operation {
     add,           ///< of two or more tensors of one shape
     subtract,      ///< the first of two tensors of one shape less the second
     multiply,      ///< of two tensors of one shape
-    divide,        ///< the first of two tensors of one shape by the second
-    concat,        ///< along channels; of one tensor: some of its channels (Split, Slice)
+    concat,        ///< along channels; of one tensor: a part of it (Split, Slice, Crop)
     pointwise,     ///< an activation of its own
     rearrange,     ///< DepthToSpace, repeated rows and columns: an output is one of its tap's inputs
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
     return operation == Operation::add || operation == Operation::subtract ||
-           operation == Operation::multiply || operation == Operation::divide;
+           operation == Operation::multiply;
 }
 
 /// A tensor that a layer reads.
@@ -75,7 +74,7 @@ struct LayerProblem {
     std::string name;
     Operation operation = Operation::multiply_accumulate;
     /// Elementwise operations and concat read two or more, each through a window of 1; other
-    /// operations, and a concat of some channels, read one.
+    /// operations, and a concat that takes a part of a tensor, read one.
     std::vector<LayerInput> inputs;
     TensorId output = -1;
     PerDim<int64_t> extent{1, 1, 1, 1};  ///< D_z, D_y, D_x, D_i
@@ -96,6 +95,11 @@ struct LayerProblem {
     [[nodiscard]] bool reads_all_of_i() const {
         return extent[Dim::i] > 1 && (groups > 1 || !has_weights());
     }
+    /// Whether output channels read the channels of their own group, so that a loop over z goes
+    /// along the channels of the input; else all outputs read all channels, and a loop over i does.
+    [[nodiscard]] bool is_grouped() const {
+        return groups > 1 || (!has_weights() && extent[Dim::i] == 1);
+    }
     /// Output channels of a group of channels.
     [[nodiscard]] int64_t group_outputs() const { return extent[Dim::z] / groups; }
     [[nodiscard]] Elements weight_elements()
@@ -110,8 +114,8 @@ struct LayerProblem {
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
 /// at least its stride and that is not both strided and dilated; pooling; an add, difference,
-/// product, quotient or concat (along channels) of different tensors; some of the channels of one; a
-/// depth_to_space or repeated rows and columns; or a separate activation, all of feature maps. The window of
+/// product or concat (along channels) of different tensors; a part of one; a depth_to_space or
+/// repeated rows and columns; or a separate activation, all of feature maps. The window of
 /// every output must reach a real input: no output depends on padding alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other

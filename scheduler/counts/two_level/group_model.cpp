@@ -103,7 +103,7 @@ void GroupModel::find_axes() {
 /// The i of an ungrouped nest is the z of its producers. A grouped nest passes its own z on, and
 /// its i indexes only its weights.
 void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
-    const bool is_grouped = (*problems_)[nest].groups > 1;
+    const bool is_grouped = (*problems_)[nest].is_grouped();
     axis.dims[nest] = d;
     if (d == Dim::i)
         axis.roles[nest] = is_grouped ? Role::within_group : Role::inputs;

@@ -16,7 +16,7 @@ namespace {
 /// Of layers that networks for pictures have beside convolutions.
 bool is_of_pictures(const LayerProblem& p) {
     return p.operation == Operation::rearrange || p.operation == Operation::multiply ||
-           p.operation == Operation::subtract || p.operation == Operation::divide ||
+           p.operation == Operation::subtract ||
            (p.operation == Operation::concat && p.inputs.size() == 1);
 }
 

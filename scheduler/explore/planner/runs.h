@@ -8,7 +8,7 @@
 namespace laminate {
 
 /// Chains of layers with weights (schedulable_chains()), and in their place, where a product,
-/// difference, quotient, rearrangement or part of a tensor lies beside them, everything
+/// difference, rearrangement or part of a tensor lies beside them, everything
 /// schedulable that is connected with it through tensors of the network's inside. Layers are in the
 /// network's order.
 [[nodiscard]] std::vector<std::vector<LayerId>> planned_runs(const Network& network);

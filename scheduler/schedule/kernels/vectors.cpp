@@ -1,7 +1,7 @@
 // vectors: layers without weights, one vector of v columns of one row and channel at a time.
 //
 //   pooling      Y[z, y, x] = max or mean over n, m of X[z, y S + n E - P, x S + m E - P]
-//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference, product, quotient
+//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference or product
 //   Concat       Y[z, y, x] = X_e[z - c_e, y, x], c_e the first output channel of operand e
 //   activation   Y[z, y, x] = f(X[z, y, x])
 //   rearranging  Y[z, y, x] = X[c, y div S, x div S], c = the channel of phase (y mod S, x mod S)

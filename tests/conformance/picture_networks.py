@@ -1,0 +1,192 @@
+"""Networks as those for pictures are built, seeded, at odd sizes.
+
+  picture_networks.py --laminate PROGRAM [NAME ...]                       names: all
+  picture_networks.py --laminate PROGRAM --random FIRST COUNT             random:picture:FIRST ...
+  picture_networks.py --laminate PROGRAM --write DIR --size HEIGHT WIDTH  only writes the files
+
+Each runs as in onnxruntime, and random schedules of it are equal for all four witnesses (`laminate
+validate`). Random networks, whose sums are exact, are compared bit for bit.
+
+Exit 0: equal; 1: the lines say what is not; 77: onnx or onnxruntime is not installed.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
+from compare import (
+    compare_model,
+    laminate,
+    onnxruntime_session,
+    random_inputs,
+)  # noqa: E402  (exits 77 without its packages)
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+
+class Net:
+    """A model under construction: operators return names of tensors."""
+
+    def __init__(self, channels):
+        self.rng = np.random.default_rng(1)
+        self.nodes, self.constants = [], []
+        self.channels = {"x": channels}
+
+    def constant(self, values):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def op(self, kind, inputs, channels=None, outputs=1, **attributes):
+        names = [f"{kind.lower()}{len(self.nodes)}_{n}" for n in range(outputs)]
+        self.nodes.append(helper.make_node(kind, inputs, names, name=names[0], **attributes))
+        for name in names:
+            self.channels[name] = channels or self.channels[inputs[0]]
+        return names[0] if outputs == 1 else names
+
+    def conv(self, x, channels, kernel=3, pad=None, relu=False):
+        before = self.channels[x]
+        scale = np.sqrt(1.7 / (before * kernel * kernel))
+        weights = self.rng.normal(0, scale, (channels, before, kernel, kernel))
+        bias = self.rng.uniform(-0.1, 0.1, channels)
+        constants = [self.constant(w.astype(np.float32)) for w in (weights, bias)]
+        pads = [kernel // 2 if pad is None else pad] * 4
+        y = self.op("Conv", [x, *constants], channels, pads=pads)
+        return self.op("Relu", [y]) if relu else y
+
+    def prelu(self, x):
+        slopes = self.rng.uniform(0.05, 0.35, (self.channels[x], 1, 1)).astype(np.float32)
+        return self.op("PRelu", [x, self.constant(slopes)])
+
+    def shuffle(self, x, block, mode="CRD"):
+        channels = self.channels[x] // block**2
+        return self.op("DepthToSpace", [x], channels, blocksize=block, mode=mode)
+
+    def enlarged(self, x, times):
+        scales = self.constant(np.array([1, 1, times, times], np.float32))
+        return self.op("Resize", [x, "", scales], mode="nearest", nearest_mode="floor",
+                       coordinate_transformation_mode="asymmetric")
+
+    def halves(self, x):
+        return self.op("Split", [x], self.channels[x] // 2, 2, axis=1)
+
+    def cropped(self, x, border):
+        lists = ([border] * 2, [-border] * 2, [2, 3])
+        return self.op("Slice", [x] + [self.constant(np.array(v, np.int64)) for v in lists])
+
+    def model(self, y, size):
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            self.nodes, "g", [value("x", TensorProto.FLOAT, [1, self.channels["x"], *size])],
+            [helper.make_empty_tensor_value_info(y)], self.constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True)
+
+
+def espcn(size, block=2):
+    net = Net(1)
+    x = net.op("Tanh", [net.conv("x", 64, 5)])
+    x = net.op("Tanh", [net.conv(x, 32)])
+    return net.model(net.shuffle(net.conv(x, block**2), block, "DCR"), size)
+
+
+def espcn_rgb(size, block=3):
+    net = Net(3)
+    x = net.conv(net.conv("x", 32, 5, relu=True), 16, relu=True)
+    return net.model(net.shuffle(net.conv(x, 3 * block**2), block, "DCR"), size)
+
+
+def artcnn(size, channels=16):
+    net = Net(1)
+    first = x = net.conv("x", channels)
+    for _ in range(4):
+        x = net.conv(x, channels, relu=True)
+    x = net.op("Add", [net.conv(x, channels), first])
+    return net.model(net.shuffle(net.conv(x, 4), 2, "DCR"), size)
+
+
+def srvgg(size, channels=16, depth=4, block=4):
+    net = Net(3)
+    x = net.prelu(net.conv("x", channels))
+    for _ in range(depth):
+        x = net.prelu(net.conv(x, channels))
+    x = net.shuffle(net.conv(x, 3 * block**2), block)
+    return net.model(net.op("Add", [x, net.enlarged("x", block)]), size)
+
+
+def gates(size, channels=16):
+    """SimpleGate and GLU, with a residual around each."""
+    net = Net(3)
+    x = net.conv("x", channels)
+    a, b = net.halves(net.conv(x, 2 * channels))
+    x = net.op("Add", [x, net.op("Mul", [a, b])])
+    a, b = net.halves(net.conv(x, 2 * channels))
+    x = net.op("Sub", [net.op("Mul", [a, net.op("Sigmoid", [b])]), x])
+    return net.model(net.op("Add", [net.conv(x, 3), "x"]), size)
+
+
+def cropping(size, channels=8):
+    """Convolutions without padding, and what they leave of the input, as in CUNet."""
+    net = Net(3)
+    x = net.conv(net.conv("x", channels, pad=0, relu=True), channels, pad=0, relu=True)
+    x = net.op("Concat", [x, net.cropped("x", 2)], channels + 3, axis=1)
+    return net.model(net.op("Sub", [net.conv(x, 3), net.cropped("x", 2)]), size)
+
+
+NETWORKS = {f.__name__: f for f in (espcn, espcn_rgb, artcnn, srvgg, gates, cropping)}
+
+
+def wrong(program, path, seed, directory, exact):
+    onnx.checker.check_model(path)
+    session = onnxruntime_session(path, threads=1)
+    rng = np.random.default_rng(seed)
+    inputs = random_inputs(session, rng)
+    if exact:
+        inputs = {name: np.round(8 * value) for name, value in inputs.items()}
+    laminate(program, "validate", path, "--random", "1", "--seed", str(seed), "--quiet")
+    return compare_model(program, path, inputs, directory, ["--threads", "1"], exact)
+
+
+def compare(program, names, seeds):
+    """(name, difference) of each network."""
+    for name in names:
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, f"{name}.onnx")
+            onnx.save(NETWORKS[name]((12, 17)), path)
+            yield name, wrong(program, path, 1, directory, exact=False)
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "net.onnx")
+            laminate(program, "zoo", "export", f"random:picture:{seed}", "-o", path)
+            yield f"random:picture:{seed}", wrong(program, path, seed, directory, exact=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--laminate")
+    parser.add_argument("--random", nargs=2, type=int, metavar=("FIRST", "COUNT"))
+    parser.add_argument("--write", metavar="DIR")
+    parser.add_argument("--size", nargs=2, type=int, default=(12, 17))
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    names = arguments.names or ([] if arguments.random else list(NETWORKS))
+    if arguments.write:
+        for name in names:
+            model = NETWORKS[name](tuple(arguments.size))
+            onnx.save(model, os.path.join(arguments.write, f"{name}.onnx"))
+        return
+    first, count = arguments.random or (0, 0)
+    found = list(compare(arguments.laminate, names, range(first, first + count)))
+    for name, text in found:
+        if text:
+            print(f"{name}: {text}")
+    print(f"{sum(not text for _, text in found)} of {len(found)} equal")
+    sys.exit(1 if any(text for _, text in found) else 0)
+
+
+if __name__ == "__main__":
+    main()
