@@ -12,6 +12,7 @@
 #include "cli/compiled.h"
 #include "cli/execution.h"
 #include "cli/verbs.h"
+#include "scheduler/schedule/problem.h"
 
 namespace laminate::cli {
 
@@ -90,6 +91,7 @@ struct LayerFacts {
     Elements parameters;
     Bytes output_bytes;
     Bytes live;
+    bool can_be_grouped;
 };
 
 struct NetworkFacts {
@@ -107,7 +109,8 @@ NetworkFacts facts_of(const Network& network) {
         const Tensor& output = network.tensor(layer.output);
         const LayerFacts& one = facts.layers.emplace_back(
             LayerFacts{&layer, &output, Macs(layer_macs(network, id)), Elements(parameters(layer)),
-                       to_bytes(Elements(element_count(output.dims))), live[id]});
+                       to_bytes(Elements(element_count(output.dims))), live[id],
+                       is_schedulable(network, id)});
         facts.macs += one.macs;
         facts.parameters += one.parameters;
         facts.peak = std::max(facts.peak, one.live);
@@ -140,6 +143,24 @@ std::string layers_table(const NetworkFacts& facts) {
     return table.text();
 }
 
+/// The layers that no group can hold, which run as whole tensors; empty if there are none.
+std::string outside_text(const NetworkFacts& facts) {
+    constexpr size_t most = 12;
+    std::vector<std::string> names;
+    for (const LayerFacts& one : facts.layers) {
+        if (!one.can_be_grouped)
+            names.push_back(fmt::format("{} ({})", one.layer->name, operation_text(*one.layer)));
+    }
+    if (names.empty()) return "";
+    const size_t count = names.size();
+    if (count > most) {
+        names.resize(most);
+        names.push_back(fmt::format("{} more", count - most));
+    }
+    return fmt::format("{} of {} layers can be in no group: {}", count, facts.layers.size(),
+                       fmt::join(names, ", "));
+}
+
 void print(const Network& network, const NetworkFacts& facts, const Output& output) {
     std::vector<std::string> ends;
     for (const TensorId id : network.inputs)
@@ -151,6 +172,7 @@ void print(const Network& network, const NetworkFacts& facts, const Output& outp
     output.print(fmt::format("layer by layer the activations take {} at their peak; parameters {}",
                              bytes_text(facts.peak.value()),
                              bytes_text(to_bytes(facts.parameters).value())));
+    if (const std::string outside = outside_text(facts); !outside.empty()) output.print(outside);
     if (!network.folded.empty())
         output.print(fmt::format("fused away on import:\n  {}", fmt::join(network.folded, "\n  ")));
 }
@@ -165,7 +187,8 @@ nlohmann::ordered_json json_of(const Network& network, const LayerFacts& one) {
             {"macs", one.macs.value()},
             {"parameters_elements", one.parameters.value()},
             {"output_bytes", one.output_bytes.value()},
-            {"live_bytes", one.live.value()}};
+            {"live_bytes", one.live.value()},
+            {"can_be_grouped", one.can_be_grouped}};
 }
 
 nlohmann::ordered_json json_of(const Network& network, const NetworkFacts& facts) {

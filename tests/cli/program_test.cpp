@@ -154,6 +154,18 @@ TEST(Program, ADimensionWithoutAValueIsAUsageError) {
               "laminate: error: --dim: found \"H\", expected SYMBOL=VALUE with a positive value\n");
 }
 
+TEST(Info, LayersThatNoGroupCanHoldAreNamed) {
+    EXPECT_EQ(run_program("info zoo:l2net").out.find("no group"), std::string::npos);
+    const ProgramResult result = run_program("info zoo:resnet18 --json -");
+    int outside = 0;
+    for (const auto& layer : nlohmann::json::parse(result.out).at("layers"))
+        outside += layer.at("can_be_grouped").get<bool>() ? 0 : 1;
+    EXPECT_EQ(outside, 2);
+    EXPECT_NE(run_program("info zoo:resnet18")
+                  .out.find("layers can be in no group: flatten (flatten), softmax (softmax)"),
+              std::string::npos);
+}
+
 TEST(Info, JsonOnStdoutIsNothingButJsonAndItsSumsAreTheLayersSums) {
     const ProgramResult result = run_program("info zoo:l2net --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
