@@ -46,7 +46,9 @@ def run_once(program, net, threads, directory, *options):
     if done.returncode != 0:
         raise Failed(done.stderr.strip())
     with open(answer) as file:
-        return {"seconds": seconds, "cpu_seconds": json.load(file)["cpu_seconds"]}
+        cpu_seconds = json.load(file)["cpu_seconds"]
+    del cpu_seconds["groups"]  # hundreds of lines; `run -v` prints them
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds}
 
 
 def measure(program, net, options):
