@@ -43,7 +43,7 @@ Exit answer(const DiskCache& cache, const DiskCache::Use& use, const char* what,
 
 void add_cache(Program& program) {
     CLI::App* cache = program.add_verb(
-        "cache", "Compiled code that is kept for later runs",
+        "cache", "Code and schedules that are kept for later runs",
         "  laminate cache show\n"
         "  laminate cache clear\n"
         "  LAMINATE_CACHE=build/code laminate run zoo:resnet18");

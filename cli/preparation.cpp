@@ -40,7 +40,8 @@ std::optional<std::filesystem::path> cache_directory() {
 
 void CacheArgument::declare(CLI::App* verb) {
     verb->add_flag("--no-cache", is_off,
-                   "Compile and check everything, and keep nothing for later (laminate cache)");
+                   "Choose the schedule, compile and check anew, and keep nothing for later (laminate "
+                   "cache)");
 }
 
 std::shared_ptr<DiskCache> CacheArgument::open(const Output& output) const {
