@@ -5,11 +5,16 @@
 
 #include "base/huge_pages.h"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if !defined(__has_feature)
-#define __has_feature(feature) 0
+// A sanitizer has an operator new of its own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LAMINATE_IS_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LAMINATE_IS_SANITIZED
 #endif
-#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#endif
+
+#if !defined(LAMINATE_IS_SANITIZED)
 
 // The library's operator delete frees what malloc gave.
 void* operator new(std::size_t bytes) {
@@ -24,5 +29,4 @@ void* operator new(std::size_t bytes) {
     }
 }
 
-#endif
 #endif

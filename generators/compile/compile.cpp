@@ -326,8 +326,12 @@ private:
         const CheckOptions check = check_options();
         std::string text = built_.manifest.network_hash + " seed " + std::to_string(check.seed) +
                            " reference " + std::to_string(check.reference_macs.value()) +
-                           (check.specials ? " specials" : "") +
-                           (options_.any_size != nullptr ? " any size" : "") + "\n";
+                           (check.specials ? " specials" : "") + "\n";
+        if (options_.any_size != nullptr) {
+            const SizeValues least = options_.any_size->least();
+            text += "any size from " + size_text(least) + "\n";
+            for (const GroupSchedule& group : groups) text += compiler_.key_of(group) + "\n";
+        }
         for (const GroupSchedule& group : groups) text += to_text(group) + "\n";
         return cache_key("checked", text);
     }

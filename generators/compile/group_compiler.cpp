@@ -119,7 +119,7 @@ std::vector<CompiledGroup> GroupCompiler::compiled(const std::vector<GroupSchedu
         const CompiledGroup& one = first.at(made[others[n]].key)->group;
         const CpuClock clock;
         other.code.body = one.code.body;
-        take_kept(group, one.code, other.code);
+        take_code(group, one.code, other.code);
         other.jit = one.jit;
         other.times = {.name = name_of(group),
                        .halide = clock.seconds(),
@@ -145,7 +145,7 @@ void GroupCompiler::make(const GroupSchedule& schedule, Made& made) const {
     const CpuClock clock;
     CompiledGroup& group = made.group;
     if (std::optional<KeptCode> kept = kept_of(made.key)) {
-        take_kept(schedule, kept->code, group.code);
+        take_code(schedule, kept->code, group.code);
         made.objects = std::move(kept->objects);
         group.times.is_cached = true;
     } else {
@@ -196,19 +196,19 @@ void GroupCompiler::load(Made& made) const {
                                      : std::make_shared<const JitGroup>(std::move(made.objects));
     if (!group.times.is_cached && options_.cache && !group.jit->objects().empty()) {
         options_.cache->keep(cache_key("code", made.key),
-                             to_bytes({group.code, group.jit->objects()}));
+                             to_bytes(group.code, group.jit->objects()));
     }
     group.times.llvm += clock.seconds();
 }
 
-/// What an equal group has kept, with constants of this group.
-void GroupCompiler::take_kept(const GroupSchedule& schedule, const GroupCode& kept,
+/// The code of an equal group, kept or just made, with constants of this group.
+void GroupCompiler::take_code(const GroupSchedule& schedule, const GroupCode& equal,
                               GroupCode& code) const {
-    code.packings = kept.packings;
-    code.constants = packed_block(kept.packings, network_, group_problems(network_, schedule));
-    code.scratch_bytes = kept.scratch_bytes;
-    code.strips = kept.strips;
-    code.open_scratch_bytes = kept.open_scratch_bytes;
+    code.packings = equal.packings;
+    code.constants = packed_block(equal.packings, network_, group_problems(network_, schedule));
+    code.scratch_bytes = equal.scratch_bytes;
+    code.strips = equal.strips;
+    code.open_scratch_bytes = equal.open_scratch_bytes;
     if (code.open_scratch_bytes) code.size = options_.any_size->reference();
 }
 

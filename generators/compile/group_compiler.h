@@ -19,7 +19,7 @@ namespace laminate {
 
 /// A group's code, compiled for this process.
 struct CompiledGroup {
-    GroupCode code;                       ///< without body where the code was kept
+    GroupCode code;  ///< without arrays and inputs of equal groups, and without body if it was kept
     std::shared_ptr<const JitGroup> jit;  ///< of all groups with the same code
     GroupTimes times;
 };
@@ -39,6 +39,8 @@ public:
 
     /// Whether the group's code depends on the size of the picture.
     [[nodiscard]] bool is_of_any_size(const GroupSchedule& group) const;
+    /// All that the group's code depends on.
+    [[nodiscard]] std::string key_of(const GroupSchedule& group) const;
 
 private:
     /// A group on its way.
@@ -51,9 +53,8 @@ private:
     void compile(const std::vector<Made*>& made, int threads,
                  const CompileProgress& progress) const;
     void load(Made& made) const;
-    void take_kept(const GroupSchedule& schedule, const GroupCode& kept, GroupCode& code) const;
+    void take_code(const GroupSchedule& schedule, const GroupCode& equal, GroupCode& code) const;
     [[nodiscard]] std::optional<KeptCode> kept_of(const std::string& key) const;
-    [[nodiscard]] std::string key_of(const GroupSchedule& schedule) const;
 
     const Network& network_;
     const CompileOptions& options_;

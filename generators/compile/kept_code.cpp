@@ -34,15 +34,14 @@ int64_t next_number(std::string_view& rest) {
 
 }  // namespace
 
-std::string to_bytes(const KeptCode& kept) {
-    const GroupCode& code = kept.code;
+std::string to_bytes(const GroupCode& code, const std::vector<std::string>& objects) {
     std::string text = std::to_string(code.scratch_bytes) + "\n" + std::to_string(code.strips) + "\n";
     text += (code.open_scratch_bytes ? to_text(*code.open_scratch_bytes) : "") + "\n";
     text += std::to_string(code.packings.size()) + "\n";
     for (const Packing& packing : code.packings) text += to_text(packing) + "\n";
-    text += std::to_string(kept.objects.size()) + "\n";
-    for (const std::string& object : kept.objects) text += std::to_string(object.size()) + "\n";
-    for (const std::string& object : kept.objects) text += object;
+    text += std::to_string(objects.size()) + "\n";
+    for (const std::string& object : objects) text += std::to_string(object.size()) + "\n";
+    for (const std::string& object : objects) text += object;
     return text;
 }
 

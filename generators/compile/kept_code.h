@@ -15,7 +15,7 @@ struct KeptCode {
     std::vector<std::string> objects;  ///< JitGroup::objects()
 };
 
-[[nodiscard]] std::string to_bytes(const KeptCode& kept);
+[[nodiscard]] std::string to_bytes(const GroupCode& code, const std::vector<std::string>& objects);
 /// Nothing for bytes that are not what to_bytes() writes.
 [[nodiscard]] std::optional<KeptCode> parse_kept_code(const std::string& bytes);
 

@@ -80,6 +80,23 @@ std::optional<Operation> elementwise_operation(const Network& network, const Lay
     }
 }
 
+/// Copies of an element along an axis. Code stores all of them at once, in vectors that so many
+/// copies make longer.
+constexpr int64_t most_repeated = 8;
+
+/// Whether a general layer repeats all rows and columns of its map.
+bool is_repeated(const Network& network, const Layer& layer) {
+    const std::optional<std::array<int64_t, 2>> times = repetitions_of(layer.general);
+    if (!times) return false;
+    const std::vector<int64_t>& in = network.tensor(layer.inputs[0]).dims;
+    const std::vector<int64_t>& out = network.tensor(layer.output).dims;
+    for (size_t axis = 0; axis < 2; ++axis) {
+        if ((*times)[axis] > most_repeated || out[axis + 2] != in[axis + 2] * (*times)[axis])
+            return false;
+    }
+    return true;
+}
+
 std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
     const auto is_feature_map = [&](TensorId id) { return network.tensor(id).dims.size() == 4; };
     if (layer.kind == LayerKind::gemm) return Operation::multiply_accumulate;
@@ -88,6 +105,7 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
         return {};
     const std::set<TensorId> distinct(layer.inputs.begin(), layer.inputs.end());
     const bool joins = layer.inputs.size() > 1 && distinct.size() == layer.inputs.size();
+    const bool has_no_activation = layer.activation.kind == ActivationKind::none;
     switch (layer.kind) {
         case LayerKind::conv:
         case LayerKind::conv_transpose:
@@ -104,13 +122,14 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
         case LayerKind::activation:
             return Operation::pointwise;
         case LayerKind::depth_to_space:
+            if (!has_no_activation || layer.block > most_repeated) return {};
             return Operation::rearrange;
         case LayerKind::general:
+            if (!has_no_activation) return {};
             if (layer.inputs.size() != 1) return elementwise_operation(network, layer);
             if (first_of_part(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::concat;
-            if (repetitions_of(layer.general)) return Operation::rearrange;
-            return {};
+            return is_repeated(network, layer) ? std::optional(Operation::rearrange) : std::nullopt;
         default:
             return {};
     }

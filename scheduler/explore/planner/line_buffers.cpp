@@ -411,7 +411,9 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
     Planner planner(network, options);
     std::vector<GroupSchedule> groups;
     Elements demand;
+    // A group's cost is found anew for each of its lengths.
     constexpr size_t longest_group = 24;
+    const Readers readers = all_readers(network);
     for (const std::vector<LayerId>& chain :
          options.joins ? planned_runs(network) : schedulable_chains(network)) {
         struct Best {
@@ -422,13 +424,16 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
         };
         std::vector<std::optional<Best>> best(chain.size() + 1);
         best[0] = Best{};
+        const std::vector<size_t> last_reader = last_readers(network, readers, chain);
         for (size_t begin = 0; begin < chain.size(); ++begin) {
+            size_t read_until = 0;
             for (size_t end = begin + 1; end <= std::min(chain.size(), begin + longest_group);
                  ++end) {
+                if (end > begin + 1) read_until = std::max(read_until, last_reader[end - 2]);
+                if (read_until >= end) continue;
                 const std::vector<LayerId> segment(
                     chain.begin() + static_cast<std::ptrdiff_t>(begin),
                     chain.begin() + static_cast<std::ptrdiff_t>(end));
-                if (!is_closed(network, segment)) continue;
                 const auto choice = planner.choose(segment);
                 if (const Elements* least = std::get_if<Elements>(&choice)) {
                     if (segment.size() == 1) demand = std::max(demand, *least);
@@ -445,8 +450,18 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
             }
         }
         if (!best.back()) continue;
-        for (size_t end = chain.size(); end > 0; end = best[end]->begin)
-            groups.push_back(best[end]->last);
+        for (size_t end = chain.size(); end > 0; end = best[end]->begin) {
+            // The session has the parts of a Concat computed in place.
+            const bool is_concat_alone = best[end]->begin + 1 == end &&
+                                         network.layer(chain[end - 1]).kind == LayerKind::concat;
+            if (!is_concat_alone) groups.push_back(best[end]->last);
+        }
+    }
+    // What does not fit may be a layer that no schedule has to cover.
+    if (demand != Elements{} && options.joins) {
+        LineBufferOptions chains = options;
+        chains.joins = false;
+        return line_buffer_schedule(network, chains);
     }
     if (demand != Elements{})
         return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};

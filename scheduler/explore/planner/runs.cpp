@@ -26,17 +26,14 @@ IndexVector<std::optional<LayerId>, LayerId> components(const Network& network) 
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (is_schedulable(network, id)) first[id] = id;
     }
-    IndexVector<std::vector<LayerId>, TensorId> all_readers(network.tensors.size());
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-        for (const TensorId input : network.layer(id).inputs) all_readers[input].push_back(id);
-    }
+    const Readers all = all_readers(network);
     const std::function<LayerId(LayerId)> root = [&](LayerId id) {
         return *first[id] == id ? id : root(*first[id]);
     };
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const TensorId output = network.layer(id).output;
         if (!first[id] || network.is_output(output)) continue;
-        const std::vector<LayerId>& readers = all_readers[output];
+        const std::vector<LayerId>& readers = all[output];
         if (!std::all_of(readers.begin(), readers.end(),
                          [&](LayerId reader) { return first[reader].has_value(); }))
             continue;
@@ -72,15 +69,28 @@ std::vector<std::vector<LayerId>> planned_runs(const Network& network) {
     return runs;
 }
 
-bool is_closed(const Network& network, const std::vector<LayerId>& layers) {
-    return std::all_of(layers.begin(), layers.end() - 1, [&](LayerId id) {
+Readers all_readers(const Network& network) {
+    Readers readers(network.tensors.size());
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        for (const TensorId input : network.layer(id).inputs) readers[input].push_back(id);
+    }
+    return readers;
+}
+
+std::vector<size_t> last_readers(const Network& network, const Readers& readers,
+                                 const std::vector<LayerId>& run) {
+    std::vector<size_t> last;
+    for (const LayerId id : run) {
         const TensorId output = network.layer(id).output;
-        const std::vector<LayerId> readers = network.consumers(output);
-        return !network.is_output(output) &&
-               std::all_of(readers.begin(), readers.end(), [&](LayerId reader) {
-                   return std::find(layers.begin(), layers.end(), reader) != layers.end();
-               });
-    });
+        size_t place = network.is_output(output) ? run.size() : 0;
+        for (const LayerId reader : readers[output]) {
+            const auto at = std::lower_bound(run.begin(), run.end(), reader);
+            const bool is_inside = at != run.end() && *at == reader;
+            place = std::max(place, is_inside ? static_cast<size_t>(at - run.begin()) : run.size());
+        }
+        last.push_back(place);
+    }
+    return last;
 }
 
 }  // namespace laminate

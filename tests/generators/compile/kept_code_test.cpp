@@ -22,7 +22,7 @@ KeptCode some_code() {
 
 TEST(KeptCode, IsReadAsItWasWritten) {
     const KeptCode kept = some_code();
-    const std::optional<KeptCode> read = parse_kept_code(to_bytes(kept));
+    const std::optional<KeptCode> read = parse_kept_code(to_bytes(kept.code, kept.objects));
     ASSERT_TRUE(read);
     EXPECT_EQ(read->code.scratch_bytes, 4096);
     EXPECT_EQ(read->code.strips, 3);
@@ -31,11 +31,12 @@ TEST(KeptCode, IsReadAsItWasWritten) {
     EXPECT_EQ(read->objects, kept.objects);
     KeptCode of_one_size = kept;
     of_one_size.code.open_scratch_bytes.reset();
-    EXPECT_FALSE(parse_kept_code(to_bytes(of_one_size))->code.open_scratch_bytes);
+    EXPECT_FALSE(parse_kept_code(to_bytes(of_one_size.code, of_one_size.objects))->code.open_scratch_bytes);
 }
 
 TEST(KeptCode, OtherBytesAreNothing) {
-    const std::string bytes = to_bytes(some_code());
+    const KeptCode kept = some_code();
+    const std::string bytes = to_bytes(kept.code, kept.objects);
     for (size_t length = 0; length < bytes.size(); ++length)
         EXPECT_FALSE(parse_kept_code(bytes.substr(0, length))) << length;
     EXPECT_FALSE(parse_kept_code(bytes + "x"));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "nets/network/picture_views.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -73,6 +74,19 @@ TEST(LayerProblem, WindowsReachInputsAsEveryOutputByItselfDoes) {
     }
     EXPECT_GT(schedulable, 100);
     EXPECT_GT(refused, 100);
+}
+
+TEST(IsSchedulable, MapsRepeatedAFewTimesAndWhole) {
+    const auto is_covered = [](const std::vector<int64_t>& in, const GeneralOperator& op) {
+        Network network = empty_network(in[1], in[2], in[3]);
+        append(network, "resize1", {.kind = LayerKind::general, .inputs = {0}, .general = op});
+        return is_schedulable(network, 0);
+    };
+    EXPECT_TRUE(is_covered({1, 2, 4, 5}, repeated({1, 2, 4, 5}, {2, 1})));
+    EXPECT_TRUE(is_covered({1, 2, 1, 1}, repeated({1, 2, 1, 1}, {8, 8})));
+    EXPECT_FALSE(is_covered({1, 2, 1, 1}, repeated({1, 2, 1, 1}, {8, 9})));
+    // Rows and columns 0 .. 3 of 5, once each: the rest is cut off.
+    EXPECT_FALSE(is_covered({1, 2, 5, 5}, repeated({1, 2, 4, 4}, {1, 1})));
 }
 
 TEST(Chains, EndWhereATensorIsUsedTwiceOrLeaves) {

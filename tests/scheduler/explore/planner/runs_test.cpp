@@ -40,11 +40,30 @@ TEST(Runs, EndWhereNoScheduleReaches) {
     EXPECT_EQ(planned_runs(network), (Runs{{3, 4}, {0}, {1}}));
 }
 
-TEST(Runs, GroupsAreClosed) {
+TEST(Runs, KnowTheLastReaderOfEachOutput) {
     const Network network = enlarging();
-    EXPECT_TRUE(is_closed(network, {0, 1, 2}));
-    EXPECT_FALSE(is_closed(network, {0, 1}));  // add3 reads conv1
-    EXPECT_TRUE(is_closed(network, {1, 2}));
+    const Readers readers = all_readers(network);
+    // conv1 is read by conv2 and add3, and what shuffle5 makes is the network's output.
+    EXPECT_EQ(last_readers(network, readers, {0, 1, 2, 3, 4}),
+              (std::vector<size_t>{2, 2, 3, 4, 5}));
+    // add3 reads conv1 from outside, conv4 reads add3.
+    EXPECT_EQ(last_readers(network, readers, {0, 1}), (std::vector<size_t>{2, 2}));
+    EXPECT_EQ(last_readers(network, readers, {1, 2}), (std::vector<size_t>{1, 2}));
+}
+
+TEST(Runs, WhereOneLayerWithoutWeightsDoesNotFitChainsArePlanned) {
+    Network network = enlarging();
+    LineBufferOptions options;
+    options.joins = false;
+    // The least budget for the convolutions, whose rows are half as wide as those of shuffle5.
+    int64_t bytes = 1024;
+    const auto fits = [&](bool joins) {
+        options.joins = joins;
+        options.memory = Bytes(bytes);
+        return std::holds_alternative<Schedule>(line_buffer_schedule(network, options));
+    };
+    while (!fits(false)) bytes += 1024;
+    EXPECT_TRUE(fits(true)) << bytes;
 }
 
 /// Rows that add3 and conv2 read come in at the rows of add3, the first loop around both.
