@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 CHROMIUM = next(
@@ -38,7 +39,11 @@ class Browser:
         if os.geteuid() == 0:
             command.append("--no-sandbox")  # Chromium's sandbox refuses to run as root
         self._process = subprocess.Popen(
-            command, preexec_fn=connect, close_fds=False, stderr=subprocess.DEVNULL
+            command,
+            preexec_fn=connect,
+            close_fds=False,
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
         )
         os.close(to_read)
         os.close(to_write)
@@ -54,7 +59,8 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self._process.kill()
+        # With its helpers, which go on writing into the profile for a moment.
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._out)
         os.close(self._in)

@@ -580,7 +580,8 @@ def main():
     if CHROMIUM is None:
         print("skipped: no Chromium; `make test` installs the Debian package chromium")
         return 77
-    with tempfile.TemporaryDirectory() as temporary:
+    # A helper of the browser may still be writing into its profile.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         directory = os.path.abspath(options.keep) if options.keep else temporary
         os.makedirs(directory, exist_ok=True)
         with Browser(os.path.join(directory, "profile")) as browser:
