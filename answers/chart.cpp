@@ -74,7 +74,7 @@ std::vector<LogAxis::Mark> LogAxis::marks(
         }
         take_if_there_is_room();
     }
-    // Of very many decades, every second one or fewer.
+    // An axis of very many decades marks every second one or fewer.
     for (int apart = 2; best.size() < 2 && apart < 8; ++apart) {
         candidates.clear();
         for (double unit = 1; unit <= high_; unit *= std::pow(base, apart))

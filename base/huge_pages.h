@@ -17,7 +17,7 @@ inline void prefer_huge_pages(void* array, size_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(array);
     const uintptr_t first = (begin + page - 1) / page * page;
     const uintptr_t last = (begin + bytes) / page * page;
-    // Advice: where it is not taken, nothing changes.
+    // The call is advice, and nothing changes where it is not taken.
     if (first < last) (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 

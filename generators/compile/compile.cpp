@@ -99,7 +99,7 @@ public:
         blocks_.push_back({begin, std::move(values)});
         return begin;
     }
-    /// All in one array, by so many threads: of 100 MB most of the time is that of new pages.
+    /// Copies everything into one array. Several threads do it, since new pages take most of the time.
     [[nodiscard]] std::unique_ptr<AlignedFloats> joined(int threads) && {
         auto all = std::make_unique<AlignedFloats>(AlignedFloats::uninitialized(
             static_cast<size_t>(elements_)));
@@ -114,7 +114,8 @@ public:
     }
 
 private:
-    static constexpr int64_t boundary = 16;  // elements
+    /// Elements.
+    static constexpr int64_t boundary = AlignedFloats::alignment_bytes / sizeof(float);
     struct Block {
         int64_t begin = 0;
         std::vector<float> values;

@@ -57,7 +57,7 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
     return key + to_text(nameless);
 }
 
-/// What tells code of any size from that of one size, and of other formulas.
+/// The formulas of the sizes, by which code of any size differs from other code.
 std::string any_size_key(const std::vector<LayerProblem>& problems, const TensorSizes& sizes) {
     std::string key = " any size";
     for (const LayerProblem& p : problems) {
@@ -140,7 +140,7 @@ CompiledGroup GroupCompiler::compiled(const GroupSchedule& group) const {
     return std::move(made.group);
 }
 
-/// The code of a key, kept from earlier or new.
+/// Finds the code of a key in the cache, or else makes its body.
 void GroupCompiler::make(const GroupSchedule& schedule, Made& made) const {
     const CpuClock clock;
     CompiledGroup& group = made.group;
@@ -212,7 +212,7 @@ void GroupCompiler::take_code(const GroupSchedule& schedule, const GroupCode& eq
     if (code.open_scratch_bytes) code.size = options_.any_size->reference();
 }
 
-/// What another process has made of a key, or nothing. Code for another processor or with hooks is
+/// The code that another process kept under this key, or nothing. Code for another processor or with hooks is
 /// made of the body each time.
 std::optional<KeptCode> GroupCompiler::kept_of(const std::string& key) const {
     if (!options_.cache || !loads_objects || !is_for_host_ || options_.instrumented)

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] std::string key_of(const GroupSchedule& group) const;
 
 private:
-    /// A group on its way.
+    /// A group between its schedule and its machine code.
     struct Made {
         CompiledGroup group;
         std::string key;
@@ -61,7 +61,7 @@ private:
     bool is_for_host_;
 };
 
-/// Of one layer its name, "first .. last" of several.
+/// The name of a single layer, or "first .. last".
 [[nodiscard]] std::string name_of(const GroupSchedule& group);
 
 /// in_parallel() that tells of each piece of work before it begins.

@@ -26,7 +26,8 @@ struct CroppedLayer {
     Rows computed;
 };
 
-/// Layers without padding, which copy parts of their input, in the sizes of a crop.
+/// Rewrites the operator of a layer that copies elements, which holds the sizes of its maps, for the
+/// rows of the crop.
 void crop_copy(CroppedLayer& cropped, const LayerProblem& p) {
     const int64_t height = cropped.in.end - cropped.in.begin;
     const std::vector<int64_t> in{1, p.inputs.front().channels, height, p.x().in};

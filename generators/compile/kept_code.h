@@ -16,7 +16,7 @@ struct KeptCode {
 };
 
 [[nodiscard]] std::string to_bytes(const GroupCode& code, const std::vector<std::string>& objects);
-/// Nothing for bytes that are not what to_bytes() writes.
+/// Returns nothing for bytes that to_bytes() did not write.
 [[nodiscard]] std::optional<KeptCode> parse_kept_code(const std::string& bytes);
 
 }  // namespace laminate

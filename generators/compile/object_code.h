@@ -34,7 +34,7 @@ public:
 
     /// Throws std::runtime_error if the object does not define it.
     [[nodiscard]] void* function(const std::string& name) const;
-    /// All that the object defines.
+    /// All functions that the object defines.
     [[nodiscard]] const std::map<std::string, void*, std::less<>>& functions() const {
         return functions_;
     }

@@ -63,7 +63,7 @@ private:
     std::set<std::string> inside_;
 };
 
-/// What an expression is made of.
+/// Collects the names in an expression, and which kinds of operations it has.
 class Ingredients : public IRVisitor {
 public:
     explicit Ingredients(const Expr& e) { e.accept(this); }

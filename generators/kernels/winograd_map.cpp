@@ -363,7 +363,7 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
         return ir::sequence(rows);
     };
     if (p_[Dim::x] % columns == 0) return name.around(stores(Expr()));
-    // One question for all of the tile's rows and channels.
+    // All of the tile's rows and channels share this condition.
     const Expr is_whole = column + size(columns) <= size(p_[Dim::x]);
     const Expr exists = lanes_from(column, columns) < broadcast(size(p_[Dim::x]), columns);
     return name.around(IfThenElse::make(is_whole, stores(Expr()), stores(exists)));

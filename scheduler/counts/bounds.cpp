@@ -83,7 +83,7 @@ public:
         }
         return ceil_div(z, reader.group_outputs()) * reader[Dim::i];
     }
-    /// Of a layer's weights, those of the needed channels.
+    /// The layer's weights that belong to the needed channels.
     [[nodiscard]] Elements weights_of(const LayerProblem& layer) const {
         return Elements(layer.weight_elements().value() / layer[Dim::z] *
                         channels_.at(layer.output));

@@ -59,7 +59,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        # With its helpers, which go on writing into the profile for a moment.
+        # This ends the browser's helpers too, which would go on writing into the profile.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._out)

@@ -406,6 +406,16 @@ GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerI
     return line_buffer_group(layer_problems(network, segment), sizes);
 }
 
+namespace {
+
+/// Whether the layer by itself needs no code: the session has the parts of a Concat computed in
+/// their places (runtime/tensor_placement.h).
+bool is_joined_in_place(const Network& network, LayerId id) {
+    return network.layer(id).kind == LayerKind::concat;
+}
+
+}  // namespace
+
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
                                                         const LineBufferOptions& options) {
     Planner planner(network, options);
@@ -451,10 +461,9 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
         }
         if (!best.back()) continue;
         for (size_t end = chain.size(); end > 0; end = best[end]->begin) {
-            // The session has the parts of a Concat computed in place.
-            const bool is_concat_alone = best[end]->begin + 1 == end &&
-                                         network.layer(chain[end - 1]).kind == LayerKind::concat;
-            if (!is_concat_alone) groups.push_back(best[end]->last);
+            const bool is_alone = best[end]->begin + 1 == end;
+            if (!is_alone || !is_joined_in_place(network, chain[end - 1]))
+                groups.push_back(best[end]->last);
         }
     }
     // What does not fit may be a layer that no schedule has to cover.
@@ -482,9 +491,7 @@ Schedule with_layers_alone(const Network& network, const Schedule& schedule) {
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (is_grouped[id] != 0 || !is_schedulable(network, id)) continue;
         const LayerProblem p = layer_problem(network, id);
-        // The session has the parts of a Concat computed in place.
-        const bool joins_parts = p.operation == Operation::concat && p.inputs.size() > 1;
-        if ((in_runs.contains(id) && !joins_parts) || p.operation == Operation::add ||
+        if ((in_runs.contains(id) && !is_joined_in_place(network, id)) || p.operation == Operation::add ||
             (is_pool(p) && p[Dim::x] >= fewest_columns))
             groups.push_back(line_buffer_group(network, {id}));
     }

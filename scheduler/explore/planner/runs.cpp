@@ -13,7 +13,7 @@ namespace laminate {
 
 namespace {
 
-/// Of layers that networks for pictures have beside convolutions.
+/// Whether the layer is of a kind that mostly networks for pictures have.
 bool is_of_pictures(const LayerProblem& p) {
     return p.operation == Operation::rearrange || p.operation == Operation::multiply ||
            p.operation == Operation::subtract ||

@@ -378,6 +378,27 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
         ASSERT_NEAR(found[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
 }
 
+/// fsrcnn's four layers map1 to map4 have the same shape, and so the same code.
+TEST(JitNetwork, OfEqualGroupsTheFirstIsCheckedInFullAndAllAreChecked) {
+    const Network network = zoo_network("fsrcnn", {.height = 24, .width = 40});
+    std::mutex mutex;
+    std::map<std::string, int64_t> reference_macs;
+    CompileOptions options;
+    options.checker = [&](const Network&, const GroupSchedule& group, const GroupCode&,
+                          laminate_group_function, const CheckOptions& check) {
+        const std::lock_guard lock(mutex);
+        reference_macs[group.nests.front().layer] = check.reference_macs.value();
+        return std::string();
+    };
+    const JitNetwork compiled(network, layer_by_layer_schedule(network), options);
+    EXPECT_EQ(reference_macs.size(), network.layers.size());
+    const int64_t all = CheckOptions{}.reference_macs.value();
+    EXPECT_EQ(reference_macs.at("map1"), all);
+    for (const char* equal : {"map2", "map3", "map4"})
+        EXPECT_EQ(reference_macs.at(equal), all / 8) << equal;
+    EXPECT_EQ(reference_macs.at("expand"), all);
+}
+
 // Issue 26, 2.
 TEST(JitNetwork, StrictCodeIsCheckedOnSpecials) {
     const Network network = zoo_network("l3net");

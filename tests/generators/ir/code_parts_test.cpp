@@ -30,7 +30,7 @@ Stmt copies(int count, const Expr& at) {
     return ir::sequence(all);
 }
 
-/// For each strip, a kernel whose element is found by a quotient.
+/// The group runs a kernel for each strip, and finds the first element by a remainder.
 Stmt group(int count, const std::function<Stmt(Stmt)>& around = [](Stmt s) { return s; }) {
     const Expr at = (named("strip") * 3 + 5) % 4;
     const Stmt kernel = around(as_kernel("copy", copies(count, at)));
@@ -56,7 +56,7 @@ TEST(CodeParts, AKernelIsGivenArraysAndNumbersFoundOutside) {
     EXPECT_EQ(parts[0].length, 0U);
     EXPECT_EQ(parts[1].symbol, "g_kernel0");
     EXPECT_EQ(parts[1].length, 200U);
-    // The quotient is found once, outside.
+    // The remainder is found once, outside.
     EXPECT_EQ(names_of(parts[1]), (std::vector<std::string>{"c", "g_kernel0.0", "s"}));
 }
 

@@ -89,20 +89,22 @@ TEST(ModelAgainstWalker, RandomChains) {
     EXPECT_GT(sweep.groups, 2500);
 }
 
-TEST(ModelAgainstWalker, RandomNetworksOfAllKinds) {
+/// Of networks of seeds 1 to `last`; at least so many groups, and tensors that several layers share.
+void expect_agreement(Network (*network_of)(uint64_t), uint64_t last, int64_t groups,
+                      int64_t shared) {
     Sweep sweep;
-    sweep.run(random_network, 1, 1501, 2, 2);
+    sweep.run(network_of, 1, last + 1, 2, 2);
     EXPECT_EQ(sweep.differences, 0) << sweep.first;
-    EXPECT_GT(sweep.groups, 6000);
-    EXPECT_GT(sweep.shared, 300);
+    EXPECT_GT(sweep.groups, groups);
+    EXPECT_GT(sweep.shared, shared);
+}
+
+TEST(ModelAgainstWalker, RandomNetworksOfAllKinds) {
+    expect_agreement(random_network, 1500, 6000, 300);
 }
 
 TEST(ModelAgainstWalker, RandomNetworksForPictures) {
-    Sweep sweep;
-    sweep.run(random_picture_network, 1, 501, 2, 2);
-    EXPECT_EQ(sweep.differences, 0) << sweep.first;
-    EXPECT_GT(sweep.groups, 2000);
-    EXPECT_GT(sweep.shared, 200);
+    expect_agreement(random_picture_network, 500, 2000, 200);
 }
 
 /// `make test-long`: more than 10^6 schedules.
