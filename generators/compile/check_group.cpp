@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -119,10 +118,12 @@ private:
     /// What is wrong with the run itself, or empty.
     [[nodiscard]] std::string run(const Inputs& inputs, PoisonedArray& output) const;
     [[nodiscard]] std::vector<Band> bands() const;
-    /// `judge(found, element of the band)` is empty, or what was expected.
-    [[nodiscard]] std::string judged(
-        const float* out, Band band,
-        const std::function<std::string(float found, size_t n)>& judge) const;
+    /// The first element of a band that is wrong, or empty. `is_wrong(found, n)` judges element n of
+    /// `expected`, the band.
+    template <class Judge>
+    [[nodiscard]] std::string judged(const float* out, Band band,
+                                     const std::vector<float>& expected,
+                                     const Judge& is_wrong) const;
     [[nodiscard]] std::string position(int64_t c, int64_t y, int64_t x) const {
         return "channel " + std::to_string(c) + ", row " + std::to_string(y) + ", column " +
                std::to_string(x);
@@ -142,6 +143,7 @@ private:
 
 std::string Check::run(const Inputs& inputs, PoisonedArray& output) const {
     std::vector<PoisonedArray> shifted;
+    shifted.reserve(inputs.size());
     std::vector<const float*> in;
     for (const std::vector<float>& values : inputs) {
         shifted.emplace_back(values.size(), misalignment);
@@ -180,16 +182,19 @@ std::vector<Check::Band> Check::bands() const {
     return {{0, affordable}, {around, around + affordable}, {height - affordable, height}};
 }
 
-std::string Check::judged(const float* out, Band band,
-                          const std::function<std::string(float, size_t)>& judge) const {
+template <class Judge>
+std::string Check::judged(const float* out, Band band, const std::vector<float>& expected,
+                          const Judge& is_wrong) const {
     const int64_t height = sink_[Dim::y], width = sink_[Dim::x];
-    const int64_t rows = band.second - band.first;
-    for (int64_t n = 0; n < sink_[Dim::z] * rows * width; ++n) {
-        const int64_t c = n / width / rows, y = band.first + n / width % rows, x = n % width;
-        const float found = out[(c * height + y) * width + x];
-        const std::string expected = judge(found, static_cast<size_t>(n));
-        if (!expected.empty()) {
-            return position(c, y, x) + " is " + std::to_string(found) + ", expected " + expected;
+    size_t n = 0;
+    for (int64_t c = 0; c < sink_[Dim::z]; ++c) {
+        for (int64_t y = band.first; y < band.second; ++y) {
+            const float* row = out + (c * height + y) * width;
+            for (int64_t x = 0; x < width; ++x, ++n) {
+                if (!is_wrong(row[x], n)) continue;
+                return position(c, y, x) + " is " + std::to_string(row[x]) + ", expected " +
+                       std::to_string(expected[n]);
+            }
         }
     }
     return "";
@@ -212,8 +217,8 @@ std::string Check::with_whole_numbers() const {
             reference_rows(network_, problems_, inputs, band.first, band.second);
         const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
         const float allowed = 1e-4F * std::max({*high - *low, std::abs(*high), std::abs(*low)});
-        std::string wrong = judged(out, band, [&](float found, size_t n) {
-            return std::abs(found - expected[n]) > allowed ? std::to_string(expected[n]) : "";
+        std::string wrong = judged(out, band, expected, [&](float found, size_t n) {
+            return std::abs(found - expected[n]) > allowed;
         });
         if (!wrong.empty()) return wrong;
     }
@@ -253,14 +258,13 @@ std::string Check::with_values_among_ones(const std::vector<float>& values,
         };
         const std::vector<float> expected = rows_of(network_, inputs);
         const std::vector<float> most = rows_of(by_magnitude, magnitudes);
-        wrong = judged(output.data(), band, [&](float found, size_t n) -> std::string {
+        wrong = judged(output.data(), band, expected, [&](float found, size_t n) {
             const bool is_equal =
                 found == expected[n] || (std::isnan(found) && std::isnan(expected[n]));
             // Whether such a sum overflows depends on its order.
             const bool may_overflow = !(most[n] <= 1e38F);
-            if (is_equal || may_overflow) return "";
             const bool is_near = std::abs(found - expected[n]) <= allowed * most[n];
-            return is_near ? "" : std::to_string(expected[n]);
+            return !is_equal && !may_overflow && !is_near;
         });
     }
     return wrong.empty() ? "" : wrong + ", with " + name + " in the input";

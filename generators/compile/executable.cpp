@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <ranges>
 #include <stdexcept>
 #include <utility>
 
@@ -135,9 +136,9 @@ Halide::Target code_target(const std::string& text) {
     return target;
 }
 
-std::string object_of_part(const CodePart& part, const Halide::Target& target) {
-    Halide::Module module(part.symbol, target.with_feature(Halide::Target::NoRuntime));
-    append(module, part);
+std::string object_of_parts(const std::vector<CodePart>& parts, const Halide::Target& target) {
+    Halide::Module module(parts.front().symbol, target.with_feature(Halide::Target::NoRuntime));
+    for (const CodePart& part : parts | std::views::reverse) append(module, part);
     return object_of(module, target);
 }
 
@@ -167,8 +168,8 @@ JitGroup::JitGroup(const Stmt& body, bool counted, const Halide::Target& target)
         append(module, symbol, body, extra);
         objects_.push_back(object_of(module, target));
     } else {
-        for (const CodePart& part : code_parts(body, symbol))
-            objects_.push_back(object_of_part(part, target));
+        for (const std::vector<CodePart>& parts : object_parts(code_parts(body, symbol)))
+            objects_.push_back(object_of_parts(parts, target));
     }
     load(memory_functions());
 }
@@ -177,7 +178,7 @@ JitGroup::JitGroup(std::vector<std::string> objects) : objects_(std::move(object
 
 void JitGroup::load(const std::map<std::string, const void*>& symbols) {
     std::map<std::string, const void*> known = symbols;
-    // The group's own function, which is the first, comes last: it calls the others.
+    // The group's own function, which is in the first, comes last: it calls the others.
     for (size_t n = 1; n <= objects_.size(); ++n) {
         loaded_.emplace_back(objects_[n % objects_.size()], known);
         for (const auto& [name, function] : loaded_.back().functions()) known[name] = function;

@@ -34,8 +34,9 @@ struct NamedBody {
     bool hooked = false;  ///< whether it has the hook argument
 };
 
-/// An object file with one function of a group. Throws as object_code().
-[[nodiscard]] std::string object_of_part(const CodePart& part, const Halide::Target& target);
+/// An object file with functions of one group. Throws as object_code().
+[[nodiscard]] std::string object_of_parts(const std::vector<CodePart>& parts,
+                                          const Halide::Target& target);
 
 /// An object file with a laminate_group_function, or laminate_hooked_group_function, per body; it
 /// needs no Halide runtime. Throws InputError for a target that Halide cannot generate code for.
@@ -57,11 +58,11 @@ public:
     explicit JitGroup(const Halide::Internal::Stmt& body, bool counted = false,
                       const Halide::Target& target = Halide::get_host_target());
     /// What objects() of a group that is not counted returned, perhaps in an earlier process, or
-    /// object_of_part() of each of its code_parts(). Throws std::runtime_error for anything else.
+    /// object_of_parts() of each of its object_parts(). Throws std::runtime_error for anything else.
     explicit JitGroup(std::vector<std::string> objects);
     [[nodiscard]] laminate_group_function function() const;
     [[nodiscard]] CountedGroupFunction counted_function() const;
-    /// The object files that were loaded, the group's own function first; none where objects cannot
+    /// The object files that were loaded, the one of the group's own function first; none where objects cannot
     /// be loaded (loads_objects).
     [[nodiscard]] const std::vector<std::string>& objects() const { return objects_; }
 

@@ -69,6 +69,12 @@ std::string any_size_key(const std::vector<LayerProblem>& problems, const Tensor
     return key;
 }
 
+size_t length_of(const std::vector<CodePart>& parts) {
+    size_t length = 0;
+    for (const CodePart& part : parts) length += part.length;
+    return length;
+}
+
 }  // namespace
 
 void tell_in_parallel(const CompileProgress& progress, const std::string& what, size_t count,
@@ -157,32 +163,31 @@ void GroupCompiler::make(const GroupSchedule& schedule, Made& made) const {
     group.times.halide = clock.seconds();
 }
 
-/// Compiles function by function. The longest comes first, so that no thread is left with it at the
-/// end.
+/// Compiles file by file. The longest comes first, so that no thread is left with it at the end.
 void GroupCompiler::compile(const std::vector<Made*>& made, int threads,
                             const CompileProgress& progress) const {
     if (!loads_objects) return;
     struct Task {
         Made* made;
-        const CodePart* part;
+        const std::vector<CodePart>* parts;
         std::string* object;
+        size_t length = 0;
         double seconds = 0;
     };
-    std::vector<std::vector<CodePart>> parts(made.size());
+    std::vector<std::vector<std::vector<CodePart>>> parts(made.size());
     std::vector<Task> tasks;
     for (size_t g = 0; g < made.size(); ++g) {
         if (!made[g]->objects.empty()) continue;
-        parts[g] = code_parts(made[g]->group.code.body, JitGroup::symbol);
+        parts[g] = object_parts(code_parts(made[g]->group.code.body, JitGroup::symbol));
         made[g]->objects.resize(parts[g].size());
         for (size_t n = 0; n < parts[g].size(); ++n)
-            tasks.push_back({made[g], &parts[g][n], &made[g]->objects[n]});
+            tasks.push_back({made[g], &parts[g][n], &made[g]->objects[n], length_of(parts[g][n])});
     }
-    std::ranges::stable_sort(tasks, std::greater<>(),
-                             [](const Task& task) { return task.part->length; });
+    std::ranges::stable_sort(tasks, std::greater<>(), &Task::length);
     const Halide::Target host = Halide::get_host_target();
     tell_in_parallel(progress, "compiling function", tasks.size(), threads, [&](size_t n) {
         const CpuClock clock;
-        *tasks[n].object = object_of_part(*tasks[n].part, host);
+        *tasks[n].object = object_of_parts(*tasks[n].parts, host);
         tasks[n].seconds = clock.seconds();
     });
     for (const Task& task : tasks) task.made->group.times.llvm += task.seconds;

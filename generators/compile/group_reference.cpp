@@ -16,6 +16,7 @@ namespace {
 struct Rows {
     int64_t begin = 0;
     int64_t end = 0;
+    bool operator==(const Rows&) const = default;
 };
 
 /// Rows of the input that rows `out` of the output read, and the layer with the paddings that make
@@ -78,19 +79,31 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
 struct Part {
     Rows rows;
     std::vector<int64_t> dims;  ///< of the part
-    std::vector<float> values;
+    const float* values = nullptr;
+    std::vector<float> own{};   ///< the values, unless they are another's
 
+    Part(Rows of, std::vector<int64_t> of_dims, const float* others)
+        : rows(of), dims(std::move(of_dims)), values(others) {}
+    Part(Rows of, std::vector<int64_t> of_dims, std::vector<float> taken)
+        : rows(of), dims(std::move(of_dims)), values(taken.data()), own(std::move(taken)) {}
+
+    Part(Part&&) = default;
+
+    /// Valid as long as this and the array it was made of.
     [[nodiscard]] Part cut(Rows wanted) const {
-        if (dims.size() != 4) return *this;
-        Part part{wanted, dims, {}};
-        part.dims[2] = wanted.end - wanted.begin;
+        if (is_all(wanted)) return {rows, dims, values};
+        std::vector<int64_t> fewer = dims;
+        fewer[2] = wanted.end - wanted.begin;
+        std::vector<float> copied;
+        copied.reserve(static_cast<size_t>(element_count(fewer)));
         const int64_t width = dims[3];
         for (int64_t c = 0; c < dims[1]; ++c) {
-            const auto first = values.begin() + (c * dims[2] + wanted.begin - rows.begin) * width;
-            part.values.insert(part.values.end(), first, first + part.dims[2] * width);
+            const float* first = values + (c * dims[2] + wanted.begin - rows.begin) * width;
+            copied.insert(copied.end(), first, first + fewer[2] * width);
         }
-        return part;
+        return {wanted, std::move(fewer), std::move(copied)};
     }
+    [[nodiscard]] bool is_all(Rows wanted) const { return dims.size() != 4 || wanted == rows; }
 };
 
 }  // namespace
@@ -132,8 +145,8 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
         if (!tensor.is_external()) break;
         const std::vector<int64_t> dims = image_dims(network, tensor.tensor);
         const Rows all{0, dims.size() == 4 ? dims[2] : 1};
-        parts[tensor.tensor] =
-            Part{all, dims, inputs.at(parts.size())}.cut(wanted.at(tensor.tensor));
+        const Part whole(all, dims, inputs.at(parts.size()).data());
+        parts.emplace(tensor.tensor, whole.cut(wanted.at(tensor.tensor)));
     }
     for (size_t k = 0; k < problems.size(); ++k) {
         std::vector<Part> operands;
@@ -143,15 +156,17 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
             operands.push_back(parts.at(input.tensor).cut(layers[k].in));
         for (const Part& operand : operands) {
             dims.push_back(operand.dims);
-            arrays.push_back(operand.values.data());
+            arrays.push_back(operand.values);
         }
         const std::vector<int64_t> output_dims = infer_output_dims(layers[k].layer, dims);
-        Part output{layers[k].computed, output_dims,
-                    std::vector<float>(static_cast<size_t>(element_count(output_dims)))};
-        run_reference_layer(layers[k].layer, dims, arrays, output_dims, output.values.data(), 1);
-        parts[problems[k].output] = output.cut(wanted.at(problems[k].output));
+        std::vector<float> output(static_cast<size_t>(element_count(output_dims)));
+        run_reference_layer(layers[k].layer, dims, arrays, output_dims, output.data(), 1);
+        Part computed(layers[k].computed, output_dims, std::move(output));
+        const Rows needed = wanted.at(problems[k].output);
+        parts.emplace(problems[k].output,
+                      computed.is_all(needed) ? std::move(computed) : computed.cut(needed));
     }
-    return std::move(parts.at(problems.back().output).values);
+    return std::move(parts.at(problems.back().output).own);
 }
 
 std::vector<float> reference_output(const Network& network,

@@ -1,5 +1,6 @@
 #include "generators/ir/code_parts.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,6 +18,9 @@ constexpr const char* mark = "kernel ";
 
 /// Loads and stores below which a kernel stays where it is.
 constexpr size_t least_length = 64;
+
+/// Loads and stores of the functions that share an object file.
+constexpr size_t most_length = 2048;
 
 /// Names that a statement takes from outside: scalars by type, and arrays, whose type is Handle.
 /// Every name in a group's code is bound once.
@@ -199,6 +203,24 @@ std::vector<CodePart> code_parts(const Stmt& body, const std::string& symbol) {
     std::vector<CodePart> all{{symbol, group_arguments(), rest, length_of(rest)}};
     for (CodePart& part : parting.parts) all.push_back(std::move(part));
     return all;
+}
+
+std::vector<std::vector<CodePart>> object_parts(std::vector<CodePart> parts) {
+    // The group's own function is called by none, so the kernels that are made last go with it.
+    std::vector<std::vector<CodePart>> files{{std::move(parts.front())}};
+    size_t length = files.front().front().length;
+    while (parts.size() > 1) {
+        CodePart& part = parts.back();
+        length += part.length;
+        if (length > most_length) {
+            files.emplace_back();
+            length = part.length;
+        }
+        files.back().push_back(std::move(part));
+        parts.pop_back();
+    }
+    std::reverse(files.begin() + 1, files.end());
+    return files;
 }
 
 size_t length_of(const Stmt& body) {

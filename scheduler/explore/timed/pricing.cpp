@@ -14,16 +14,43 @@ Pricing::Pricing(const Network& network, const TimedOptions& options)
     }
 }
 
+std::pair<Priced*, bool> Pricing::place_of(const GroupSchedule& group,
+                                           const std::vector<LayerProblem>& problems) {
+    GroupSchedule nameless = group;
+    for (Nest& nest : nameless.nests) nest.layer.clear();
+    const auto [place, is_new] =
+        by_shape_.try_emplace(std::pair(shape_key(problems), std::move(nameless)));
+    return {&place->second, is_new};
+}
+
+void Pricing::price_together(const std::vector<const GroupSchedule*>& groups) {
+    struct Task {
+        const GroupSchedule* group;
+        std::vector<LayerProblem> problems;
+        Priced* place;
+    };
+    std::vector<Task> tasks;
+    for (const GroupSchedule* group : groups) {
+        std::vector<LayerProblem> problems = group_problems(network_, *group);
+        if (const auto [place, is_new] = place_of(*group, problems); is_new)
+            tasks.push_back({group, std::move(problems), place});
+    }
+    // Every thread has a cache of sums of its own.
+    const auto parts = static_cast<size_t>(options_.planning_threads());
+    in_parallel(parts, options_.planning_threads(), [&](size_t part) {
+        TwoLevelCache cache;
+        for (size_t n = part; n < tasks.size(); n += parts)
+            *tasks[n].place = priced(*tasks[n].group, tasks[n].problems, cache);
+    });
+}
+
 const Priced& Pricing::price(const GroupSchedule& group) {
     const auto [known, is_new] = by_text_.try_emplace(to_text(group));
     if (!is_new) return known->second;
     const std::vector<LayerProblem> problems = group_problems(network_, group);
-    GroupSchedule nameless = group;
-    for (Nest& nest : nameless.nests) nest.layer.clear();
-    const auto [like, is_first] =
-        by_shape_.try_emplace(std::pair(shape_key(problems), std::move(nameless)));
-    if (is_first) like->second = priced(group, problems);
-    known->second = like->second;
+    const auto [like, is_first] = place_of(group, problems);
+    if (is_first) *like = priced(group, problems, cache_);
+    known->second = *like;
     for (size_t k = 0; k < group.nests.size(); ++k)
         known->second.group.nests[k].layer = group.nests[k].layer;
     known->second.sink = network_.find_layer(group.nests.back().layer);
@@ -61,7 +88,7 @@ std::vector<GroupSchedule> Pricing::best_tiled(const std::vector<LayerProblem>& 
     }
     search::Archive<GroupSchedule> best(true);
     for (const GroupSchedule& form : counted.items()) {
-        const Priced with_time = priced(form, problems);
+        const Priced with_time = priced(form, problems, cache_);
         if (with_time.memory() >= most) continue;
         best.offer({static_cast<double>(with_time.accesses.value()),
                     static_cast<double>(with_time.memory().value()), with_time.milliseconds},
@@ -70,9 +97,10 @@ std::vector<GroupSchedule> Pricing::best_tiled(const std::vector<LayerProblem>& 
     return best.items();
 }
 
-Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                       TwoLevelCache& cache) const {
     Priced priced;
-    const GroupCounts counts = two_level_counts(problems, group, &cache_);
+    const GroupCounts counts = two_level_counts(problems, group, &cache);
     priced.accesses = counts.accesses();
     priced.live = counts.live_total;
     choose_kernels(priced, problems, group);

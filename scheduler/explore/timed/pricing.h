@@ -32,6 +32,8 @@ public:
     /// Both outlive this.
     Pricing(const Network& network, const TimedOptions& options);
 
+    /// Makes price() of these groups quick: the threads of the options divide their shapes.
+    void price_together(const std::vector<const GroupSchedule*>& groups);
     /// Valid as long as this.
     const Priced& price(const GroupSchedule& group);
     /// The forms of tiled_layer.h of one layer that need less memory than `alone`, the layer's
@@ -41,8 +43,12 @@ public:
 
 private:
     using Shape = std::vector<int64_t>;
+    /// The place of the price of a group's shape, and whether it is empty yet.
+    std::pair<Priced*, bool> place_of(const GroupSchedule& group,
+                                      const std::vector<LayerProblem>& problems);
     [[nodiscard]] Priced priced(const GroupSchedule& group,
-                                const std::vector<LayerProblem>& problems);
+                                const std::vector<LayerProblem>& problems,
+                                TwoLevelCache& cache) const;
     [[nodiscard]] std::vector<GroupSchedule> best_tiled(const std::vector<LayerProblem>& problems,
                                                         const Priced& alone);
     void choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,

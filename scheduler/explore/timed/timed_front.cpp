@@ -54,11 +54,18 @@ public:
         std::iota(part_.begin(), part_.end(), size_t{0});
     }
 
-    void add(const Schedule& schedule) {
-        Groups groups;
-        const Schedule whole = with_layers_alone(network_, schedule);
-        for (const GroupSchedule& group : whole.groups()) groups.push_back(&known(group));
-        schedules_.push_back(std::move(groups));
+    void add(std::vector<Schedule> schedules) {
+        std::vector<const GroupSchedule*> all;
+        for (Schedule& schedule : schedules) {
+            schedule = with_layers_alone(network_, schedule);
+            for (const GroupSchedule& group : schedule.groups()) all.push_back(&group);
+        }
+        pricing_.price_together(all);
+        for (const Schedule& schedule : schedules) {
+            Groups groups;
+            for (const GroupSchedule& group : schedule.groups()) groups.push_back(&known(group));
+            schedules_.push_back(std::move(groups));
+        }
     }
     void add_searched() {
         // An interrupt ends the search; what it has found is still priced.
@@ -159,29 +166,38 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     LineBufferOptions plain;
     plain.threads = options.threads;
     plain.winograd = options.kernels.filters();
-    const auto add = [&](const LineBufferOptions& wanted) {
-        const auto found = line_buffer_schedule(network, wanted);
-        if (const auto* schedule = std::get_if<Schedule>(&found)) candidates.add(*schedule);
-    };
+    std::vector<LineBufferOptions> wishes;
     for (const auto& [numerator, denominator] :
          {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{4, 1}}) {
-        plain.second_level_cache =
+        wishes.push_back(plain);
+        wishes.back().second_level_cache =
             Bytes(options.second_level_cache.value() * numerator / denominator);
-        add(plain);
-        if (candidates.is_stopped()) return;
     }
     plain.second_level_cache = options.second_level_cache;
     if (planned_runs(network) != schedulable_chains(network)) {
-        plain.joins = false;
-        add(plain);
-        plain.joins = true;
+        wishes.push_back(plain);
+        wishes.back().joins = false;
     }
-    candidates.add(layer_by_layer_schedule(network, options.threads, plain.winograd));
     for (const Bytes budget : budgets) {
-        if (candidates.is_stopped()) return;
-        plain.memory = budget;
-        add(plain);
+        wishes.push_back(plain);
+        wishes.back().memory = budget;
     }
+    // The last one is the network layer by layer. An interrupt leaves out what has not begun.
+    std::vector<std::optional<Schedule>> found(wishes.size() + 1);
+    in_parallel(found.size(), options.planning_threads(), [&](size_t n) {
+        if (n > 0 && candidates.is_stopped()) return;
+        if (n == wishes.size()) {
+            found[n] = layer_by_layer_schedule(network, options.threads, plain.winograd);
+            return;
+        }
+        auto planned = line_buffer_schedule(network, wishes[n]);
+        if (auto* schedule = std::get_if<Schedule>(&planned)) found[n] = std::move(*schedule);
+    });
+    std::vector<Schedule> schedules;
+    for (std::optional<Schedule>& one : found) {
+        if (one) schedules.push_back(*std::move(one));
+    }
+    candidates.add(std::move(schedules));
 }
 
 /// Budgets of live memory for the candidates: within a limit, parts of it and of its halves, so that
@@ -213,9 +229,9 @@ void add_smallest(Candidates& candidates, const Network& network, const TimedOpt
     const auto none = line_buffer_schedule(network, smallest);
     if (const auto* infeasible = std::get_if<Infeasible>(&none)) {
         smallest.memory = to_bytes(infeasible->demand);
-        candidates.add(std::get<Schedule>(line_buffer_schedule(network, smallest)));
+        candidates.add({std::get<Schedule>(line_buffer_schedule(network, smallest))});
     } else {
-        candidates.add(std::get<Schedule>(none));
+        candidates.add({std::get<Schedule>(none)});
     }
 }
 

@@ -10,12 +10,14 @@
 // and on several axes the points are those on the convex hull of accesses and time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <variant>
 
 #include "base/caches.h"
+#include "base/parallel.h"
 #include "base/units.h"
 #include "nets/network/network.h"
 #include "scheduler/explore/front.h"
@@ -38,6 +40,9 @@ struct TimedOptions {
     std::vector<GroupSchedule> searched{};
     /// Set it to get the front of what has been looked at so far.
     const std::atomic<bool>* stop = nullptr;
+
+    /// Threads that look for a schedule.
+    [[nodiscard]] int planning_threads() const { return std::min(threads, available_cores()); }
 };
 
 /// Which of a point's numbers a front is made of.
