@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "generators/ir/activations.h"
 #include "generators/ir/code_parts.h"
+#include "generators/ir/shared_bodies.h"
 #include "generators/kernels/group_kernels.h"
 #include "scheduler/schedule/open_group.h"
 
@@ -117,8 +118,14 @@ std::vector<CompiledGroup> GroupCompiler::compiled(const std::vector<GroupSchedu
     };
     tell_in_parallel(options_.progress, "lowering group", distinct.size(), threads,
                      [&](size_t n) { make(group_of(distinct[n]), *distinct[n]); });
+    share(distinct, threads);
     compile(distinct, threads, options_.progress);
-    in_parallel(distinct.size(), threads, [&](size_t n) { load(*distinct[n]); });
+    // Groups that share a body come after the one that has it.
+    const auto last = std::ranges::stable_partition(
+        distinct, [](const Made* one) { return one->code_of == nullptr; });
+    const size_t own = distinct.size() - last.size();
+    in_parallel(own, threads, [&](size_t n) { load(*distinct[n]); });
+    in_parallel(last.size(), threads, [&](size_t n) { load(*distinct[own + n]); });
     in_parallel(others.size(), threads, [&](size_t n) {
         const GroupSchedule& group = groups[others[n]];
         CompiledGroup& other = made[others[n]].group;
@@ -163,6 +170,32 @@ void GroupCompiler::make(const GroupSchedule& schedule, Made& made) const {
     group.times.halide = clock.seconds();
 }
 
+/// Lets groups whose bodies differ in numbers alone share one of them.
+void GroupCompiler::share(const std::vector<Made*>& made, int threads) const {
+    // Hooks are put into code by the names of a group's own arrays.
+    if (!loads_objects || !is_for_host_ || options_.instrumented) return;
+    std::vector<Made*> own;
+    std::vector<Halide::Internal::Stmt> bodies;
+    for (Made* one : made) {
+        if (!one->objects.empty()) continue;
+        own.push_back(one);
+        bodies.push_back(one->group.code.body);
+    }
+    for (SharedBody& shared : shared_bodies(bodies, threads)) {
+        for (size_t n = 0; n < shared.groups.size(); ++n) {
+            Made& one = *own[shared.groups[n]];
+            if (n > 0) one.code_of = own[shared.groups.front()];
+            GroupCode& code = one.group.code;
+            code.body = shared.body;
+            code.constants.insert(code.constants.begin(), shared.numbers[n].begin(),
+                                  shared.numbers[n].end());
+            code.packings.insert(code.packings.begin(),
+                                 {.source = Packing::Source::numbers,
+                                  .values = std::move(shared.numbers[n])});
+        }
+    }
+}
+
 /// Compiles file by file. The longest comes first, so that no thread is left with it at the end.
 void GroupCompiler::compile(const std::vector<Made*>& made, int threads,
                             const CompileProgress& progress) const {
@@ -177,7 +210,7 @@ void GroupCompiler::compile(const std::vector<Made*>& made, int threads,
     std::vector<std::vector<std::vector<CodePart>>> parts(made.size());
     std::vector<Task> tasks;
     for (size_t g = 0; g < made.size(); ++g) {
-        if (!made[g]->objects.empty()) continue;
+        if (!made[g]->objects.empty() || made[g]->code_of != nullptr) continue;
         parts[g] = object_parts(code_parts(made[g]->group.code.body, JitGroup::symbol));
         made[g]->objects.resize(parts[g].size());
         for (size_t n = 0; n < parts[g].size(); ++n)
@@ -197,8 +230,13 @@ void GroupCompiler::compile(const std::vector<Made*>& made, int threads,
 void GroupCompiler::load(Made& made) const {
     const CpuClock clock;
     CompiledGroup& group = made.group;
-    group.jit = made.objects.empty() ? std::make_shared<const JitGroup>(group.code.body)
-                                     : std::make_shared<const JitGroup>(std::move(made.objects));
+    if (made.code_of != nullptr) {
+        group.jit = made.code_of->group.jit;
+    } else if (made.objects.empty()) {
+        group.jit = std::make_shared<const JitGroup>(group.code.body);
+    } else {
+        group.jit = std::make_shared<const JitGroup>(std::move(made.objects));
+    }
     if (!group.times.is_cached && options_.cache && !group.jit->objects().empty()) {
         options_.cache->keep(cache_key("code", made.key),
                              to_bytes(group.code, group.jit->objects()));

@@ -48,8 +48,10 @@ private:
         CompiledGroup group;
         std::string key;
         std::vector<std::string> objects;  ///< of its functions; none: its body is to be compiled
+        Made* code_of = nullptr;           ///< another group, whose body this one shares
     };
     void make(const GroupSchedule& schedule, Made& made) const;
+    void share(const std::vector<Made*>& made, int threads) const;
     void compile(const std::vector<Made*>& made, int threads,
                  const CompileProgress& progress) const;
     void load(Made& made) const;
