@@ -47,7 +47,14 @@ void set_option(const std::string& spec, std::string_view option, ZooOptions& op
     }
 }
 
+void refuse_integers(const std::string& spec, const InputSizes& sizes) {
+    if (!sizes.integers.empty())
+        throw InputError(spec + ": has no input of integers called \"" +
+                         sizes.integers.begin()->first + "\"");
+}
+
 Network open_zoo(const std::string& spec, const InputSizes& sizes) {
+    refuse_integers(spec, sizes);
     if (!sizes.symbols.empty()) {
         throw InputError(spec + ": has no dimension named \"" + sizes.symbols.begin()->first +
                          "\"; expected height, width or batch");
@@ -74,6 +81,7 @@ Network open_zoo(const std::string& spec, const InputSizes& sizes) {
 }
 
 Network open_random(const std::string& spec, std::string_view seed, const InputSizes& sizes) {
+    refuse_integers(spec, sizes);
     if (sizes.height || sizes.width || sizes.batch || !sizes.symbols.empty()) {
         throw InputError(
             spec +
