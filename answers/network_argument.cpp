@@ -13,7 +13,7 @@
 namespace laminate::cli {
 
 void NetworkArgument::declare(CLI::App* verb, bool or_compiled) {
-    constexpr const char* kinds = ".onnx file, zoo:NAME[?height=..&width=..], random:SEED";
+    constexpr const char* kinds = ".onnx or .param (ncnn) file, zoo:NAME[?height=..&width=..], random:SEED";
     verb->add_option("NET", spec,
                      fmt::format("{}{}", kinds, or_compiled ? ", or compiled directory" : ""))
         ->required();
@@ -21,7 +21,7 @@ void NetworkArgument::declare(CLI::App* verb, bool or_compiled) {
 }
 
 void NetworkArgument::declare_option(CLI::App* verb) {
-    verb->add_option("--net", spec, ".onnx file, zoo:NAME[?height=..&width=..] or random:SEED")
+    verb->add_option("--net", spec, ".onnx or .param (ncnn) file, zoo:NAME[?height=..&width=..] or random:SEED")
         ->type_name("NET");
     declare_sizes(verb);
 }
@@ -116,7 +116,7 @@ Network NetworkArgument::open() const {
     if (std::error_code error; std::filesystem::is_directory(spec, error)) {
         const bool is_compiled =
             std::filesystem::exists(std::filesystem::path(spec) / manifest_file, error);
-        throw InputError(fmt::format("{}: is a {}directory, expected {}an .onnx file or a zoo name",
+        throw InputError(fmt::format("{}: is a {}directory, expected {}an .onnx or .param file or a zoo name",
                                      spec, is_compiled ? "compiled " : "",
                                      is_compiled ? "the network that it was compiled from, " : ""));
     }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "nets/ncnn/ncnn.h"
 #include "nets/onnx/onnx.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
@@ -101,7 +102,8 @@ Network open_network(const std::string& spec, const InputSizes& sizes) {
     if (is_zoo) name.remove_prefix(zoo_prefix.size());
     if (name.starts_with(random_prefix))
         return open_random(spec, name.substr(random_prefix.size()), sizes);
-    return is_zoo ? open_zoo(spec, sizes) : load_onnx(spec, sizes);
+    if (is_zoo) return open_zoo(spec, sizes);
+    return is_ncnn_file(spec) ? load_ncnn(spec, sizes) : load_onnx(spec, sizes);
 }
 
 }  // namespace laminate

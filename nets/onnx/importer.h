@@ -85,6 +85,11 @@ private:
 [[nodiscard]] IntegerConstant chosen(const Node& node, const IntegerConstant& condition,
                                      const IntegerConstant& a, const IntegerConstant& b);
 
+/// The network of a model. `where` begins each message; external data must lie in `directory`.
+[[nodiscard]] Network import_model(proto::ModelProto model, const std::string& where,
+                                   const std::optional<std::filesystem::path>& directory,
+                                   const InputSizes& sizes);
+
 class Importer;
 using Handler = void (*)(Importer&, Node&);
 using Handlers = std::map<std::string, Handler>;

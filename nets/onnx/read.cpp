@@ -493,15 +493,11 @@ void Importer::import_node(int index) {
     }
 }
 
-namespace {
-
 Network import_model(proto::ModelProto model, const std::string& where,
                      const std::optional<std::filesystem::path>& directory,
                      const InputSizes& sizes) {
     return Importer(std::move(model), where, directory, sizes).run();
 }
-
-}  // namespace
 
 }  // namespace laminate::onnx
 
