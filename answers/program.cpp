@@ -94,7 +94,7 @@ Program::Program()
     app_.set_help_flag("-h,--help", "This text; `laminate VERB --help` for one verb");
     app_.get_formatter()->column_width(34);
     app_.footer(
-        "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\"), "
+        "NET is an .onnx or .param file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\"), "
         "random:SEED or a compiled directory.\n"
         "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, "
         "5 internal.");

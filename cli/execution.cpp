@@ -216,11 +216,12 @@ bool is_compiled_directory(const NetworkArgument& argument) {
     if (!std::filesystem::is_directory(argument.spec, error)) return false;
     const InputSizes& sizes = argument.sizes;
     const bool has_sizes = sizes.height || sizes.width || sizes.batch;
-    if ((has_sizes && !is_of_any_size(argument.spec)) || !argument.symbols.empty()) {
+    const bool has_names = !argument.symbols.empty() || !argument.integers.empty();
+    if ((has_sizes && !is_of_any_size(argument.spec)) || has_names) {
         throw UsageError(argument.spec +
                          ": a compiled directory has the sizes it was compiled for; --height, "
-                         "--width, --batch and --dim want the network, or a directory of compile "
-                         "--any-size without --dim");
+                         "--width, --batch, --dim and --integers want the network, or a directory "
+                         "of compile --any-size the first three");
     }
     return true;
 }

@@ -105,8 +105,9 @@ void add_sizes(const TensorFile& file, InputSizes& sizes) {
     if (file.picture) {
         add(sizes.height, file.picture->height);
         add(sizes.width, file.picture->width);
-    } else if (const auto& dims = file.values.dims; dims.size() == 4) {
+    } else if (const auto& dims = file.values.dims; !dims.empty()) {
         add(sizes.batch, dims[0]);
+        if (dims.size() != 4) return;
         add(sizes.height, dims[2]);
         add(sizes.width, dims[3]);
     }

@@ -43,7 +43,8 @@ struct TensorFile {
 /// Reads .npy and .pb by extension, anything else by its first bytes. Reads the file once, so it
 /// may be a pipe. Throws InputError when the file is missing or damaged.
 [[nodiscard]] TensorFile load_tensor_file(const std::string& file);
-/// Sets sizes that are still open to those of the file, a picture or a 4-D array.
+/// Sets sizes that are still open to those of the file: a picture, or an array, of which the first
+/// dimension is the batch and the last two of four are rows and columns.
 void add_sizes(const TensorFile& file, InputSizes& sizes);
 /// The elements for an input. A picture becomes luma for one channel; for three channels red, green
 /// and blue, planar, or interleaved for 1 x rows x columns x 3. They are in [0, 1], or samples for

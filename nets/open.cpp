@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "nets/ncnn/ncnn.h"
 #include "nets/onnx/onnx.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
@@ -47,7 +48,14 @@ void set_option(const std::string& spec, std::string_view option, ZooOptions& op
     }
 }
 
+void refuse_integers(const std::string& spec, const InputSizes& sizes) {
+    if (!sizes.integers.empty())
+        throw InputError(spec + ": has no input of integers called \"" +
+                         sizes.integers.begin()->first + "\"");
+}
+
 Network open_zoo(const std::string& spec, const InputSizes& sizes) {
+    refuse_integers(spec, sizes);
     if (!sizes.symbols.empty()) {
         throw InputError(spec + ": has no dimension named \"" + sizes.symbols.begin()->first +
                          "\"; expected height, width or batch");
@@ -74,6 +82,7 @@ Network open_zoo(const std::string& spec, const InputSizes& sizes) {
 }
 
 Network open_random(const std::string& spec, std::string_view seed, const InputSizes& sizes) {
+    refuse_integers(spec, sizes);
     if (sizes.height || sizes.width || sizes.batch || !sizes.symbols.empty()) {
         throw InputError(
             spec +
@@ -93,7 +102,8 @@ Network open_network(const std::string& spec, const InputSizes& sizes) {
     if (is_zoo) name.remove_prefix(zoo_prefix.size());
     if (name.starts_with(random_prefix))
         return open_random(spec, name.substr(random_prefix.size()), sizes);
-    return is_zoo ? open_zoo(spec, sizes) : load_onnx(spec, sizes);
+    if (is_zoo) return open_zoo(spec, sizes);
+    return is_ncnn_file(spec) ? load_ncnn(spec, sizes) : load_onnx(spec, sizes);
 }
 
 }  // namespace laminate

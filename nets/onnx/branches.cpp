@@ -87,7 +87,7 @@ void if_node(Importer& importer, Node& node) {
     const std::optional<bool> holds = importer.truth(node, 0);
     if (!holds)
         node.fail("condition " + in_quotes(node.input(0)) +
-                  " is not known before the run, expected one constant truth value");
+                  " is not known before the run, expected one constant truth value" + importer.how_to_know());
     importer.take_over(node, *holds ? then_branch->g() : else_branch->g());
 }
 

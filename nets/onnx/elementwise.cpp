@@ -125,7 +125,7 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     using Type = proto::TensorProto;
     const Value value = importer.value(node, 0);
     if (const auto* list = std::get_if<IntegerConstant>(&value)) {
-        if (to == Type::FLOAT) return importer.define(node, importer.number_tensor(node, 0));
+        if (is_real(to)) return importer.define(node, importer.number_tensor(node, 0));
         IntegerConstant result = *list;
         if (to == Type::BOOL) {
             for (int64_t& v : result.values) v = v != 0 ? 1 : 0;
@@ -135,8 +135,8 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
         return importer.define(node, result);
     }
     if (importer.is_live_integer(node.input(0)) &&
-        (to == Type::FLOAT || to == Type::INT64 || to == Type::INT32)) {
-        if (to != Type::FLOAT) importer.mark_live_integer(node.file().output(0));
+        (is_real(to) || to == Type::INT64 || to == Type::INT32)) {
+        if (!is_real(to)) importer.mark_live_integer(node.file().output(0));
         return identity(importer, node);
     }
     const auto* small = std::get_if<SmallIntegers>(&value);
@@ -149,7 +149,7 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     if (to == Type::UINT8 && from == ElementType::float32 &&
         std::holds_alternative<TensorId>(value))
         return to_bytes(importer, node);
-    if (to == Type::FLOAT)
+    if (is_real(to))
         return small != nullptr ? importer.define(node, small->values) : identity(importer, node);
     if (to == Type::BOOL && small == nullptr) {  // a computed truth value is 1 or 0
         const TensorId zero =
@@ -179,7 +179,7 @@ void dequantize_linear(Importer& importer, Node& node) {
     using Type = proto::TensorProto;
     if (node.integer("block_size", 0) != 0) node.fail("block_size is supported only as 0");
     if (const int64_t type = node.integer("output_dtype", Type::UNDEFINED);
-        type != Type::UNDEFINED && type != Type::FLOAT)
+        type != Type::UNDEFINED && !is_real(type))
         node.fail("output_dtype is " + std::to_string(type) + ", expected FLOAT");
     const auto stored = [&](int i) -> ConstantPtr {
         const Value value = importer.value(node, i);

@@ -209,8 +209,17 @@ IntegerConstant Importer::integers(const Node& node, int i) {
     const Value given = value(node, i);
     if (!std::holds_alternative<IntegerConstant>(given))
         node.fail("input " + in_quotes(node.input(i)) +
-                  " is not known before the run, expected constant integers");
+                  " is not known before the run, expected constant integers" + how_to_know());
     return std::get<IntegerConstant>(given);
+}
+
+std::string Importer::how_to_know() const {
+    for (const TensorId id : raw_.inputs) {
+        const std::string& name = raw_.tensors[static_cast<size_t>(id)].name;
+        if (is_live_integer(name))
+            return "; --integers NAME=N,... gives those of input " + in_quotes(name);
+    }
+    return "";
 }
 
 std::optional<std::vector<int64_t>> Importer::integers_of(Node& node, const char* attribute,

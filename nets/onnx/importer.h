@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -84,6 +85,11 @@ private:
 [[nodiscard]] IntegerConstant chosen(const Node& node, const IntegerConstant& condition,
                                      const IntegerConstant& a, const IntegerConstant& b);
 
+/// The network of a model. `where` begins each message; external data must lie in `directory`.
+[[nodiscard]] Network import_model(proto::ModelProto model, const std::string& where,
+                                   const std::optional<std::filesystem::path>& directory,
+                                   const InputSizes& sizes);
+
 class Importer;
 using Handler = void (*)(Importer&, Node&);
 using Handlers = std::map<std::string, Handler>;
@@ -120,6 +126,8 @@ public:
     [[nodiscard]] ConstantPtr constant(const Node& node, int i);
     [[nodiscard]] float scalar(const Node& node, int i, float otherwise);
     [[nodiscard]] IntegerConstant integers(const Node& node, int i);
+    /// For messages on a value that is not constant: how to give those that it may depend on.
+    [[nodiscard]] std::string how_to_know() const;
     /// Reads a list that is an attribute in older operator sets and an input in newer ones
     /// (`axes`).
     [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(Node& node, const char* attribute,
@@ -199,8 +207,13 @@ private:
     void read_opset();
     void read_initializers();
     void read_inputs();
+    /// Adds the symbols of the shape to `symbols`.
+    [[nodiscard]] Dims input_extents(const proto::TensorShapeProto& shape, const std::string& label,
+                                     std::set<std::string>& symbols) const;
     [[nodiscard]] int64_t input_extent(const proto::TensorShapeProto& shape, int i,
                                        const std::string& label) const;
+    [[nodiscard]] bool is_open_elsewhere(int i) const;
+    void set_integers(const std::string& name, Dims extents, const Dims& values);
     /// Imports the nodes from number `first` on that the wanted values depend on.
     void import_nodes(int first, const std::vector<std::string>& wanted);
     void find_writers(int first);

@@ -6,16 +6,15 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/half.h"
 #include "nets/onnx/onnx.h"
 
 namespace laminate::onnx {
@@ -170,22 +169,6 @@ SmallIntegers small_integers(const TensorProto& tensor, std::vector<int64_t> dim
                  values_of<Stored, float>(tensor, where, directory, count, tensor.int32_data())})};
 }
 
-/// IEEE 754 binary16.
-float from_half(uint16_t bits) {
-    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    const float magnitude =
-        exponent == 31  ? (mantissa == 0 ? std::numeric_limits<float>::infinity()
-                                         : std::numeric_limits<float>::quiet_NaN())
-        : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                        : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
-    return bits >> 15 != 0 ? -magnitude : magnitude;
-}
-
-/// The upper half of a float.
-float from_bfloat16(uint16_t bits) {
-    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
 }  // namespace
 
 const char* type_name(int type) {
@@ -217,6 +200,15 @@ const char* type_name(int type) {
         default:
             return "of another kind";
     }
+}
+
+bool is_real(int64_t type) {
+    return type == TensorProto::FLOAT || type == TensorProto::FLOAT16 ||
+           type == TensorProto::BFLOAT16 || type == TensorProto::DOUBLE;
+}
+
+bool is_wide_integer(int64_t type) {
+    return type == TensorProto::INT64 || type == TensorProto::INT32 || type == TensorProto::BOOL;
 }
 
 std::string in_quotes(const std::string& name) {
@@ -251,8 +243,7 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
             return std::make_shared<const Constant>(Constant{
                 dims,
                 values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
-        // Weights stored in other widths. A Cast makes them FLOAT before a layer reads them; all
-        // arithmetic is in float.
+        // All arithmetic is in float, whatever the width in the file.
         case TensorProto::DOUBLE:
             return std::make_shared<const Constant>(Constant{
                 dims,
@@ -316,9 +307,9 @@ Constant load_tensor_proto(const std::string& path) {
     }
     using Type = onnx::proto::TensorProto;
     if (const auto type = tensor.data_type();
-        type != Type::FLOAT && type != Type::UINT8 && type != Type::INT8)
+        !onnx::is_real(type) && type != Type::UINT8 && type != Type::INT8)
         throw InputError(path + ": values are " + onnx::type_name(type) +
-                         ", expected FLOAT, UINT8 or INT8");
+                         ", expected FLOAT, FLOAT16, BFLOAT16, DOUBLE, UINT8 or INT8");
     const onnx::FileConstant values =
         onnx::decode(tensor, path, std::filesystem::path(path).parent_path());
     if (const auto* small = std::get_if<onnx::SmallIntegers>(&values)) return *small->values;

@@ -34,6 +34,10 @@ using FileConstant = std::variant<ConstantPtr, IntegerConstant, SmallIntegers>;
 
 /// "FLOAT", "UINT8", ... as TensorProto::DataType calls it.
 [[nodiscard]] const char* type_name(int type);
+/// FLOAT, FLOAT16, BFLOAT16 or DOUBLE: floats hold it, and all arithmetic on it is in float.
+[[nodiscard]] bool is_real(int64_t type);
+/// INT64, INT32 or BOOL, of which shapes and flags are.
+[[nodiscard]] bool is_wide_integer(int64_t type);
 
 /// Throws InputError when the bytes are no ONNX model with a graph.
 [[nodiscard]] proto::ModelProto parse_model(const std::string& bytes, const std::string& where);

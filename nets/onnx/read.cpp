@@ -37,9 +37,8 @@ const Handlers& handlers() {
 
 /// Nullopt for a type that a running network neither reads nor writes.
 std::optional<ElementType> element_type(int of_file) {
+    if (is_real(of_file)) return ElementType::float32;
     switch (of_file) {
-        case proto::TensorProto::FLOAT:
-            return ElementType::float32;
         case proto::TensorProto::UINT8:
             return ElementType::uint8;
         case proto::TensorProto::INT8:
@@ -49,12 +48,24 @@ std::optional<ElementType> element_type(int of_file) {
     }
 }
 
-/// As element_type(); integers and truth values that a network computes leave it as floats.
-std::optional<ElementType> output_type(int of_file) {
-    const bool is_held_by_floats = of_file == proto::TensorProto::INT64 ||
-                                   of_file == proto::TensorProto::INT32 ||
-                                   of_file == proto::TensorProto::BOOL;
-    return is_held_by_floats ? ElementType::float32 : element_type(of_file);
+/// As element_type(); integers and truth values enter and leave a network as floats.
+std::optional<ElementType> held_type(int of_file) {
+    return is_wide_integer(of_file) ? ElementType::float32 : element_type(of_file);
+}
+
+/// What to know of an input or output that the file has in another type than the network; empty if
+/// it is the same.
+std::string type_note(const std::string& label, int of_file, const char* verb) {
+    if (of_file == proto::TensorProto::FLOAT || !held_type(of_file)) return "";
+    const bool is_integer = is_wide_integer(of_file);
+    if (!is_integer && !is_real(of_file)) return "";
+    return label + " is " + type_name(of_file) + " in the file: " + verb + " as float32, " +
+           (is_integer ? "which holds its integers" : "in which all is computed");
+}
+
+/// Some exporters write -1 for "any".
+bool is_fixed(const proto::TensorShapeProto::Dimension& dim) {
+    return dim.has_dim_value() && dim.dim_value() != -1;
 }
 
 const char* file_text(ElementType type) {
@@ -137,24 +148,23 @@ void Importer::read_inputs() {
         if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
             throw InputError(label + " is no tensor with a shape");
         const auto& type = input.type().tensor_type();
-        const std::optional<ElementType> element = element_type(type.elem_type());
+        const std::optional<ElementType> element = held_type(type.elem_type());
         if (!element)
             throw InputError(label + " is " + type_name(type.elem_type()) +
-                             ", expected FLOAT, UINT8 or INT8");
+                             ", expected FLOAT, FLOAT16, BFLOAT16, DOUBLE, UINT8, INT8, INT64, "
+                             "INT32 or BOOL");
         if (type.shape().dim_size() > static_cast<int>(most_dimensions)) {
             throw InputError(label + " has " + std::to_string(type.shape().dim_size()) +
                              " dimensions, expected at most " + std::to_string(most_dimensions));
         }
-        std::vector<int64_t> extents;
-        for (int i = 0; i < type.shape().dim_size(); ++i) {
-            if (type.shape().dim(i).has_dim_param())
-                symbols.insert(type.shape().dim(i).dim_param());
-            extents.push_back(input_extent(type.shape(), i, label));
-        }
-        try {
-            (void)element_count(extents);
-        } catch (const InputError& error) {
-            throw InputError(label + ": " + error.what());
+        Dims extents = input_extents(type.shape(), label, symbols);
+        if (is_wide_integer(type.elem_type())) {
+            if (const auto given = sizes_.integers.find(input.name());
+                given != sizes_.integers.end()) {
+                set_integers(input.name(), std::move(extents), given->second);
+                continue;
+            }
+            mark_live_integer(input.name());
         }
         const bool is_scalar = extents.empty();
         raw_.inputs.push_back(add_tensor(input.name(), is_scalar ? Dims{1} : std::move(extents)));
@@ -162,6 +172,13 @@ void Importer::read_inputs() {
         raw_.tensors.back().type = *element;
         set_type(input.name(), *element);
         values_.emplace(input.name(), raw_.inputs.back());
+        if (std::string note = type_note(label, type.elem_type(), "taken"); !note.empty())
+            raw_.folded.push_back(std::move(note));
+    }
+    for (const auto& [name, values] : sizes_.integers) {
+        const auto found = values_.find(name);
+        if (found == values_.end() || !std::holds_alternative<IntegerConstant>(found->second))
+            throw InputError("no input of integers is called " + in_quotes(name));
     }
     for (const auto& [symbol, value] : sizes_.symbols) {
         if (symbols.contains(symbol)) continue;
@@ -170,6 +187,40 @@ void Importer::read_inputs() {
         throw InputError("no input has a dimension named " + in_quotes(symbol) + "; " +
                          (known.empty() ? "every dimension is fixed" : "there are " + known));
     }
+}
+
+Dims Importer::input_extents(const proto::TensorShapeProto& shape, const std::string& label,
+                             std::set<std::string>& symbols) const {
+    Dims extents;
+    for (int i = 0; i < shape.dim_size(); ++i) {
+        if (shape.dim(i).has_dim_param()) symbols.insert(shape.dim(i).dim_param());
+        extents.push_back(input_extent(shape, i, label));
+    }
+    try {
+        (void)element_count(extents);
+    } catch (const InputError& error) {
+        throw InputError(label + ": " + error.what());
+    }
+    return extents;
+}
+
+/// Whether a size that the caller chose for dimension `i` is one of another input at least.
+bool Importer::is_open_elsewhere(int i) const {
+    return std::any_of(graph().input().begin(), graph().input().end(), [&](const auto& input) {
+        const auto& shape = input.type().tensor_type().shape();
+        return shape.dim_size() > i && (i == 0 || shape.dim_size() == 4) && !is_fixed(shape.dim(i));
+    });
+}
+
+/// The input is a constant of the values that the caller chose.
+void Importer::set_integers(const std::string& name, Dims extents, const Dims& values) {
+    const std::string label = "input " + in_quotes(name);
+    if (element_count(extents) != std::ssize(values)) {
+        throw InputError(label + " is to be " + std::to_string(values.size()) +
+                         " integers, expected " + std::to_string(element_count(extents)));
+    }
+    raw_.folded.push_back(label + " removed: its values were given");
+    values_.emplace(name, IntegerConstant{std::move(extents), values});
 }
 
 /// Extent of dimension `i` of an input: fixed in the file, or chosen by the caller.
@@ -193,9 +244,8 @@ int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i,
         label + ": dimension " + std::to_string(i + 1) + " of " + std::to_string(shape.dim_size());
     if (chosen && *chosen < 1)
         throw InputError(where + " is to be " + std::to_string(*chosen) + ", expected at least 1");
-    // Some exporters write -1 for "any".
-    if (dim.has_dim_value() && dim.dim_value() != -1) {
-        if (chosen && *chosen != dim.dim_value()) {
+    if (is_fixed(dim)) {
+        if (chosen && *chosen != dim.dim_value() && !is_open_elsewhere(i)) {
             throw InputError(where + " is fixed to " + std::to_string(dim.dim_value()) +
                              ", it cannot be " + std::to_string(*chosen));
         }
@@ -332,13 +382,13 @@ void Importer::read_outputs() {
         const Value value = resolve(output.name());
         const ElementType found = type(output.name());
         if (const auto& declared = output.type().tensor_type(); declared.has_elem_type()) {
-            const std::optional<ElementType> element = output_type(declared.elem_type());
+            const std::optional<ElementType> element = held_type(declared.elem_type());
             if (!element)
                 throw InputError(label + " is " + type_name(declared.elem_type()) +
-                                 ", expected FLOAT, UINT8, INT8, INT64, INT32 or BOOL");
-            if (element_type(declared.elem_type()) != element)
-                raw_.folded.push_back(label + " is " + type_name(declared.elem_type()) +
-                                      " in the file: given as float32, which holds its integers");
+                                 ", expected FLOAT, FLOAT16, BFLOAT16, DOUBLE, UINT8, INT8, "
+                                 "INT64, INT32 or BOOL");
+            if (std::string note = type_note(label, declared.elem_type(), "given"); !note.empty())
+                raw_.folded.push_back(std::move(note));
             if (*element != found && std::holds_alternative<TensorId>(value)) {
                 throw InputError(label + " is " + file_text(found) +
                                  " where it is written, expected " + file_text(*element));
@@ -443,15 +493,11 @@ void Importer::import_node(int index) {
     }
 }
 
-namespace {
-
 Network import_model(proto::ModelProto model, const std::string& where,
                      const std::optional<std::filesystem::path>& directory,
                      const InputSizes& sizes) {
     return Importer(std::move(model), where, directory, sizes).run();
 }
-
-}  // namespace
 
 }  // namespace laminate::onnx
 

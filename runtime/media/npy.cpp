@@ -2,12 +2,14 @@
 
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/half.h"
 
 namespace laminate {
 namespace {
@@ -34,7 +36,7 @@ public:
             expect(':');
             if (key == "descr") {
                 if (peek() != '\'' && peek() != '"')
-                    fail("element type is a record, expected <f4, <f8, |u1 or |i1");
+                    fail("element type is a record, expected <f4, <f8, <f2, <i8, <i4, |u1 or |i1");
                 header.descr = quoted();
                 descr = true;
             } else if (key == "fortran_order") {
@@ -140,6 +142,11 @@ uint32_t little_endian(std::string_view bytes) {
     return value;
 }
 
+struct Half {
+    uint16_t bits;
+    explicit operator float() const { return from_half(bits); }
+};
+
 template <class Element>
 void convert(std::string_view data, std::vector<float>& values) {
     for (size_t k = 0; k < values.size(); ++k) {
@@ -173,12 +180,14 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
 Constant parse_npy(std::string_view bytes, const std::string& where) {
     const auto fail = [&](const std::string& message) { throw InputError(where + ": " + message); };
     NpyHeader header = parse_npy_header(bytes, where);
-    const size_t element_bytes = header.descr == "<f4"                            ? 4
-                                 : header.descr == "<f8"                          ? 8
-                                 : header.descr == "|u1" || header.descr == "|i1" ? 1
-                                                                                  : 0;
+    const auto is = [&](const char* descr) { return header.descr == descr; };
+    const size_t element_bytes = is("<f8") || is("<i8")   ? 8
+                                 : is("<f4") || is("<i4") ? 4
+                                 : is("<f2")              ? 2
+                                 : is("|u1") || is("|i1") ? 1
+                                                          : 0;
     if (element_bytes == 0)
-        fail("has elements of type " + header.descr + ", expected <f4, <f8, |u1 or |i1");
+        fail("has elements of type " + header.descr + ", expected <f4, <f8, <f2, <i8, <i4, |u1 or |i1");
     const std::string_view data = bytes.substr(static_cast<size_t>(header.data_offset_bytes));
     uint64_t count = 1;
     for (const int64_t d : header.dims) {
@@ -192,10 +201,21 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
              std::to_string(count) + " elements of " + std::to_string(element_bytes) + " bytes");
     }
     std::vector<float> values(count);
-    if (element_bytes == 4) convert<float>(data, values);
-    if (element_bytes == 8) convert<double>(data, values);
-    if (header.descr == "|u1") convert<uint8_t>(data, values);
-    if (header.descr == "|i1") convert<int8_t>(data, values);
+    if (is("<f4")) convert<float>(data, values);
+    if (is("<f8")) convert<double>(data, values);
+    if (is("<f2")) convert<Half>(data, values);
+    if (is("|u1")) convert<uint8_t>(data, values);
+    if (is("|i1")) convert<int8_t>(data, values);
+    if (is("<i4")) convert<int32_t>(data, values);
+    if (is("<i8")) convert<int64_t>(data, values);
+    if (is("<i4") || is("<i8")) {
+        constexpr float bound = 1 << 24;  // integers from here on may have been rounded to floats
+        for (const float value : values) {
+            if (std::abs(value) >= bound)
+                fail("has an integer of about " + std::to_string(static_cast<int64_t>(value)) +
+                     ", expected less than 2^24, which floats hold");
+        }
+    }
     return {std::move(header.dims), std::move(values)};
 }
 

@@ -122,8 +122,8 @@ TEST(Compile, WhereANetworkIsWantedACompiledDirectoryIsCalledByItsName) {
         EXPECT_EQ(result.exit_code, 3) << verb;
         EXPECT_NE(
             result.err.find(
-                "is a compiled directory, expected the network that it was compiled from, an .onnx "
-                "file or a zoo name"),
+                "is a compiled directory, expected the network that it was compiled from, an .onnx or "
+                ".param file or a zoo name"),
             std::string::npos)
             << verb << result.err;
     }

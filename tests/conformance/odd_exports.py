@@ -541,12 +541,74 @@ def foreign_operator():
 
 @case
 def half_precision_network():
-    half = tensors(w1=W1.astype(np.float16), b1=B1.astype(np.float16), w2=W2.astype(np.float16))
+    """Weights of small integers, so that sums are exact in 16 bits too."""
+    half = tensors(**{k: w.astype(np.float16) for k, w in (("w1", W1), ("b1", B1), ("w2", W2))})
     value = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape)
         for name, shape in (("x", SHAPE), ("y", ANY))
     ]
-    return model(body(), half, value[:1], value[1:]), {"refused": "is FLOAT16, expected FLOAT"}
+    return model(body(), half, value[:1], value[1:]), {}
+
+
+@case
+def casts_to_half_and_back():
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16),
+        *body("h", "z", "w1h", "b1h", "w2h"),
+        helper.make_node("Cast", ["z"], ["y"], to=TensorProto.FLOAT),
+    ]
+    half = {"w1h": W1, "b1h": B1, "w2h": W2}
+    return model(nodes, tensors(**{k: w.astype(np.float16) for k, w in half.items()})), {}
+
+
+def resized_to(value):
+    """The network, resized to the two integers of `size`."""
+    nodes = [
+        *body("x", "b"),
+        helper.make_node("Shape", ["b"], ["whole"]),
+        helper.make_node("Slice", ["whole", "zero", "two"], ["kept"]),
+        helper.make_node("Concat", ["kept", "size"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["b", "", "", "sizes"], ["y"], mode="linear"),
+    ]
+    constants = tensors(w1=W1, b1=B1, w2=W2, zero=np.array([0]), two=np.array([2]), **value)
+    return model(nodes, constants, [floats("x", SHAPE)] + (
+        [] if value else [helper.make_tensor_value_info("size", TensorProto.INT64, [2])]))
+
+
+@case
+def sizes_are_an_input():
+    return resized_to({}), {
+        "shapes": {"x": SHAPE},
+        "options": ["--integers", "size=9,11"],
+        "for_onnxruntime": resized_to({"size": np.array([9, 11])}),
+    }
+
+
+@case
+def sizes_are_an_input_not_given():
+    return resized_to({}), {"refused": "--integers NAME=N,... gives those of input \"size\""}
+
+
+@case
+def integers_become_floats():
+    """INT64 in a graph of floats: the class of each image, added to its map."""
+    nodes = [
+        helper.make_node("Cast", ["k"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "f"], ["s"]),
+        *body("s", "y"),
+    ]
+    inputs = [floats("x", SHAPE), helper.make_tensor_value_info("k", TensorProto.INT64, [1, 2, 1, 1])]
+    return model(nodes, inputs=inputs), {"shapes": {"x": SHAPE, "k": (1, 2, 1, 1)}}
+
+
+@case
+def batch_of_one_input_only():
+    inputs = [floats("x", ["N", 2, 6, 7]), floats("bias", [1, 2, 6, 7])]
+    nodes = [helper.make_node("Add", ["x", "bias"], ["s"]), *body("s", "y")]
+    return model(nodes, inputs=inputs), {
+        "shapes": {"x": (3, 2, 6, 7), "bias": (1, 2, 6, 7)},
+        "options": ["--batch", "3"],
+    }
 
 
 def small(name, shape, kind=TensorProto.UINT8):
@@ -825,6 +887,8 @@ def run_case(program, name, directory):
         TensorProto.FLOAT: (-4, 5, np.float32),
         TensorProto.UINT8: (0, 256, np.uint8),
         TensorProto.INT8: (-128, 128, np.int8),
+        TensorProto.FLOAT16: (-4, 5, np.float16),
+        TensorProto.INT64: (-4, 5, np.int64),
     }
     inputs = {}
     for tensor, shape in shapes.items():

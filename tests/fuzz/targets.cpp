@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/memory_file.h"
 #include "cli/sweep_jobs.h"
+#include "nets/ncnn/ncnn.h"
 #include "nets/onnx/onnx.h"
 #include "nets/operators/reference_operators.h"
 #include "nets/zoo/zoo.h"
@@ -139,8 +140,8 @@ std::vector<std::string> onnx_seeds() {
     return {convolutional_model(), shape_model(), matrix_model(), branching_model()};
 }
 
-void read_onnx(std::string_view bytes) {
-    const Network network = parse_onnx(std::string(bytes), "model");
+/// Runs the network if that is cheap.
+void run_small(const Network& network) {
     constexpr int64_t affordable = 1 << 18;
     int64_t elements = 0, work = 0;
     for (const Tensor& tensor : network.tensors) {
@@ -164,6 +165,56 @@ void read_onnx(std::string_view bytes) {
     for (const TensorId id : network.inputs)
         inputs.emplace_back(static_cast<size_t>(element_count(network.tensor(id).dims)), 0.5f);
     (void)run_reference_network(network, inputs, {}, 1);
+}
+
+void read_onnx(std::string_view bytes) { run_small(parse_onnx(std::string(bytes), "model")); }
+
+// ---- ncnn
+
+/// The text of the layers, a zero, and the weights.
+std::vector<std::string> ncnn_seeds() {
+    const std::string floats(4, '\0'), halves("\x47\x6b\x30\x01", 4);
+    const auto ones = [](size_t count) {
+        std::string bytes;
+        for (size_t k = 0; k < count; ++k) bytes.append("\0\0\x80\x3f", 4);
+        return bytes;
+    };
+    const std::string maps =
+        "7767517\n12 15\n"
+        "Input in 0 1 x 0=6 1=6 2=2\n"
+        "Convolution c 1 1 x a 0=4 1=3 4=1 5=1 6=72 9=2 -23310=1,0.1\n"
+        "Split s 1 3 a b d e\n"
+        "Pooling p 1 1 b mean 0=1 4=1\n"
+        "InnerProduct f 1 1 mean factor 0=4 1=1 2=16 9=4\n"
+        "BinaryOp m 2 1 d factor g 0=2\n"
+        "Crop k 1 1 e h -23309=2,1,1 -23310=2,-1,-1 -23311=2,-2,-1\n"
+        "Crop l 2 1 g h i 0=1 1=1\n"
+        "Deconvolution t 1 1 i j 0=4 1=2 3=2 6=64\n"
+        "PReLU r 1 1 j n 0=4\n"
+        "PixelShuffle q 1 1 n o 0=2\n"
+        "Interp z 1 1 o y 0=2 1=0.5 2=0.5\n";
+    const std::string moves =
+        "7767517\n11 14\n"
+        "Input in 0 1 x 0=4 1=4 2=4\n"
+        "ConvolutionDepthWise c 1 1 x a 0=4 1=1 6=4 7=4\n"
+        "BatchNorm n 1 1 a b 0=4 1=0.001\n"
+        "Slice s 1 2 b d e -23300=2,2,-233\n"
+        "Concat j 2 1 d e f\n"
+        "ShuffleChannel h 1 1 f g 0=2\n"
+        "Padding p 1 1 g i 0=1 1=1 2=1 3=1 4=2\n"
+        "Pooling m 1 1 i k 0=0 1=3 2=2\n"
+        "Eltwise w 2 1 k k l 0=1 -23301=2,1.0,0.5\n"
+        "Reshape r 1 1 l o 0=-1\n"
+        "Softmax q 1 1 o y\n";
+    return {maps + '\0' + floats + ones(72) + ones(4) + floats + ones(16) + ones(4) + floats +
+                ones(64) + ones(4),
+            moves + '\0' + halves + std::string("\0\x3c\0\x3c\0\x3c\0\x3c", 8) + ones(16)};
+}
+
+void read_ncnn(std::string_view bytes) {
+    const size_t end = std::min(bytes.find('\0'), bytes.size());
+    const std::string_view weights = bytes.substr(std::min(end + 1, bytes.size()));
+    run_small(parse_ncnn(bytes.substr(0, end), weights, "net.param"));
 }
 
 // ---- schedules
@@ -379,6 +430,7 @@ void read_y4m(std::string_view bytes) {
 const std::vector<Target>& targets() {
     static const std::vector<Target> all{
         {"onnx", onnx_seeds, read_onnx},
+        {"ncnn", ncnn_seeds, read_ncnn},
         {"tensor", tensor_seeds, read_tensor},
         {"schedule_text", schedule_text_seeds, read_schedule_text},
         {"schedule_json", schedule_json_seeds, read_schedule_json},

@@ -423,9 +423,30 @@ TEST(Bytes, ArithmeticOnThemIsRefused) {
         ->mutable_input(0)
         ->mutable_type()
         ->mutable_tensor_type()
-        ->set_elem_type(Type::INT32);
+        ->set_elem_type(Type::INT16);
     other.node("Relu", {"x"}, "y");
-    EXPECT_EQ(other.error(), "net.onnx: input \"x\" is INT32, expected FLOAT, UINT8 or INT8");
+    EXPECT_EQ(other.error(),
+              "net.onnx: input \"x\" is INT16, expected FLOAT, FLOAT16, BFLOAT16, DOUBLE, UINT8, "
+              "INT8, INT64, INT32 or BOOL");
+}
+
+TEST(Types, EveryWidthOfFloatsIsTakenAndGivenAsFloat32) {
+    using Type = test::proto::TensorProto;
+    for (const auto& [type, name] : {std::pair{Type::FLOAT16, "FLOAT16"},
+                                     std::pair{Type::BFLOAT16, "BFLOAT16"},
+                                     std::pair{Type::DOUBLE, "DOUBLE"}}) {
+        ModelBuilder m({1, 2});
+        auto& graph = *m.model.mutable_graph();
+        graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+        graph.mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+        m.node("Relu", {"x"}, "a");
+        m.node("Cast", {"a"}, "y").integer("to", type);
+        const Network network = m.parse();
+        EXPECT_EQ(network.tensor(network.inputs[0]).type, ElementType::float32);
+        EXPECT_EQ(network.folded[0], std::string("input \"x\" is ") + name +
+                                         " in the file: taken as float32, in which all is computed");
+        EXPECT_EQ(run_reference_network(network, {{-1, 2}})[0], (Values{0, 2}));
+    }
 }
 
 TEST(Outputs, ATensorMayBeAnOutputTwice) {

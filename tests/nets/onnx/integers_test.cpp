@@ -132,6 +132,36 @@ TEST(ComputedIntegers, ArgMaxLeavesTheNetworkAsFloats) {
     EXPECT_EQ(run_reference_network(network, {{1, 5, 7, 2, 3, 5}})[0], (Values{1, 0}));
 }
 
+/// x reshaped to the list of integers that is the second input.
+ModelBuilder reshaped_by_input(const std::vector<std::string>& extent) {
+    ModelBuilder m({2, 6});
+    auto* shape = m.input("shape", {});
+    for (const std::string& e : extent) shape->add_dim()->set_dim_value(std::stoll(e));
+    m.model.mutable_graph()->mutable_input(1)->mutable_type()->mutable_tensor_type()->set_elem_type(
+        test::proto::TensorProto::INT64);
+    m.node("Reshape", {"x", "shape"}, "y", "r");
+    return m;
+}
+
+TEST(IntegerInputs, GivenValuesAreConstants) {
+    const ModelBuilder m = reshaped_by_input({"3"});
+    const Network network = m.parse({.integers = {{"shape", {3, -1, 2}}}});
+    EXPECT_EQ(network.inputs.size(), 1U);
+    EXPECT_EQ(network.tensor(network.outputs[0]).dims, (Dims{3, 2, 2}));
+    EXPECT_EQ(network.folded[0], "input \"shape\" removed: its values were given");
+}
+
+TEST(IntegerInputs, ShapesNeedTheirValues) {
+    const ModelBuilder m = reshaped_by_input({"3"});
+    EXPECT_EQ(m.error(),
+              "net.onnx: node \"r\" (Reshape): input \"shape\" is not known before the run, "
+              "expected constant integers; --integers NAME=N,... gives those of input \"shape\"");
+    EXPECT_EQ(m.error({.integers = {{"shape", {3, 4}}}}),
+              "net.onnx: input \"shape\" is to be 2 integers, expected 3");
+    EXPECT_EQ(m.error({.integers = {{"x", {1}}}}),
+              "net.onnx: no input of integers is called \"x\"");
+}
+
 TEST(ComputedIntegers, SumsAreExactDivisionIsRefused) {
     const auto model = [](const char* op) {
         ModelBuilder m({1, 3});

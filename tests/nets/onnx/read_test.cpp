@@ -555,6 +555,16 @@ TEST(ReadSizes, FixedDimensionsStay) {
               "net.onnx: input \"x\": dimension 3 of 4 is fixed to 8, it cannot be 9");
 }
 
+TEST(ReadSizes, AnOpenSizeIsOfTheInputsThatHaveIt) {
+    ModelBuilder m({1, 3, 8, 8});
+    m.symbols({"N", "3", "8", "8"});
+    m.input("state", {2, 3, 8, 8});
+    m.node("ReduceSum", {"state"}, "sum").integers("axes", {0});
+    m.node("Add", {"x", "sum"}, "y");
+    m.model.mutable_opset_import(0)->set_version(11);
+    EXPECT_EQ(output_dims(m.parse({.batch = 5})), (std::vector<int64_t>{5, 3, 8, 8}));
+}
+
 TEST(ReadSizes, FeatureVectors) {
     ModelBuilder m({1, 1});
     m.symbols({"batch", "F"});

@@ -60,6 +60,20 @@ TEST_F(Npy, TheElementsStartOnA64ByteBoundaryAsNumpyWritesThem) {
     EXPECT_EQ(bytes[bytes.size() - 9], '\n');
 }
 
+TEST(Npys, HalvesAndIntegersBecomeFloats) {
+    const auto read = [](const std::string& descr, const std::string& data) {
+        const std::string header =
+            "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (2,), }";
+        return parse_npy(npy(header, data), "f.npy").values;
+    };
+    EXPECT_EQ(read("<f2", raw<uint16_t>({0x3c00, 0xc100})), (std::vector<float>{1, -2.5f}));
+    EXPECT_EQ(read("<i8", raw<int64_t>({-3, (1 << 24) - 1})), (std::vector<float>{-3, 16777215}));
+    EXPECT_EQ(read("<i4", raw<int32_t>({7, -8})), (std::vector<float>{7, -8}));
+    EXPECT_EQ(error_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }",
+                           raw<int64_t>({-(1 << 24) - 1}))),
+              "f.npy: has an integer of about -16777216, expected less than 2^24, which floats hold");
+}
+
 TEST_F(Npy, ADirectoryThatIsNotThereIsAnError) {
     EXPECT_THROW(save_npy({{1}, {1}}, directory_ / "none" / "a.npy"), InputError);
     EXPECT_THROW((void)load_npy(directory_ / "none.npy"), InputError);
@@ -116,13 +130,13 @@ TEST(NpyElements, DoublesAndBytesKeepTheirValue) {
 
 TEST(NpyElements, WhatWouldNeedAnotherReadingIsRefused) {
     EXPECT_EQ(error_of(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "1234")),
-              "f.npy: has elements of type >f4, expected <f4, <f8, |u1 or |i1");
+              "f.npy: has elements of type >f4, expected <f4, <f8, <f2, <i8, <i4, |u1 or |i1");
     EXPECT_EQ(
-        error_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", "12345678")),
-        "f.npy: has elements of type <i8, expected <f4, <f8, |u1 or |i1");
+        error_of(npy("{'descr': '<i2', 'fortran_order': False, 'shape': (1,), }", "12345678")),
+        "f.npy: has elements of type <i2, expected <f4, <f8, <f2, <i8, <i4, |u1 or |i1");
     EXPECT_EQ(
         error_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")),
-        "f.npy: element type is a record, expected <f4, <f8, |u1 or |i1");
+        "f.npy: element type is a record, expected <f4, <f8, <f2, <i8, <i4, |u1 or |i1");
     EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "1234")),
               "f.npy: is in Fortran order, expected C order");
 }
