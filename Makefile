@@ -3,7 +3,7 @@
 #
 #   make            build/bin/laminate, liblaminate.so     make bench     Google Benchmark programs
 #   make demo       upscales a picture by a fused network  make peers     race against onnxruntime,
-#   make test       the test suite (under 18 minutes)                     OpenVINO on three networks
+#   make test       the test suite (under 18 minutes)                     OpenVINO, ncnn and MNN
 #   make test-long  and the long tests                     make format    clang-format everywhere
 #   make install PREFIX=/usr/local                         make clean     removes build/ but venv
 #   make package    .tar.gz and .deb in build/PRESET/packages
@@ -76,7 +76,7 @@ package: installable
 docs: configure
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target docs
 
-peers: build $(STAMPS)/peers $(STAMPS)/openvino $(STAMPS)/real
+peers: build $(STAMPS)/peers $(STAMPS)/openvino $(STAMPS)/ncnn $(STAMPS)/mnn $(STAMPS)/real
 	@$(VENV)/bin/python bench/peers.py --laminate build/bin/laminate
 	@$(VENV)/bin/python tests/real/real.py --laminate build/bin/laminate --times build/real.json
 
@@ -142,8 +142,8 @@ $(STAMPS)/peers: requirements-peers.txt $(STAMPS)/tools
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 
-$(STAMPS)/openvino: bench/requirements-openvino.txt $(STAMPS)/peers
-	@echo "== Python packages: OpenVINO to compare with"
+$(STAMPS)/openvino $(STAMPS)/ncnn $(STAMPS)/mnn: $(STAMPS)/%: bench/requirements-%.txt $(STAMPS)/peers
+	@echo "== Python packages: $* to compare with"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 

@@ -1,23 +1,26 @@
-"""Races compiled networks against onnxruntime, and against OpenVINO and PyTorch where they are
-installed (bench/requirements-*.txt).
+"""Races compiled networks against onnxruntime, and against OpenVINO, PyTorch, ncnn and MNN where they
+are installed (bench/requirements-*.txt). runtimes.py runs each of them.
 
   peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W]
            [--threads 1,2] [--rounds 7] [--before PROGRAM] [--json FILE]
 
 A network must have one input and one output, both FLOAT. For each network and thread count the
 contestants are the fused network, the same network compiled layer by layer and, if asked for, by an
-older version of the program, onnxruntime, OpenVINO and PyTorch. Outputs are compared before
-anything is timed. In each round every contestant in turn gets a fresh process, which warms up and
-times some runs, so drift of the machine meets all alike.
+older version of the program, onnxruntime and the other runtimes, all in float32. Outputs are
+compared before anything is timed. In each round every contestant in turn gets a fresh process, which
+warms up and times some runs, so drift of the machine meets all alike.
 
+  difference    the largest from onnxruntime's output, as a part of that output's range
   min, median   over all timed runs of all rounds
   spread        (90th percentile - 10th percentile) / median
   memory        growth of the resident set, at its peak, since just before the network was opened,
                 when the process already held input and output. It includes weights and working
                 memory; the smallest over the rounds is printed.
 
-PyTorch runs in the fastest of four ways, tried in each process before it is timed: as it is or
-frozen, in its own layout or channels last. Its memory is that of all four.
+PyTorch runs in the fastest of six ways, tried in each process before it is timed: as it is, frozen
+or by torch.compile, in its own layout or channels last. Its memory is that of all six. A runtime
+that cannot convert or run a network, or whose output differs by more than a thousandth of the range,
+takes no part in that race; the race says so by name.
 
 FILE is rewritten after each network. A network that fails is named there and in the table, and the
 exit status is 1.
@@ -26,8 +29,6 @@ exit status is 1.
 import argparse
 import datetime
 import functools
-import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
@@ -38,11 +39,10 @@ import sys
 import tempfile
 import time
 
+from runtimes import PEERS, Failed, installed_peers, last_line
+
 DEFAULT_NETS = ["zoo:fsrcnn?height=540&width=960", "zoo:resnet18", "zoo:mobilenetv2"]
-
-
-class Failed(Exception):
-    """Why a network cannot be measured, in one line."""
+MOST_DIFFERENCE = 1e-3  # of the range; MNN's filters leave 4e-4 on vgg16
 
 
 def processor():
@@ -116,110 +116,44 @@ def reset_peak():
         clear.write("5")
 
 
-def onnxruntime_runner(path, value, output, threads):
-    import numpy as np
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    # With bindings, onnxruntime reads and writes our arrays and copies neither.
-    binding = session.io_binding()
-    binding.bind_input(session.get_inputs()[0].name, "cpu", 0, np.float32, value.shape,
-                       value.ctypes.data)
-    binding.bind_output(session.get_outputs()[0].name, "cpu", 0, np.float32, output.shape,
-                        output.ctypes.data)
-    return lambda: session.run_with_iobinding(binding)
-
-
-def openvino_runner(path, value, output, threads):
-    import openvino
-
-    compiled = openvino.Core().compile_model(path, "CPU", {
-        "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32"})
-    request = compiled.create_infer_request()
-    request.set_input_tensor(0, openvino.Tensor(value, shared_memory=True))
-    request.set_output_tensor(0, openvino.Tensor(output, shared_memory=True))
-    return request.infer
-
-
-def pytorch_runner(path, value, output, threads):
-    import warnings
-
-    import torch
-    from onnx2torch import convert
-
-    torch.set_num_threads(threads)
-    warnings.simplefilter("ignore")
-
-    def milliseconds(run):
-        run()
-        start = time.perf_counter()
-        run()
-        return (time.perf_counter() - start) * 1e3
-
-    ways = []
-    with torch.inference_mode():
-        for layout in (torch.contiguous_format, torch.channels_last):
-            model = convert(path).eval()
-            x = torch.from_numpy(value)
-            if x.dim() == 4:
-                model, x = model.to(memory_format=layout), x.to(memory_format=layout)
-            frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, x)))
-            ways += [lambda model=model, x=x: model(x), lambda frozen=frozen, x=x: frozen(x)]
-        best = min(ways, key=milliseconds)
-        output[...] = best().numpy()
-
-    def infer():
-        with torch.inference_mode():
-            best()
-
-    return infer
-
-
-RUNNERS = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner, "torch": pytorch_runner}
-
-
-def installed_peers():
-    """Name and module of each contestant; onnxruntime, the reference of the race, comes first."""
-    import onnxruntime
-
-    peers = {"onnxruntime " + onnxruntime.__version__: "onnxruntime"}
-    try:
-        import openvino
-        peers["OpenVINO " + openvino.__version__.split("-")[0]] = "openvino"
-    except ImportError:
-        print("OpenVINO is not installed (bench/requirements-openvino.txt)", file=sys.stderr)
-    # Only the workers import PyTorch, which takes seconds and hundreds of MiB.
-    if importlib.util.find_spec("torch") and importlib.util.find_spec("onnx2torch"):
-        peers["PyTorch " + importlib.metadata.version("torch")] = "torch"
-    return peers
-
-
-def peer_worker(peer, path, input_file, threads, seconds):
+def difference_of(made, expected):
+    """The largest difference of two outputs, as a part of the second one's range."""
     import numpy as np
 
-    importlib.import_module(peer)
+    span = float(expected.max() - expected.min()) or 1.0
+    return float(np.abs(made.astype(np.float64) - expected).max()) / span
+
+
+def peer_worker(package, path, input_file, threads, seconds):
+    import importlib
+
+    import numpy as np
+
+    peer = PEERS[package]
+    for module in peer.modules[:1]:
+        importlib.import_module(module)
     value = np.load(input_file)
     expected = np.load(input_file.replace("input.npy", "output.npy"))
     output = np.zeros_like(expected)
     output += 1  # resident, as the arrays of the others
     reset_peak()
     before = resident_bytes("VmRSS")
-    infer = RUNNERS[peer](path, value, output, threads)
-    infer()
-    if not np.allclose(output, expected, rtol=1e-3, atol=1e-5 * float(expected.max() - expected.min())):
-        sys.exit(f"{peer} differs from onnxruntime")
+    try:
+        infer = peer.runner(path, value, output, threads)
+        infer()
+    except Failed as error:
+        sys.exit(str(error))
+    difference = difference_of(output, expected)
+    if not difference <= MOST_DIFFERENCE:  # nor NaN
+        sys.exit(f"differs from onnxruntime by {difference:.3g} of the range")
     times = []
     end = time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
         infer()
         times.append((time.perf_counter() - start) * 1e3)
-    print(json.dumps({"times_ms": times, "peak_rss_bytes": resident_bytes("VmHWM") - before}))
+    print(json.dumps({"times_ms": times, "peak_rss_bytes": resident_bytes("VmHWM") - before,
+                      "difference": difference}))
 
 
 def start(command):
@@ -229,9 +163,7 @@ def start(command):
 def output_of(process):
     output, errors = process.communicate()
     if process.returncode != 0:
-        # The last line holds the program's error, or the message of a worker's traceback.
-        said = errors.strip().splitlines()[-1:] or ["nothing on standard error"]
-        raise Failed(f"{' '.join(process.args)}: exit {process.returncode}: {said[0]}")
+        raise Failed(f"{' '.join(process.args)}: exit {process.returncode}: {last_line(errors)}")
     return output
 
 
@@ -301,11 +233,74 @@ def fixed_sizes(source, target, height, width):
     onnx.save(model, target)
 
 
+def our_contestants(program, model, expected, options, threads):
+    """By name, the difference of our outputs and a function that runs a round of the network."""
+    import numpy as np
+
+    directory = os.path.dirname(model)
+    ways = [("laminate fused", program, []),
+            ("laminate layer by layer", program, ["--layer-by-layer"])]
+    if options.before:
+        ways.append(("laminate before", options.before, []))
+    contestants = {}
+    for name, own, extra in ways:
+        compiled = os.path.join(directory, name.replace(" ", "_"))
+        run([own, "compile", model, "-o", compiled, "--threads", str(threads), "--quiet", *extra])
+        ours_file = os.path.join(directory, "ours.npy")
+        run([own, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output",
+             ours_file, "--quiet"])
+        made = np.load(ours_file)
+        span = float(expected.max() - expected.min())
+        if not np.allclose(made, expected, rtol=1e-3, atol=1e-5 * span):
+            error = np.abs(made - expected).max()
+            raise Failed(f"{name} differs from onnxruntime by {error:.3g} (range {span:.3g})")
+        contestants[name] = (difference_of(made, expected),
+                             functools.partial(laminate_round, own, compiled, threads,
+                                               options.seconds))
+    return contestants
+
+
+def peer_contestants(model, shape, options, threads):
+    """The same of the installed runtimes, and of those that take no part, the reason."""
+    directory = os.path.dirname(model)
+    contestants, skipped = {}, {}
+
+    def one_round(peer, path, seconds):
+        said = run([sys.executable, os.path.abspath(__file__), "--worker", peer.package, path,
+                    os.path.join(directory, "input.npy"), str(threads), str(seconds)])
+        return json.loads(last_line(said))  # MNN says something before
+
+    for name, peer in installed_peers().items():
+        try:
+            path = peer.convert(model, directory, shape) if peer.convert else model
+            difference = one_round(peer, path, 0)["difference"]
+        except Failed as error:
+            if not contestants:
+                raise
+            skipped[name] = str(error)
+            continue
+        contestants[name] = (difference,
+                             functools.partial(one_round, peer, path, options.seconds))
+    return contestants, skipped
+
+
+def print_rows(rows, reference, macs):
+    """The table of a race; the rows get their pace."""
+    print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}"
+          f"{'speed':>8}{'memory':>9}{'difference':>12}")
+    for name, row in rows.items():
+        row["gflops"] = 2 * macs / row["median_ms"] / 1e6
+        memory, ratio = memory_cells(row, reference)
+        print(f"{name:26}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}"
+              f"{row['gflops']:9.1f}{memory}{reference['median_ms'] / row['median_ms']:7.2f}x"
+              f"{ratio:>9}{row['difference']:12.1e}", flush=True)
+
+
 def race(program, net, options, threads, directory):
     import numpy as np
     import onnxruntime
 
-    rounds, seconds = options.rounds, options.seconds
+    rounds = options.rounds
     model = os.path.join(directory, "net.onnx")
     if net.startswith("zoo:"):
         run([program, "zoo", "export", net, "-o", model])
@@ -327,47 +322,22 @@ def race(program, net, options, threads, directory):
     np.save(os.path.join(directory, "output.npy"), expected)
     macs = json.loads(run([program, "info", model, "--json", "-"]))["macs"]
 
-    contestants = {}
-    ours = [("laminate fused", program, []),
-            ("laminate layer by layer", program, ["--layer-by-layer"])]
-    if options.before:
-        ours.append(("laminate before", options.before, []))
-    for name, own, extra in ours:
-        compiled = os.path.join(directory, name.replace(" ", "_"))
-        run([own, "compile", model, "-o", compiled, "--threads", str(threads), "--quiet", *extra])
-        ours_file = os.path.join(directory, "ours.npy")
-        run([own, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output",
-             ours_file, "--quiet"])
-        made = np.load(ours_file)
-        span = float(expected.max() - expected.min())
-        if not np.allclose(made, expected, rtol=1e-3, atol=1e-5 * span):
-            error = np.abs(made - expected).max()
-            raise Failed(f"{name} differs from onnxruntime by {error:.3g} (range {span:.3g})")
-        contestants[name] = functools.partial(laminate_round, own, compiled, threads, seconds)
-    peers = installed_peers()
-    for name, peer in peers.items():
-        contestants[name] = lambda peer=peer: json.loads(run(
-            [sys.executable, os.path.abspath(__file__), "--worker", peer, model,
-             os.path.join(directory, "input.npy"), str(threads), str(seconds)]))
-
+    peers, skipped = peer_contestants(model, value.shape, options, threads)
+    contestants = our_contestants(program, model, expected, options, threads) | peers
     results = {name: [] for name in contestants}
     for _ in range(rounds):
-        for name, one_round in contestants.items():
+        for name, (_, one_round) in contestants.items():
             results[name].append(one_round())
-    rows = {name: summary(r) for name, r in results.items()}
-    peer = rows[next(iter(peers))]
+    rows = {name: summary(r) | {"difference": contestants[name][0]}
+            for name, r in results.items()}
 
     print(f"\n{net}, {threads_in_words(threads)}, {2 * macs / 1e9:.3f} GFLOP, "
-          f"{rounds} interleaved rounds; outputs equal")
-    print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}"
-          f"{'speed':>8}{'memory':>9}")
-    for name, row in rows.items():
-        row["gflops"] = 2 * macs / row["median_ms"] / 1e6
-        memory, ratio = memory_cells(row, peer)
-        print(f"{name:26}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}"
-              f"{row['gflops']:9.1f}{memory}{peer['median_ms'] / row['median_ms']:7.2f}x   {ratio}",
-              flush=True)
-    return {"net": net, "threads": threads, "macs": macs, "rounds": rounds, "contestants": rows}
+          f"{rounds} interleaved rounds")
+    print_rows(rows, rows[next(iter(peers))], macs)
+    for name, why in skipped.items():
+        print(f"{name:26}not raced: {why}", flush=True)
+    return {"net": net, "threads": threads, "macs": macs, "rounds": rounds, "contestants": rows,
+            "skipped": skipped}
 
 
 def main():

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 try:
+    import numpy
     import onnx
     import onnxruntime  # noqa: F401  (the races' reference)
     from onnx import TensorProto, helper
@@ -103,7 +105,10 @@ class Races(unittest.TestCase):
         for name, row in race["contestants"].items():
             self.check_row(row)
             self.assertGreater(row["gflops"], 0)
+            self.assertLess(row["difference"], 1e-5)
             self.assertIn(name, said)
+        installed = set(runtimes.installed_peers())
+        self.assertEqual(installed, set(contestants[2:]) | set(race["skipped"]))
         self.assertEqual([f["net"] for f in answers["failed"]], list(failing))
         for one in answers["failed"]:
             self.assertIn(failing[one["net"]], one["error"])
@@ -158,6 +163,38 @@ class Races(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
+    def test_a_runtime_that_cannot_convert_or_is_wrong_takes_no_part(self):
+        def refuse(model, directory, shape):
+            raise peers.Failed(f"no layer for {pathlib.Path(model).name} of {shape}")
+
+        def broken(model, directory, shape):
+            path = pathlib.Path(directory) / "broken.onnx"
+            path.write_bytes(other)
+            return str(path)
+
+        same, other = (model([described("a")], [helper.make_node(kind, ["a"], ["y"])],
+                             [described("y")]).SerializeToString() for kind in ("Relu", "Neg"))
+        reference = runtimes.PEERS["onnxruntime"]
+        rows = {"reference": reference, "refuses": reference._replace(convert=refuse),
+                "is wrong": reference._replace(convert=broken)}
+        with tempfile.TemporaryDirectory() as scratch, \
+                unittest.mock.patch.object(peers, "installed_peers", lambda: rows):
+            path = pathlib.Path(scratch) / "net.onnx"
+            path.write_bytes(same)
+            value = numpy.array([[-1, 2]], numpy.float32)
+            numpy.save(path.with_name("input.npy"), value)
+            numpy.save(path.with_name("output.npy"), numpy.maximum(value, 0))
+            options = argparse.Namespace(seconds=0.01)
+            raced, skipped = peers.peer_contestants(str(path), value.shape, options, 1)
+            self.assertEqual(list(raced), ["reference"])
+            difference, one_round = raced["reference"]
+            self.assertEqual(difference, 0)
+            self.assertGreater(min(one_round()["times_ms"]), 0)
+        self.assertEqual(list(skipped), ["refuses", "is wrong"])
+        self.assertEqual(skipped["refuses"], "no layer for net.onnx of (1, 2)")
+        # (1, -2) for (0, 2): off by 4, twice the range.
+        self.assertIn("exit 1: differs from onnxruntime by 2 of the range", skipped["is wrong"])
+
     def test_answers_are_there_before_the_last_network_is_measured(self):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
             path = pathlib.Path(scratch) / "answers.json"
@@ -193,5 +230,6 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True  # not into the checkout
     sys.path.insert(0, str(ARGUMENTS.bench))
     import peers
+    import runtimes
     import threads
     unittest.main(argv=[sys.argv[0], *rest])
