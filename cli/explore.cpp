@@ -66,7 +66,7 @@ void add_explore(Program& program) {
     const ModelVerb models =
         declare_models(program, verb,
                        {explore_two_level(), explore_layer_optimum(), explore_depth_first(),
-                        explore_spatial_fusion(), explore_dag_groups()},
+                        explore_spatial_fusion(), explore_dag_groups(), explore_patch_fusion()},
                        true);
     program.on(verb, [verb, models, &program](const Output& output) {
         if (is_job_list(models.request->network.spec))

@@ -1,4 +1,4 @@
-// What the models of the four papers share: the axes of a map, the arithmetic of windows along one
+// What the models of the papers share: the axes of a map, the arithmetic of windows along one
 // axis, and which layers no model counts. A model's own header is a view of this.
 //
 // The loops of a layer, in each paper's letters; a model names those that it has:
@@ -10,7 +10,7 @@
 //   HW-Flow-Fusion                of       if       ox      oy      kx      ky
 //   counting.md                   z        i        x       y       m       n
 //
-// Optimus has no loops, only maps and the windows between them.
+// Optimus and msf-CNN have no loops, only maps and the windows between them.
 #pragma once
 
 #include <cstdint>

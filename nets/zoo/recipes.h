@@ -74,6 +74,15 @@ struct ResNetShape {
                                    int64_t height, int64_t width, int64_t pad);
 [[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options,
                                    int64_t height, int64_t width);
+// Networks for microcontrollers, as the public artifact of msf-CNN lists their layers. It leaves
+// out the additions and the head, which are here.
+/// Widths times 0.35, rounded down, and a 1x1 convolution in the first block too.
+[[nodiscard]] Network mobilenet_v2_of_msf_cnn(const std::string& name, const ZooOptions& options,
+                                              int64_t height, int64_t width);
+[[nodiscard]] Network mcunet_vww(const std::string& name, const ZooOptions& options, int64_t height,
+                                 int64_t width);
+[[nodiscard]] Network mcunet_imagenet(const std::string& name, const ZooOptions& options,
+                                      int64_t height, int64_t width);
 
 /// As in keras.applications: "valid" stem, branches joined by concatenations, factorised 7x7. The
 /// input must be at least 75 x 75.

@@ -216,12 +216,37 @@ std::vector<Recipe> later_classifiers() {
     };
 }
 
+/// Classifiers for microcontrollers.
+std::vector<Recipe> microcontroller_networks() {
+    return {
+        {{"mobilenetv2-w0.35",
+          {},
+          "MobileNetV2 0.35 as in msf-CNN's artifact (Sandler et al., CVPR 2018)",
+          144,
+          144},
+         zoo::mobilenet_v2_of_msf_cnn},
+        {{"mcunet-5fps-vww",
+          {},
+          "MCUNet for visual wake words, two classes (Lin et al., NeurIPS 2020)",
+          80,
+          80},
+         zoo::mcunet_vww},
+        {{"mcunet-320kb",
+          {},
+          "MCUNet for ImageNet in 320 KB of memory (Lin et al., NeurIPS 2020)",
+          176,
+          176},
+         zoo::mcunet_imagenet},
+    };
+}
+
 /// Every network, in the order of `zoo list`.
 const std::vector<Recipe>& recipes() {
     static const std::vector<Recipe> all = [] {
         std::vector<Recipe> joined;
         for (auto family : {picture_networks, early_classifiers, residual_networks,
-                            branching_networks, defines_networks, later_classifiers}) {
+                            branching_networks, defines_networks, later_classifiers,
+                            microcontroller_networks}) {
             const std::vector<Recipe> some = family();
             joined.insert(joined.end(), some.begin(), some.end());
         }
