@@ -1,4 +1,5 @@
-// Affine functions of the loop variables around a statement.
+// What the names of a counting statement stand for: affine functions of the loop variables around
+// it, or plain numbers where every iteration is executed.
 #pragma once
 
 #include <algorithm>
@@ -75,6 +76,16 @@ struct Affine {
         if (factor == 0) size = 0;
         for (size_t n = 0; n < size; ++n) terms[n].coefficient *= factor;
     }
+};
+
+/// A value while every iteration is executed: an Affine without terms.
+struct Number {
+    int64_t constant = 0;
+
+    Number(int64_t value = 0) : constant(value) {}  // NOLINT: implicit, because a number is a value
+    [[nodiscard]] static constexpr bool is_constant() { return true; }
+    friend bool operator==(const Number&, const Number&) = default;
+    void scale(int64_t factor) { constant *= factor; }
 };
 
 }  // namespace laminate::counting

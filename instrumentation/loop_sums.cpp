@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/indexed.h"
@@ -15,13 +16,14 @@ namespace laminate {
 namespace counting {
 namespace {
 
+/// `Value` is Affine to sum loops up, or Number to execute every iteration.
+template <class Value>
 class Execution {
 public:
     using Tell = std::function<void(const std::vector<int64_t>&)>;
 
-    Execution(Program program, size_t counters, int64_t strips, LoopSteps steps, Tell tell = {})
+    Execution(Program program, size_t counters, int64_t strips, Tell tell = {})
         : program_(std::move(program)),
-          steps_(steps),
           tell_(std::move(tell)),
           names_(program_.names),
           arrays_(program_.arrays) {
@@ -39,11 +41,12 @@ private:
     struct Name {
         bool is_known = false;
         int value = -1;  ///< expression, until its value is known
-        Affine known;
+        Value known;
     };
+    static constexpr bool sums_loops = std::is_same_v<Value, Affine>;
 
     [[nodiscard]] int64_t& counter(int id) { return result_.counters.at(static_cast<size_t>(id)); }
-    void set(int name, const Affine& value) {
+    void set(int name, const Value& value) {
         names_[name].is_known = true;
         names_[name].known = value;
     }
@@ -51,18 +54,18 @@ private:
     // Conditions.
 
     /// Nothing changes while a >= 0, which holds now.
-    void hold(const Affine& a) {
+    void hold(const Value& a) {
         if (!a.is_constant()) conditions_.push_back(a);
     }
     /// Nothing changes while a keeps its present value.
-    void pin(Affine& a) {
+    void pin(Value& a) {
         if (a.is_constant()) return;
-        Affine zero = a;
+        Value zero = a;
         zero.constant = 0;
         hold(zero);
         zero.scale(-1);
         hold(zero);
-        a.size = 0;
+        a = a.constant;
     }
     /// Nothing changes while each variable of a keeps its present value. For sums with more terms
     /// than there is room for.
@@ -75,22 +78,26 @@ private:
         }
         a.size = 0;
     }
-    Affine sum(const Affine& a, const Affine& b, int64_t factor) {
-        Affine result = a;
-        if (result.add(b, factor)) return result;
-        Affine pinned = b;
-        pin_variables(pinned);
-        result.constant += factor * pinned.constant;
+    Value sum(const Value& a, const Value& b, int64_t factor) {
+        Value result = a;
+        if constexpr (sums_loops) {
+            if (result.add(b, factor)) return result;
+            Affine pinned = b;
+            pin_variables(pinned);
+        }
+        result.constant += factor * b.constant;
         return result;
     }
 
     /// Whether difference >= 0, as a condition from here on. If it is 0 now and either answer will
     /// do, the one that holds longer.
-    bool is_at_least_zero(const Affine& difference, bool either_at_zero) {
+    bool is_at_least_zero(const Value& difference, bool either_at_zero) {
         bool yes = difference.constant >= 0;
-        if (either_at_zero && difference.constant == 0 && !difference.is_constant())
-            yes = difference.innermost().coefficient > 0;
-        Affine condition = difference;
+        if constexpr (sums_loops) {
+            if (either_at_zero && difference.constant == 0 && !difference.is_constant())
+                yes = difference.innermost().coefficient > 0;
+        }
+        Value condition = difference;
         if (!yes) {
             condition.scale(-1);
             if (!either_at_zero) condition.constant -= 1;
@@ -99,7 +106,7 @@ private:
         return yes;
     }
 
-    Affine quotient(Affine a, int64_t divisor) {
+    Value quotient(const Value& a, int64_t divisor) {
         if (divisor < 0)
             throw std::logic_error(
                 "counting statement: a negative divisor that loop sums do not know");
@@ -107,7 +114,21 @@ private:
         const auto floor = [&](int64_t value) {
             return value >= 0 ? value / divisor : -((divisor - 1 - value) / divisor);
         };
-        Affine whole, rest(a.constant);
+        if constexpr (!sums_loops) return floor(a.constant);
+        Value whole, rest(a.constant);
+        split_terms(a, divisor, whole, rest);
+        whole.constant = floor(rest.constant);
+        if (!rest.is_constant()) {
+            rest.constant -= whole.constant * divisor;
+            hold(rest);
+            rest.scale(-1);
+            rest.constant += divisor - 1;
+            hold(rest);
+        }
+        return whole;
+    }
+    /// Terms that the divisor divides become terms of the quotient.
+    void split_terms(const Affine& a, int64_t divisor, Affine& whole, Affine& rest) {
         for (size_t n = 0; n < a.size; ++n) {
             const Affine::Term& term = a.terms[n];
             if (term.coefficient % divisor == 0) {
@@ -121,28 +142,20 @@ private:
                 if (longer <= longest_period) period = longer;
             }
         }
-        whole.constant = floor(rest.constant);
-        if (!rest.is_constant()) {
-            rest.constant -= whole.constant * divisor;
-            hold(rest);
-            rest.scale(-1);
-            rest.constant += divisor - 1;
-            hold(rest);
-        }
-        return whole;
     }
+    static void split_terms(const Number&, int64_t, Number&, Number&) {}
 
     // Expressions.
 
     bool is_true(int expression) { return evaluate(expression).constant != 0; }
 
-    Affine& cell(int array, int index) {
-        Affine place = evaluate(index);
+    Value& cell(int array, int index) {
+        Value place = evaluate(index);
         pin(place);
         return arrays_[array].at(static_cast<size_t>(place.constant));
     }
 
-    Affine evaluate(int expression) {
+    Value evaluate(int expression) {
         const ExprNode& e = program_.exprs[expression];
         switch (e.op) {
             case Op::constant:
@@ -161,7 +174,7 @@ private:
             case Op::subtract:
                 return sum(evaluate(e.a), evaluate(e.b), -1);
             case Op::multiply: {
-                Affine a = evaluate(e.a), b = evaluate(e.b);
+                Value a = evaluate(e.a), b = evaluate(e.b);
                 if (!a.is_constant() && !b.is_constant()) pin(b);
                 if (b.is_constant()) std::swap(a, b);
                 b.scale(a.constant);
@@ -169,22 +182,22 @@ private:
             }
             case Op::divide:
             case Op::modulo: {
-                const Affine a = evaluate(e.a);
-                Affine b = evaluate(e.b);
+                const Value a = evaluate(e.a);
+                Value b = evaluate(e.b);
                 pin(b);
-                const Affine q = quotient(a, b.constant);
+                const Value q = quotient(a, b.constant);
                 return e.op == Op::divide ? q
-                       : b.constant == 0  ? Affine(0)
+                       : b.constant == 0  ? Value(0)
                                           : sum(a, q, -b.constant);
             }
             case Op::minimum:
             case Op::maximum: {
-                const Affine a = evaluate(e.a), b = evaluate(e.b);
+                const Value a = evaluate(e.a), b = evaluate(e.b);
                 const bool second_is_larger = is_at_least_zero(sum(b, a, -1), true);
                 return second_is_larger == (e.op == Op::maximum) ? b : a;
             }
             case Op::equal: {
-                Affine difference = sum(evaluate(e.a), evaluate(e.b), -1);
+                Value difference = sum(evaluate(e.a), evaluate(e.b), -1);
                 if (difference.constant == 0) {
                     pin(difference);
                     return 1;
@@ -243,18 +256,18 @@ private:
                 execute(s.body);
                 return;
             case Kind::set_data: {
-                const Affine value = evaluate(s.second);
+                const Value value = evaluate(s.second);
                 cell(s.slot, s.first) = value;
                 return;
             }
             case Kind::increment: {
-                Affine n = evaluate(s.first);
+                Value n = evaluate(s.first);
                 pin(n);
                 counter(s.slot) += n.constant;
                 return;
             }
             case Kind::set_counter: {
-                Affine value = evaluate(s.first);
+                Value value = evaluate(s.first);
                 pin(value);
                 int64_t& largest = counter(s.slot);
                 largest = std::max(largest, value.constant);
@@ -270,7 +283,7 @@ private:
     }
 
     void loop(StmtNode& s) {
-        Affine extent = evaluate(s.second);
+        Value extent = evaluate(s.second);
         if (extent.constant <= 0) {
             extent.scale(-1);
             hold(extent);
@@ -278,13 +291,20 @@ private:
         }
         pin(extent);
         const int64_t trips = extent.constant;
-        const Affine min = evaluate(s.first);
-        for (int64_t trip = 0; trip < trips;) {
-            int64_t period = std::min(s.period, trips - trip);
-            int64_t rounds = (trips - trip) / period;
-            if (steps_ == LoopSteps::every_iteration) period = rounds = 1;
-            trip += period * run_of_rounds(s, min, trip, period, rounds);
+        const Value min = evaluate(s.first);
+        if constexpr (sums_loops) {
+            for (int64_t trip = 0; trip < trips;) {
+                const int64_t period = std::min(s.period, trips - trip);
+                trip += period * run_of_rounds(s, min, trip, period, (trips - trip) / period);
+            }
+        } else {
+            for (int64_t trip = 0; trip < trips; ++trip) run(s, min.constant + trip);
         }
+    }
+    void run(const StmtNode& loop, const Value& index) {
+        set(loop.slot, index);
+        execute(loop.body);
+        ++result_.bodies;
     }
 
     /// Runs `period` iterations from `trip` on, which are one round. Counts as many of `rounds`
@@ -311,9 +331,7 @@ private:
                 rounds_on.terms[0] = {variable, period};
                 index = sum(index, rounds_on, 1);
             }
-            set(s.slot, index);
-            execute(s.body);
-            ++result_.bodies;
+            run(s, index);
         }
         if (!is_tracked) return 1;
         --depth_;
@@ -379,13 +397,12 @@ private:
     static constexpr int64_t longest_period = 64;
 
     Program program_;
-    LoopSteps steps_;
     Tell tell_;
     std::vector<int64_t> told_;  ///< kept for its memory
     SummedCounters result_;
     IndexVector<Name, int> names_;
-    IndexVector<std::vector<Affine>, int> arrays_;
-    std::vector<Affine> conditions_;
+    IndexVector<std::vector<Value>, int> arrays_;
+    std::vector<Value> conditions_;
     /// Rounds after which all quotients of a variable repeat.
     IndexVector<int64_t, int32_t> period_of_;
     int32_t depth_ = 0;
@@ -396,14 +413,18 @@ private:
 
 SummedCounters summed_counters(const Halide::Internal::Stmt& statement, size_t counters,
                                int64_t strips, LoopSteps steps) {
-    return counting::Execution(counting::count_program(statement), counters, strips, steps).run();
+    counting::Program program = counting::count_program(statement);
+    if (steps == LoopSteps::every_iteration) {
+        using Plain = counting::Execution<counting::Number>;
+        return Plain(std::move(program), counters, strips).run();
+    }
+    return counting::Execution<counting::Affine>(std::move(program), counters, strips).run();
 }
 
 void step_through(const Halide::Internal::Stmt& statement, int64_t strips,
                   const std::function<void(const std::vector<int64_t>& arguments)>& tell) {
-    (void)counting::Execution(counting::count_program(statement), 0, strips,
-                              LoopSteps::every_iteration, tell)
-        .run();
+    using Plain = counting::Execution<counting::Number>;
+    (void)Plain(counting::count_program(statement), 0, strips, tell).run();
 }
 
 }  // namespace laminate
