@@ -110,11 +110,13 @@ Exit compile(const VerbOptions& options, const Opened& opened, PreparationTimes&
     if (options.compile.target != CompileOptions{}.target)
         wanted.second_level_cache = usual_second_level_cache;
     const std::shared_ptr<DiskCache> cache = options.cache.open(output);
+    ScheduleArgument::For wish{.threads = common.thread_count(),
+                               .cache = cache,
+                               .target = options.compile.target,
+                               .any_size = sizes ? &*sizes : nullptr};
     const Schedule schedule = timed(times.planning, [&] {
-        return wanted.choose(network, {.threads = common.thread_count(),
-                                       .cache = cache,
-                                       .target = options.compile.target,
-                                       .any_size = sizes ? &*sizes : nullptr});
+        if (sizes) wish.strips_cache = wanted.strips_cache(wish);
+        return wanted.choose(network, wish);
     });
     require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
@@ -128,7 +130,8 @@ Exit compile(const VerbOptions& options, const Opened& opened, PreparationTimes&
     };
     compile_options.cache = cache;
     compile_options.times = &times.compile;
-    compile_options.any_size = sizes ? &*sizes : nullptr;
+    compile_options.any_size = wish.any_size;
+    compile_options.strips_cache = wish.strips_cache;
     const Manifest manifest =
         compile_network(network, schedule, compile_options, options.directory);
 

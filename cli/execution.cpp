@@ -14,6 +14,7 @@
 #include "generators/kernels/group_kernels.h"
 #include "scheduler/explore/planner/any_size.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/timed/strips_cache.h"
 
 namespace laminate::cli {
 
@@ -69,7 +70,8 @@ Schedule ScheduleArgument::choose(const Network& network, const For& what) const
         throw UsageError("--any-size: excludes --memory and --layer-by-layer");
     if (any_size != nullptr && schedule.empty()) {
         return any_size_schedule(network, *any_size,
-                                 {options.unit, options.kernels, options.second_level_cache});
+                                 {options.unit, options.kernels, options.second_level_cache,
+                                  what.strips_cache});
     }
     if (!schedule.empty() || layer_by_layer) {
         const Schedule given = !schedule.empty()
@@ -92,6 +94,13 @@ Schedule ScheduleArgument::choose(const Network& network, const For& what) const
     Schedule chosen = fastest(network, options);
     what.cache->keep(key, to_text(chosen));
     return chosen;
+}
+
+Bytes ScheduleArgument::strips_cache(const For& what) const {
+    const TimedOptions options = timed_options(what.threads, what.target);
+    return best_strips_cache(*what.any_size,
+                             {options.unit, options.kernels, options.second_level_cache},
+                             options.speed);
 }
 
 Schedule ScheduleArgument::fastest(const Network& network, const TimedOptions& options) const {

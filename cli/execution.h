@@ -46,11 +46,15 @@ struct ScheduleArgument {
         std::shared_ptr<DiskCache> cache{};
         std::string target = CompileOptions{}.target;
         const TensorSizes* any_size = nullptr;  ///< of the network, for code of any size
+        Bytes strips_cache = usual_second_level_cache;  ///< of code of any size
     };
     /// The schedule, with kernels and with groups for layers that a given schedule leaves out
     /// (with_layers_alone). Throws InfeasibleError when nothing fits in --memory, InputError for a
     /// bad schedule.
     [[nodiscard]] Schedule choose(const Network& network, const For& what) const;
+
+    /// For::strips_cache, and CompileOptions::strips_cache.
+    [[nodiscard]] Bytes strips_cache(const For& what) const;
 
     /// What the fastest schedule is chosen by.
     [[nodiscard]] TimedOptions timed_options(

@@ -405,7 +405,7 @@ private:
         }
         if (sink.strip[1] != 0) {
             step.columns = rule(Dim::x);
-            step.columns->most = widest_strip(group, problems);
+            step.columns->most = widest_strip(group, problems, options_.strips_cache);
         }
         return step;
     }

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/caches.h"
 #include "base/disk_cache.h"
 #include "generators/compile/check_group.h"
 #include "nets/network/network.h"
@@ -58,6 +59,8 @@ struct CompileOptions {
     /// For any size (scheduler/explore/planner/any_size.h has such schedules): of the network, which
     /// has the size that the code is planned for. Every group is then checked at several sizes.
     const TensorSizes* any_size = nullptr;
+    /// Of code of any size, as AnySizeOptions::strips_cache.
+    Bytes strips_cache = usual_second_level_cache;
     CheckOptions check{};
     KernelOptions kernels{};
     /// What decides whether a group may be used: empty text for yes. Called by several threads.

@@ -34,7 +34,7 @@ GroupSchedule with_strips(const Network& network, const GroupSchedule& group,
     // Columns too: as wide as the cache holds, whatever the width of the picture.
     const int64_t unit = strip_unit(rows_only, problems, Dim::x);
     const int64_t columns = problems.back()[Dim::x];
-    const int64_t widest = widest_strip(rows_only, problems, options.second_level_cache);
+    const int64_t widest = widest_strip(rows_only, problems, options.strips_cache);
     const int64_t parts = std::max<int64_t>(2, ceil_div(columns, widest));
     return line_buffer_group(network, layers,
                              {tile, strip, round_up(ceil_div(columns, parts), unit)});
@@ -66,14 +66,14 @@ Schedule any_size_schedule(const Network& network, const TensorSizes& sizes,
 }
 
 int64_t widest_strip(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                     Bytes second_level_cache) {
+                     Bytes strips_cache) {
     std::vector<int64_t> rows;
     for (const Nest& nest : group.nests) rows.push_back(nest[Dim::y]);
     // Measured of a picture without an end on either side.
     std::vector<LayerProblem> wide = problems;
     constexpr int64_t without_end = int64_t{1} << 20;
     for (LayerProblem& p : wide) p.window[1].in = without_end;
-    const Bytes most = most_column_tiles_memory(second_level_cache);
+    const Bytes most = most_column_tiles_memory(strips_cache);
     const int64_t unit = strip_unit(group, problems, Dim::x);
     int64_t columns = unit;
     while (columns < without_end && column_tiles_memory(wide, rows, columns + unit) <= most)

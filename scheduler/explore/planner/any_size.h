@@ -17,13 +17,14 @@ struct AnySizeOptions {
     VectorUnit unit;          ///< of the processor that will run the code
     KernelOptions kernels{};  ///< any_size is set
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
+    Bytes strips_cache = usual_second_level_cache;        ///< of widest_strip()
 };
 
-/// Columns of the longest strips of a chain by tiles of columns whose lines stay within the cache
+/// Columns of the longest strips of a chain by tiles of columns whose lines stay within a cache
 /// (most_column_tiles_memory); a multiple of strip_unit().
 [[nodiscard]] int64_t widest_strip(const GroupSchedule& group,
                                    const std::vector<LayerProblem>& problems,
-                                   Bytes second_level_cache = usual_second_level_cache);
+                                   Bytes strips_cache);
 
 /// Groups of the planner (line_buffers.h) with strips of rows, which the runtime makes as long as
 /// the picture and its threads need them, and kernels for any size. `sizes`: of the network.

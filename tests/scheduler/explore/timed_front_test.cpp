@@ -14,6 +14,7 @@
 #include "scheduler/explore/explore.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/explore/timed/strips_cache.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "tests/support/chain.h"
 
@@ -314,6 +315,25 @@ TEST(CpuSpeed, TimesAreFoundFromAmountsAndTimes) {
     EXPECT_NEAR(times.at("a.boxes"), 3.0, 1e-3);
     // A multiplication cannot take less than at the peak, whatever was measured.
     EXPECT_GE(fitted_nanoseconds(rows, 0.7).at("a.products"), 0.7);
+}
+
+TEST(StripsCache, StripsAreWiderWhereTheColumnsThatTheySaveTakeTime) {
+    const Network network = open_network("zoo:fsrcnn?height=540&width=960");
+    const TensorSizes sizes(network);
+    AnySizeOptions options;
+    options.unit = {16, 24};
+    // Without products, wide strips save nothing; with products that take long, they do.
+    const auto times_with = [&](double product_nanoseconds) {
+        CpuSpeed speed = usual_cpu_speed(16);
+        for (auto& [term, time] : speed.nanoseconds) {
+            if (term.starts_with("columns."))
+                time = term == "columns.products" ? product_nanoseconds : 0;
+        }
+        return best_strips_cache(sizes, options, speed).value() /
+               options.second_level_cache.value();
+    };
+    EXPECT_EQ(times_with(0), 1);
+    EXPECT_GT(times_with(100), 1);
 }
 
 TEST(CpuSpeed, AFileWithoutAKernelIsRefused) {
