@@ -154,6 +154,16 @@ def versions(file):
                f"{entry['old_arena'] / 2**20:.1f} / {entry['new_arena'] / 2**20:.1f}"]
 
 
+def real(file):
+    """Of a busy machine too the least times mean something, so they are in brackets."""
+    yield ["Network", "input", "beside", "differs by", "ours, ms", "theirs, ms", "times", "compiled, s"]
+    for row in data(file, "laminate.real")["networks"]:
+        ours, theirs = row["ours"], row["theirs"]
+        yield [row["net"], row["input"], row["peer"], f"{row['difference']:.1e}",
+               *(f"{figure(one['median_ms'])} ({figure(one['min_ms'])})" for one in (ours, theirs)),
+               f"{theirs['min_ms'] / ours['min_ms']:.2f}", figure(row["compile_s"])]
+
+
 def halide(file):
     chains = data(file, "laminate.halide")["chains"]
     names = list(chains[0]["contestants"])
@@ -226,7 +236,7 @@ def staircase(file):
 
 TABLES = {"race": race, "short-race": short_race, "threads": threads,
           "compile-times": compile_times, "choice": choice, "times": times, "versions": versions,
-          "staircase": staircase,
+          "staircase": staircase, "real": real,
           "halide": halide, "machines": machines, "csv": plain}
 
 

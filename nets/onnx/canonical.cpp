@@ -1,6 +1,8 @@
 #include "nets/onnx/canonical.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -114,6 +116,8 @@ public:
         for (RawLayer& layer : raw_.layers) {
             if (layer.affine && scale_of(layer) == 1.0f / 6) {
                 recognise_sixth(layer);
+            } else if (is_half(&layer)) {
+                recognise_half(layer);
             } else if (is_product(layer)) {
                 recognise_product(layer);
             }
@@ -186,12 +190,67 @@ private:
         }
     }
 
-    /// Recognises x * f(x): swish, hard_swish and mish.
+    static bool is_half(const RawLayer* layer) {
+        return layer != nullptr && layer->affine && scale_of(*layer) == 0.5f;
+    }
+    /// The layers of 1 + erf(x / sqrt(2)) from the last to the first, if nothing else reads them.
+    [[nodiscard]] std::vector<RawLayer*> normal_distribution(RawLayer* sum, TensorId x) const {
+        const bool adds_1 = sum != nullptr && sum->layer.kind == LayerKind::add &&
+                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 1);
+        RawLayer* erf = adds_1 ? before(*sum) : nullptr;
+        if (erf == nullptr || erf->layer.kind != LayerKind::general ||
+            erf->layer.general.kind != GeneralKind::unary ||
+            erf->layer.general.function != GeneralFunction::error_function)
+            return {};
+        RawLayer* scaled = before(*erf);
+        constexpr float rounding = 1e-6f;  // files have sqrt(2) or its reciprocal, to few digits
+        if (scaled == nullptr || !scaled->affine || scaled->layer.inputs[0] != x ||
+            std::abs(scale_of(*scaled) - 1 / std::numbers::sqrt2_v<float>) > rounding)
+            return {};
+        return {sum, erf, scaled};
+    }
+
+    /// Recognises (x * (1 + erf(x / sqrt(2)))) / 2.
+    void recognise_half(RawLayer& half) {
+        RawLayer* product = before(half);
+        if (product == nullptr || !is_product(*product)) return;
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            const TensorId x = product->layer.inputs[1 - k];
+            std::vector<RawLayer*> layers =
+                normal_distribution(before(product->layer.inputs[k]), x);
+            if (layers.empty()) continue;
+            layers.insert(layers.begin(), product);
+            return become(half, x, layers, gelu);
+        }
+    }
+
+    /// Recognises (x / 2) * (1 + erf(x / sqrt(2))) and x * ((1 + erf(x / sqrt(2))) / 2), of which
+    /// `last` writes one factor and `other` is the other one.
+    bool recognise_gelu(RawLayer& product, RawLayer& last, TensorId other) {
+        if (RawLayer* half = before(other); is_half(half)) {
+            const TensorId x = half->layer.inputs[0];
+            std::vector<RawLayer*> layers = normal_distribution(&last, x);
+            if (!layers.empty()) {
+                layers.push_back(half);
+                become(product, x, layers, gelu);
+                return true;
+            }
+        }
+        if (!is_half(&last)) return false;
+        std::vector<RawLayer*> layers = normal_distribution(before(last), other);
+        if (layers.empty()) return false;
+        layers.insert(layers.begin(), &last);
+        become(product, other, layers, gelu);
+        return true;
+    }
+
+    /// Recognises x * f(x): swish, hard_swish, mish and gelu.
     void recognise_product(RawLayer& product) {
         for (const size_t k : {size_t{0}, size_t{1}}) {
             const TensorId x = product.layer.inputs[1 - k];
             RawLayer* last = before(product.layer.inputs[k]);
             if (last == nullptr) continue;
+            if (recognise_gelu(product, *last, x)) return;
             RawLayer* inner = before(*last);
             const auto reads_x = [&](const RawLayer* layer) { return layer->layer.inputs[0] == x; };
             Activation whole{.kind = ActivationKind::unary};
@@ -234,6 +293,8 @@ private:
         end.affine = false;
     }
 
+    static inline const Activation gelu{.kind = ActivationKind::unary,
+                                        .function = GeneralFunction::gelu};
     RawNetwork& raw_;
     std::vector<int> readers_;
     std::vector<int> producer_;

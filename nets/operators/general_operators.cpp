@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -46,6 +47,54 @@ void for_each_row(const Dims& dims, int threads, const Body& body) {
     const int64_t rows = element_count(dims) / dims.back();
     parallel_for(rows, threads, [&](int64_t row) { body(row, coordinates_of(row, outer)); });
 }
+
+/// Loops over a tensor and what `count` operands read for it, whose axes are joined where the tensor
+/// and all operands pass from one to the next without a jump.
+template <size_t count>
+class JoinedLoops {
+public:
+    JoinedLoops(const Dims& dims, const std::array<Coordinates, count>& steps) {
+        for (size_t d = 0; d < dims.size(); ++d) {
+            if (dims[d] == 1) continue;
+            bool joins = rank_ > 0;
+            for (size_t k = 0; k < count; ++k)
+                joins = joins && steps_[k][rank_ - 1] == steps[k][d] * dims[d];
+            if (!joins) ++rank_;
+            extents_[rank_ - 1] = dims[d] * (joins ? extents_[rank_ - 1] : 1);
+            for (size_t k = 0; k < count; ++k) steps_[k][rank_ - 1] = steps[k][d];
+        }
+        if (rank_ == 0) extents_[rank_++] = 1;
+    }
+
+    /// Step of operand k along the innermost loop.
+    [[nodiscard]] int64_t step(size_t k) const { return steps_[k][rank_ - 1]; }
+
+    /// Calls body(place in the tensor, places in the operands, length) for runs of elements along
+    /// the innermost loop, in parallel.
+    template <class Body>
+    void run(int threads, const Body& body) const {
+        constexpr int64_t longest = 1 << 12;  // a run that a core takes from its own caches
+        const std::span<const int64_t> outer(extents_.data(), rank_ - 1);
+        const int64_t extent = extents_[rank_ - 1], parts = ceil_div(extent, longest);
+        int64_t rows = 1;
+        for (const int64_t n : outer) rows *= n;
+        parallel_for(rows * parts, threads, [&](int64_t part) {
+            const int64_t row = part / parts, begin = part % parts * longest;
+            const Coordinates at = coordinates_of(row, outer);
+            std::array<int64_t, count> from{};
+            for (size_t k = 0; k < count; ++k) {
+                from[k] = begin * step(k);
+                for (size_t d = 0; d + 1 < rank_; ++d) from[k] += at[d] * steps_[k][d];
+            }
+            body(row * extent + begin, from, std::min(longest, extent - begin));
+        });
+    }
+
+private:
+    size_t rank_ = 0;
+    Coordinates extents_{};
+    std::array<Coordinates, count> steps_{};
+};
 
 /// A box of elements: extents and the steps between neighbours.
 struct Box {
@@ -186,8 +235,19 @@ Coordinates broadcast_steps(std::span<const int64_t> dims, size_t rank) {
 template <GeneralFunction function>
 void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, float* out,
                 int64_t count) {
-    for (int64_t k = 0; k < count; ++k)
-        out[k] = apply_binary(function, a[k * a_step], b[k * b_step]);
+    // Loops with known steps are vectorised.
+    if (a_step == 1 && b_step == 1) {
+        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, a[k], b[k]);
+    } else if (a_step == 1 && b_step == 0) {
+        const float value = *b;
+        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, a[k], value);
+    } else if (a_step == 0 && b_step == 1) {
+        const float value = *a;
+        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, value, b[k]);
+    } else {
+        for (int64_t k = 0; k < count; ++k)
+            out[k] = apply_binary(function, a[k * a_step], b[k * b_step]);
+    }
 }
 
 using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
@@ -228,34 +288,24 @@ BinaryRow binary_row_of(GeneralFunction function) {
 
 void run_binary(const Layer& layer, const Operands& operands, const Dims& out, float* output,
                 int threads) {
-    const size_t last = out.size() - 1;
-    const Coordinates a = broadcast_steps(*operands.dims[0], out.size()),
-                      b = broadcast_steps(*operands.dims[1], out.size());
+    const JoinedLoops<2> loops(out, {broadcast_steps(*operands.dims[0], out.size()),
+                                     broadcast_steps(*operands.dims[1], out.size())});
     const BinaryRow row_function = binary_row_of(layer.general.function);
-    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
-        int64_t a_at = 0, b_at = 0;
-        for (size_t d = 0; d < last; ++d) {
-            a_at += at[d] * a[d];
-            b_at += at[d] * b[d];
-        }
-        row_function(operands.values[0] + a_at, a[last], operands.values[1] + b_at, b[last],
-                     output + row * out[last], out[last]);
+    loops.run(threads, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t count) {
+        row_function(operands.values[0] + from[0], loops.step(0), operands.values[1] + from[1],
+                     loops.step(1), output + to, count);
     });
 }
 
 void run_select(const std::vector<Dims>& in, const std::vector<const float*>& inputs,
                 const Dims& out, float* output, int threads) {
-    const size_t last = out.size() - 1;
     std::array<Coordinates, 3> steps;
     for (size_t k = 0; k < 3; ++k) steps[k] = broadcast_steps(in[k], out.size());
-    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
-        std::array<const float*, 3> from{inputs[0], inputs[1], inputs[2]};
-        for (size_t k = 0; k < 3; ++k) {
-            for (size_t d = 0; d < last; ++d) from[k] += at[d] * steps[k][d];
-        }
-        for (int64_t x = 0; x < out[last]; ++x) {
-            const size_t chosen = from[0][x * steps[0][last]] != 0 ? 1 : 2;
-            output[row * out[last] + x] = from[chosen][x * steps[chosen][last]];
+    const JoinedLoops<3> loops(out, steps);
+    loops.run(threads, [&](int64_t to, const std::array<int64_t, 3>& from, int64_t count) {
+        for (int64_t x = 0; x < count; ++x) {
+            const size_t chosen = inputs[0][from[0] + x * loops.step(0)] != 0 ? 1 : 2;
+            output[to + x] = inputs[chosen][from[chosen] + x * loops.step(chosen)];
         }
     });
 }
@@ -264,12 +314,16 @@ void run_select(const std::vector<Dims>& in, const std::vector<const float*>& in
 
 void run_view(const GeneralOperator& op, const float* input, const Dims& out, float* output,
               int threads) {
-    const size_t last = out.size() - 1;
-    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
-        int64_t from = op.first;
-        for (size_t d = 0; d < last; ++d) from += at[d] * op.steps[d];
-        for (int64_t k = 0; k < out[last]; ++k)
-            output[row * out[last] + k] = input[from + k * op.steps[last]];
+    Coordinates steps{};
+    std::copy(op.steps.begin(), op.steps.end(), steps.begin());
+    const JoinedLoops<1> loops(out, {steps});
+    loops.run(threads, [&](int64_t to, const std::array<int64_t, 1>& from, int64_t count) {
+        const float* first = input + op.first + from[0];
+        if (loops.step(0) == 1) {
+            std::copy_n(first, count, output + to);
+        } else {
+            for (int64_t k = 0; k < count; ++k) output[to + k] = first[k * loops.step(0)];
+        }
     });
 }
 
@@ -315,10 +369,87 @@ private:
     const float* input_;
 };
 
+/// Rows along the last axis, from sums over the other axes that all elements of a row share.
+class RowResampler {
+public:
+    RowResampler(const GeneralOperator& op, const Dims& in, const Dims& out, const float* input)
+        : op_(op), last_(in.size() - 1), in_(in), steps_(steps_of(in)), input_(input) {
+        int64_t begin = 0;
+        for (size_t d = 0; d < in.size(); ++d) {
+            begins_[d] = begin;
+            begin += op.tap_counts[d] * out[d];
+        }
+    }
+
+    /// Whether sums for whole rows of the input are less work than those for each element.
+    [[nodiscard]] bool pays(const Dims& out) const {
+        return in_[last_] <= most_columns && in_[last_] <= op_.tap_counts[last_] * out[last_];
+    }
+
+    void run(const Coordinates& at, int64_t width, float* output) const {
+        std::array<double, most_columns> sums;
+        std::fill_n(sums.begin(), in_[last_], 0.0);
+        if (!add_rows(0, at, 0, 1, sums.data())) {
+            std::fill_n(output, width, op_.alpha);
+            return;
+        }
+        const int64_t taps = op_.tap_counts[last_];
+        const int64_t* sources = op_.sources.data() + begins_[last_];
+        const float* factors = op_.factors.empty() ? nullptr : op_.factors.data() + begins_[last_];
+        for (int64_t x = 0; x < width; ++x, sources += taps) {
+            double total = 0;
+            bool is_inside = true;
+            for (int64_t t = 0; t < taps; ++t) {
+                if (sources[t] < 0) {
+                    is_inside = false;
+                    break;
+                }
+                const double value = sums[static_cast<size_t>(sources[t])];
+                total += factors == nullptr ? value
+                                            : value * static_cast<double>(factors[x * taps + t]);
+            }
+            output[x] = is_inside ? static_cast<float>(total) : op_.alpha;
+        }
+    }
+
+private:
+    static constexpr int64_t most_columns = 1 << 12;
+
+    /// Adds the rows that axes d, d + 1, ... read, times `factor`. False if one is outside.
+    bool add_rows(size_t d, const Coordinates& at, int64_t offset, double factor,
+                  double* sums) const {
+        if (d == last_) {
+            const float* row = input_ + offset;
+            for (int64_t x = 0; x < in_[last_]; ++x) sums[x] += factor * static_cast<double>(row[x]);
+            return true;
+        }
+        for (int64_t t = 0; t < op_.tap_counts[d]; ++t) {
+            const auto tap = static_cast<size_t>(begins_[d] + at[d] * op_.tap_counts[d] + t);
+            const double own = op_.factors.empty() ? 1 : static_cast<double>(op_.factors[tap]);
+            if (op_.sources[tap] < 0 ||
+                !add_rows(d + 1, at, offset + op_.sources[tap] * steps_[d], factor * own, sums))
+                return false;
+        }
+        return true;
+    }
+
+    const GeneralOperator& op_;
+    size_t last_;
+    const Dims& in_;
+    Coordinates steps_;
+    Coordinates begins_{};
+    const float* input_;
+};
+
 void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
                   float* output, int threads) {
-    const Resampler resampler(op, in, out, input);
     const size_t last = out.size() - 1;
+    if (const RowResampler rows(op, in, out, input); rows.pays(out)) {
+        return for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
+            rows.run(at, out[last], output + row * out[last]);
+        });
+    }
+    const Resampler resampler(op, in, out, input);
     for_each_row(out, threads, [&](int64_t row, Coordinates at) {
         for (at[last] = 0; at[last] < out[last]; ++at[last])
             output[row * out[last] + at[last]] = resampler.at(at);
@@ -375,11 +506,74 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
     }
 }
 
+/// The axes of a reduction as one, if they are neighbours: outer x over x inner elements.
+struct NeighbouringAxes {
+    int64_t outer = 1, over = 1, inner = 1;
+    bool are_neighbours = true;
+    NeighbouringAxes(const Dims& dims, const Dims& axes) {
+        for (size_t d = 0; d < dims.size(); ++d) {
+            if (dims[d] == 1) continue;
+            const bool sums =
+                std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+            are_neighbours = are_neighbours && !(sums && inner > 1);
+            (sums ? over : over > 1 ? inner : outer) *= dims[d];
+        }
+    }
+};
+
+/// Sums of a term over neighbouring axes, of which `finish` makes the result. A run of sums stands
+/// side by side, so that they are vectorised and read the input in its own order.
+template <class Term, class Finish>
+void sum_neighbours(const NeighbouringAxes& axes, const float* input, float* output, int threads,
+                    const Term& term, const Finish& finish) {
+    constexpr int64_t most = 64;
+    if (axes.inner == 1) {
+        constexpr size_t lanes = 8;
+        return parallel_for(axes.outer, threads, [&](int64_t k) {
+            const float* row = input + k * axes.over;
+            std::array<double, lanes> sums{};
+            int64_t x = 0;
+            for (; x + static_cast<int64_t>(lanes) <= axes.over; x += lanes) {
+                for (size_t lane = 0; lane < lanes; ++lane)
+                    sums[lane] += term(static_cast<double>(row[x + static_cast<int64_t>(lane)]));
+            }
+            for (; x < axes.over; ++x) sums[0] += term(static_cast<double>(row[x]));
+            output[k] = finish(std::accumulate(sums.begin(), sums.end(), 0.0));
+        });
+    }
+    const int64_t parts = ceil_div(axes.inner, most);
+    parallel_for(axes.outer * parts, threads, [&](int64_t part) {
+        const int64_t begin = part % parts * most, count = std::min(most, axes.inner - begin);
+        const float* first = input + part / parts * axes.over * axes.inner + begin;
+        std::array<double, most> sums{};
+        for (int64_t k = 0; k < axes.over; ++k) {
+            for (int64_t x = 0; x < count; ++x)
+                sums[static_cast<size_t>(x)] += term(static_cast<double>(first[k * axes.inner + x]));
+        }
+        for (int64_t x = 0; x < count; ++x)
+            output[part / parts * axes.inner + begin + x] = finish(sums[static_cast<size_t>(x)]);
+    });
+}
+
 void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, float* output,
                 int threads) {
+    using enum GeneralFunction;
+    const NeighbouringAxes axes(in, op.axes);
+    const double count = static_cast<double>(axes.over);
+    const auto value = [](double x) { return x; };
+    const auto square = [](double x) { return x * x; };
+    const auto sums = [&](const auto& term, const auto& finish) {
+        sum_neighbours(axes, input, output, threads, term,
+                       [&](double sum) { return static_cast<float>(finish(sum)); });
+    };
+    if (axes.are_neighbours && op.function == sum) return sums(value, value);
+    if (axes.are_neighbours && op.function == mean)
+        return sums(value, [&](double total) { return total / count; });
+    if (axes.are_neighbours && op.function == sum_of_squares) return sums(square, value);
+    if (axes.are_neighbours && op.function == norm_2)
+        return sums(square, [](double total) { return std::sqrt(total); });
     const SplitAxes split(in, op.axes);
-    const int64_t count = split.outside.count();
-    parallel_for(count, threads, [&](int64_t k) {
+    parallel_for(split.outside.count(), threads, [&](int64_t k) {
         output[k] = reduced(op.function, split.inside, input + split.outside.offset(k));
     });
 }
@@ -392,12 +586,17 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
         case log_softmax: {
             const auto most = static_cast<double>(reduced(largest, box, input));
             double sum = 0;
-            box.for_each(
-                [&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
             box.for_each([&](int64_t at) {
-                const double distance = static_cast<double>(input[at]) - most;
-                output[at] = static_cast<float>(op.function == softmax ? std::exp(distance) / sum
-                                                                       : distance - std::log(sum));
+                const double part = std::exp(static_cast<double>(input[at]) - most);
+                sum += part;
+                if (op.function == softmax) output[at] = static_cast<float>(part);
+            });
+            const double scale = 1 / sum, logarithm = std::log(sum);
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>(
+                    op.function == softmax
+                        ? static_cast<double>(output[at]) * scale
+                        : static_cast<double>(input[at]) - most - logarithm);
             });
             return;
         }
@@ -613,6 +812,74 @@ void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
 
 // ---- products
 
+/// Rows [0, rows) of a product, `count` columns wide, from a left matrix of `depth` columns. Sums
+/// are added in the order of the depth by every processor, without fused operations, so that the
+/// result does not depend on it.
+using ProductStrip = void (*)(const float* left, const float* right, int64_t depth, int64_t columns,
+                              int64_t count, float* output);
+
+/// The columns in pairs of vectors, whose sums stay in registers; then those that are left.
+template <int64_t lanes, int64_t rows>
+[[gnu::always_inline]] inline void product_strip(const float* left, const float* right,
+                                                 int64_t depth, int64_t columns, int64_t count,
+                                                 float* output) {
+    using Lanes [[gnu::vector_size(lanes * sizeof(float))]] = float;
+    constexpr int64_t block = 2 * lanes;
+    int64_t c = 0;
+    for (; c + block <= count; c += block) {
+        Lanes sums[rows][2] = {};
+        for (int64_t i = 0; i < depth; ++i) {
+            Lanes values[2];
+            std::memcpy(values, right + i * columns + c, sizeof values);
+            for (int64_t r = 0; r < rows; ++r) {
+                const float factor = left[r * depth + i];
+                sums[r][0] += factor * values[0];
+                sums[r][1] += factor * values[1];
+            }
+        }
+        for (int64_t r = 0; r < rows; ++r)
+            std::memcpy(output + r * columns + c, sums[r], sizeof sums[r]);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+        float* line = output + r * columns;
+        std::fill(line + c, line + count, 0.0F);
+        for (int64_t i = 0; i < depth; ++i) {
+            const float factor = left[r * depth + i];
+            for (int64_t x = c; x < count; ++x) line[x] += factor * right[i * columns + x];
+        }
+    }
+}
+
+template <int64_t rows>
+void plain_strip(const float* left, const float* right, int64_t depth, int64_t columns,
+                 int64_t count, float* output) {
+    product_strip<4, rows>(left, right, depth, columns, count, output);
+}
+
+#if defined(__x86_64__)
+template <int64_t rows>
+__attribute__((target("avx2"))) void avx2_strip(const float* left, const float* right,
+                                                int64_t depth, int64_t columns, int64_t count,
+                                                float* output) {
+    product_strip<8, rows>(left, right, depth, columns, count, output);
+}
+template <int64_t rows>
+__attribute__((target("avx512f"))) void avx512_strip(const float* left, const float* right,
+                                                     int64_t depth, int64_t columns, int64_t count,
+                                                     float* output) {
+    product_strip<16, rows>(left, right, depth, columns, count, output);
+}
+#endif
+
+template <int64_t rows>
+ProductStrip product_strip_of_processor() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return avx512_strip<rows>;
+    if (__builtin_cpu_supports("avx2")) return avx2_strip<rows>;
+#endif
+    return plain_strip<rows>;
+}
+
 void run_matmul(const Operands& operands, float* output, int threads) {
     Dims a = *operands.dims[0], b = *operands.dims[1];
     if (a.size() == 1) a.insert(a.begin(), 1);
@@ -625,20 +892,27 @@ void run_matmul(const Operands& operands, float* output, int threads) {
                       b_steps = broadcast_steps(b_batch, batch.size());
     int64_t batches = 1;
     for (const int64_t extent : batch) batches *= extent;
-    parallel_for(batches * rows, threads, [&](int64_t k) {
-        const Coordinates at = coordinates_of(k / rows, batch);
+    // Blocks of rows follow each other, so that they read the same columns from the caches.
+    constexpr int64_t strip = 128, block = 4;
+    static const ProductStrip rows_at_once = product_strip_of_processor<block>(),
+                              one_row = product_strip_of_processor<1>();
+    const int64_t strips = ceil_div(columns, strip), blocks = ceil_div(rows, block);
+    parallel_for(batches * strips * blocks, threads, [&](int64_t k) {
+        const int64_t row = k % blocks * block, first = k / blocks % strips * strip,
+                      of_batch = k / blocks / strips;
+        const Coordinates at = coordinates_of(of_batch, batch);
         int64_t a_at = 0, b_at = 0;
         for (size_t d = 0; d < batch.size(); ++d) {
             a_at += at[d] * a_steps[d];
             b_at += at[d] * b_steps[d];
         }
-        const float* left = operands.values[0] + (a_at * rows + k % rows) * depth;
-        const float* right = operands.values[1] + b_at * depth * columns;
-        float* line = output + k * columns;
-        std::fill_n(line, columns, 0.0f);
-        for (int64_t i = 0; i < depth; ++i) {
-            for (int64_t c = 0; c < columns; ++c) line[c] += left[i] * right[i * columns + c];
-        }
+        const float* left = operands.values[0] + (a_at * rows + row) * depth;
+        const float* right = operands.values[1] + b_at * depth * columns + first;
+        float* line = output + (of_batch * rows + row) * columns + first;
+        const int64_t count = std::min(strip, columns - first);
+        if (rows - row >= block) return rows_at_once(left, right, depth, columns, count, line);
+        for (int64_t r = 0; r < rows - row; ++r)
+            one_row(left + r * depth, right, depth, columns, count, line + r * columns);
     });
 }
 

@@ -212,8 +212,7 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
         constexpr float bound = 1 << 24;  // integers from here on may have been rounded to floats
         for (const float value : values) {
             if (std::abs(value) >= bound)
-                fail("has an integer of about " + std::to_string(static_cast<int64_t>(value)) +
-                     ", expected less than 2^24, which floats hold");
+                fail("has integers of 2^24 or more, which floats do not hold");
         }
     }
     return {std::move(header.dims), std::move(values)};

@@ -4,6 +4,7 @@
   real.py --laminate PROGRAM [NAME ...]             names: all
   real.py --laminate PROGRAM --list                 their names
   real.py --laminate PROGRAM --times FILE.json      also times them, and writes a file for tables
+           [--machine NAME] [--threads 2]
 
 Each network runs on seeded values in [0, 1) and on a picture. Outputs agree if no element differs by
 more than 5e-4 of the range of its tensor.
@@ -197,7 +198,7 @@ def timed(run, seconds):
 
 
 def times(program, path, shape, peer, threads, directory, rounds=3, seconds=0.5):
-    """Median ms, ours and theirs, in turn, and how long the network takes to compile."""
+    """Times of both, in turn, and how long the network takes to compile."""
     compiled = os.path.join(directory, "compiled")
     start = time.perf_counter()
     laminate(program, "compile", path, "-o", compiled, "--quiet", "--threads", str(threads),
@@ -210,8 +211,7 @@ def times(program, path, shape, peer, threads, directory, rounds=3, seconds=0.5)
         found = json.loads(answer)["compiled"]
         ours.append({name: found[name] for name in ("times_ms", "peak_rss_bytes")})
         theirs.append({"times_ms": timed(lambda: peer(value), seconds), "peak_rss_bytes": None})
-    return {"ours_ms": summary(ours)["median_ms"], "theirs_ms": summary(theirs)["median_ms"],
-            "compile_s": compile_s}
+    return {"ours": summary(ours), "theirs": summary(theirs), "compile_s": compile_s}
 
 
 def examined(arguments, name, case, directory):
@@ -231,9 +231,10 @@ def examined(arguments, name, case, directory):
 
 def text(row):
     told = f"{row['net']:45} {row['input']:>14} {row['difference']:8.1e} of the range"
-    if "ours_ms" in row:
-        told += (f"  {row['ours_ms']:9.2f} ms, {row['peer']} {row['theirs_ms']:9.2f} ms, "
-                 f"compiled in {row['compile_s']:.1f} s")
+    if "ours" in row:
+        ours, theirs = (f"{row[whose]['median_ms']:.2f} ms ({row[whose]['min_ms']:.2f})"
+                        for whose in ("ours", "theirs"))
+        told += f"  {ours}, {row['peer']} {theirs}, compiled in {row['compile_s']:.1f} s"
     return told + ("" if row["difference"] <= ALLOWED else "  DIFFERS")
 
 
@@ -243,6 +244,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--times", metavar="FILE.json")
+    parser.add_argument("--machine", help="a name of bench/results/machines.json, for the file")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     if arguments.list:
@@ -257,7 +259,7 @@ def main():
         print(text(row), flush=True)
         rows.append(row)
     if arguments.times:
-        about = described_run("laminate.real", None)
+        about = described_run("laminate.real", arguments.machine)
         with open(arguments.times, "w") as out:
             json.dump({**about, "threads": arguments.threads, "networks": rows}, out, indent=2)
     if not rows:

@@ -302,7 +302,11 @@ Network after_convolution(const std::function<void(ModelBuilder&)>& write) {
     m.weights("w", {2, 1, 1, 1})
         .weights("three", {}, {3})
         .weights("six", {}, {6})
-        .weights("zero", {}, {0});
+        .weights("zero", {}, {0})
+        .weights("one", {}, {1})
+        .weights("half", {}, {0.5f})
+        .weights("root", {}, {1.4142135f})
+        .weights("reciprocal", {}, {0.70710677f});
     m.node("Conv", {"x", "w"}, "a", "conv");
     write(m);
     return m.parse();
@@ -334,6 +338,28 @@ TEST(ActivationsInNodes, BecomeOneLayer) {
     });
     expect_whole("HardSwish with HardSigmoid", unary(hard_swish), [](ModelBuilder& m) {
         m.node("HardSigmoid", {"a"}, "h").real("alpha", 1.0f / 6);
+        m.node("Mul", {"a", "h"}, "y");
+    });
+    const auto distributed = [](ModelBuilder& m) {
+        m.node("Div", {"a", "root"}, "b");
+        m.node("Erf", {"b"}, "e");
+        m.node("Add", {"e", "one"}, "d");
+    };
+    expect_whole("GELU, halved at the end", unary(gelu), [&](ModelBuilder& m) {
+        distributed(m);
+        m.node("Mul", {"a", "d"}, "p");
+        m.node("Mul", {"p", "half"}, "y");
+    });
+    expect_whole("GELU, halved first", unary(gelu), [&](ModelBuilder& m) {
+        m.node("Mul", {"a", "half"}, "h");
+        distributed(m);
+        m.node("Mul", {"h", "d"}, "y");
+    });
+    expect_whole("GELU, its factor halved", unary(gelu), [](ModelBuilder& m) {
+        m.node("Mul", {"a", "reciprocal"}, "b");
+        m.node("Erf", {"b"}, "e");
+        m.node("Add", {"one", "e"}, "d");
+        m.node("Mul", {"d", "half"}, "h");
         m.node("Mul", {"a", "h"}, "y");
     });
     const auto clipped = [](ModelBuilder& m) {
@@ -375,6 +401,13 @@ TEST(ActivationsInNodes, WhatOnlyLooksLikeOneStays) {
                   m.node("Mul", {"r", "s"}, "y");
               }),
               3u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // erf of another multiple
+                  m.node("Erf", {"a"}, "e");
+                  m.node("Add", {"e", "one"}, "d");
+                  m.node("Mul", {"a", "d"}, "p");
+                  m.node("Mul", {"p", "half"}, "y");
+              }),
+              5u);
     EXPECT_EQ(layers_of([](ModelBuilder& m) {  // somebody else reads it
                   m.node("Sigmoid", {"a"}, "s");
                   m.node("Mul", {"a", "s"}, "b");

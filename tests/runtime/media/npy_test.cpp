@@ -71,7 +71,7 @@ TEST(Npys, HalvesAndIntegersBecomeFloats) {
     EXPECT_EQ(read("<i4", raw<int32_t>({7, -8})), (std::vector<float>{7, -8}));
     EXPECT_EQ(error_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }",
                            raw<int64_t>({-(1 << 24) - 1}))),
-              "f.npy: has an integer of about -16777216, expected less than 2^24, which floats hold");
+              "f.npy: has integers of 2^24 or more, which floats do not hold");
 }
 
 TEST_F(Npy, ADirectoryThatIsNotThereIsAnError) {
