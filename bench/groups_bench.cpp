@@ -11,7 +11,9 @@
 // expects of the longest share, 0 for groups that the schedule does not name.
 // --memory: the fastest within so much. --cache: chosen as if a core's second-level cache had so
 // many KiB. `lost`: milliseconds beyond what the operations of the definition would take at nine
-// tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given).
+// tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given). `of peak`: of the
+// multiplications that the kernels execute, padding of tiles included; `GB/s`: of external tensors
+// and weights, as if each came once.
 #include <fmt/core.h>
 
 #include <omp.h>
@@ -42,6 +44,7 @@
 #include "runtime/part_queue.h"
 #include "runtime/session.h"
 #include "runtime/tensor_placement.h"
+#include "scheduler/counts/done.h"
 #include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate {
@@ -268,14 +271,45 @@ private:
     std::optional<Session> session_;
 };
 
+/// What a group of the schedule does.
+struct Expected {
+    double share = 0;            ///< milliseconds
+    double multiplications = 0;  ///< executed, by minimal filtering fewer than the definition has
+    double bytes = 0;            ///< of its external tensors and weights, once
+    std::string kernels;
+};
+Expected expectation(const Network& network, const GroupSchedule& group, double share) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    Expected expected{share, 0, 0, {}};
+    expected.multiplications =
+        static_cast<double>(done_counts(group, problems).done().value());
+    const auto add = [&](Elements elements) {
+        expected.bytes += static_cast<double>(to_bytes(elements).value());
+    };
+    for (const GroupTensor& tensor : group_tensors(problems)) {
+        if (tensor.is_external()) add(Elements(element_count(network.tensor(tensor.tensor).dims)));
+    }
+    add(problems.back().output_elements());
+    for (size_t k = 0; k < problems.size(); ++k) {
+        add(problems[k].weight_elements());
+        expected.kernels += (k == 0 ? "" : ", ") + to_text(group.nests[k].kernel);
+    }
+    return expected;
+}
+
+constexpr std::string_view heading =
+    "       ms    share predicted     wall  GFLOP/s  lost ms  of peak   GB/s  layers (kernels)";
+
 nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
     const Network network = open_network(spec);
     const Schedule schedule = schedule_of(network, options);
-    std::map<std::string, double> predicted;  ///< by a group's last layer
+    std::map<std::string, Expected> expected;  ///< by a group's last layer
     const std::vector<double> shares_expected =
         predicted_group_milliseconds(network, schedule, cpu_speed(options), options.threads);
-    for (size_t g = 0; g < shares_expected.size(); ++g)
-        predicted[schedule.groups()[g].nests.back().layer] = shares_expected[g];
+    for (size_t g = 0; g < shares_expected.size(); ++g) {
+        const GroupSchedule& group = schedule.groups()[g];
+        expected[group.nests.back().layer] = expectation(network, group, shares_expected[g]);
+    }
     Steps steps(network, schedule, options.threads);
     const size_t count = steps.manifest().steps.size();
     std::vector<Measured> least(count);
@@ -288,15 +322,15 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         for (size_t s = 0; s < count; ++s) steps.run_together(s, least[s]);
         at_once = std::min(at_once, steps.run_at_once());
     }
-    fmt::print("{}, {} thread{}\n{:>9}{:>9}{:>10}{:>9}{:>9}{:>9}  layers\n", spec,
-               options.threads, options.threads == 1 ? "" : "s", "ms", "share", "predicted", "wall",
-               "GFLOP/s", "lost ms");
+    fmt::print("{}, {} thread{}\n", spec, options.threads, options.threads == 1 ? "" : "s");
+    fmt::print("{}\n", heading);
     auto entries = nlohmann::ordered_json::array();
     double sum = 0, shares = 0, walls = 0, all_operations = 0, all_predicted = 0;
     for (size_t s = 0; s < count; ++s) {
         const Step& step = steps.manifest().steps[s];
         const auto* group = std::get_if<GroupStep>(&step);
-        double operations = 0, share_expected = 0;
+        Expected known;
+        double operations = 0;
         std::string layers = group ? "" : name_of(step) + " (reference operator)";
         if (group) {
             for (const std::string& name : group->layers) {
@@ -304,25 +338,32 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
                     2e-6 * static_cast<double>(layer_macs(network, network.find_layer(name)));
                 layers += (layers.empty() ? "" : " ") + name;
             }
-            const auto known = predicted.find(group->layers.back());
-            if (known != predicted.end()) share_expected = known->second;
+            const auto found = expected.find(group->layers.back());
+            if (found != expected.end()) {
+                known = found->second;
+                layers += " (" + known.kernels + ")";
+            }
         }
+        const double of_peak = 2e-4 * known.multiplications / options.peak_gflops;
         const double lost = least[s].milliseconds - operations / (0.9 * options.peak_gflops);
         if (options.threads == 1) least[s].wall = least[s].milliseconds;
-        fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n",
-                   least[s].milliseconds, least[s].longest_share, share_expected, least[s].wall,
-                   operations / least[s].milliseconds, lost, layers);
+        fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}{:>8.0f}%{:>7.1f}  {}\n",
+                   least[s].milliseconds, least[s].longest_share, known.share, least[s].wall,
+                   operations / least[s].milliseconds, lost, of_peak / least[s].milliseconds,
+                   1e-6 * known.bytes / least[s].milliseconds, layers);
         entries.push_back({{"layers", layers},
                            {"ms", least[s].milliseconds},
                            {"longest_share_ms", least[s].longest_share},
-                           {"predicted_share_ms", share_expected},
+                           {"predicted_share_ms", known.share},
                            {"wall_ms", least[s].wall},
+                           {"multiplications", known.multiplications},
+                           {"bytes", known.bytes},
                            {"operations", operations * 1e6}});
         sum += least[s].milliseconds;
         shares += least[s].longest_share;
         walls += least[s].wall;
         all_operations += operations;
-        all_predicted += share_expected;
+        all_predicted += known.share;
     }
     fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n", sum, shares,
                all_predicted, walls, all_operations / sum,

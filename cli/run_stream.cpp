@@ -204,7 +204,8 @@ private:
             if (schedule == nullptr) break;
             const KernelOptions kernels{.winograd = filtered,
                                         .strict = options_.schedule.strict,
-                                        .scratch = choice->thread_memory};
+                                        .scratch = choice->thread_memory,
+                                        .fours = false};
             CompiledWindow window{
                 std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels,
                                             options_.cache.open(output_), common_, output_),

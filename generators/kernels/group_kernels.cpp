@@ -42,7 +42,7 @@ GroupCode map_code(LayerOutput output, const Kernel& kernel) {
         case KernelKind::map_pooling:
             return map_pooling_code(std::move(output), map_pooling_layout(p, unit));
         case KernelKind::winograd_map:
-            return winograd_map_code(std::move(output), winograd_map_layout(p, unit));
+            return winograd_map_code(std::move(output), winograd_map_layout(p, kernel));
         case KernelKind::map_addition: {
             const bool has_slopes = output.layer().activation.kind == ActivationKind::prelu;
             return map_addition_code(std::move(output), map_addition_layout(p, unit, has_slopes));

@@ -19,11 +19,8 @@ using namespace Halide::Internal;
 
 namespace {
 
-constexpr int64_t rows_of_tile = WinogradMapLayout::rows_of_tile;
-constexpr int64_t patch_rows = winograd::patch_rows(rows_of_tile);
-constexpr int64_t frequencies = winograd::frequencies(rows_of_tile);
-static_assert(winograd::columns == WinogradMapLayout::columns_of_tile &&
-              frequencies == WinogradMapLayout::frequencies);
+static_assert(winograd::columns == WinogradMapLayout::columns_of_tile);
+constexpr int64_t elements_of_line = 16;
 
 /// Element of a patch, or of its products, at frequency f.
 template <class Patch>
@@ -39,7 +36,7 @@ public:
     /// Where V of a part of the input channels begins; frequencies of a part follow each other, for
     /// that is the order in which they are read.
     [[nodiscard]] Expr patches_of(const Expr& part) const {
-        return part * size(frequencies * at_.patch_frequency);
+        return part * size(at_.frequencies * at_.patch_frequency);
     }
     /// How many of a part's input channels there are, the first given.
     [[nodiscard]] Expr inputs_from(const Expr& first) const {
@@ -54,25 +51,25 @@ private:
     const WinogradMapLayout& at_;
 };
 
-/// V of a chunk of pairs of rows.
+/// V of a chunk of bands.
 class MapPatches {
 public:
     MapPatches(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), parts_(code, at) {}
 
-    /// `first`: the chunk's first pair.
+    /// `first`: the chunk's first band.
     [[nodiscard]] Stmt code(const Expr& first) const;
 
 private:
-    /// Rows that the pairs of a vector read, one after the other: their first elements, and whether
+    /// Rows that the bands of a vector read, one after the other: their first elements, and whether
     /// they lie in the picture.
     struct Rows {
-        Expr pair;  ///< of the chunk, the vector's first
+        Expr band;  ///< of the chunk, the vector's first
         std::vector<Expr> begins, are_inside;
     };
 
     /// A vector of patches of input channel i into V's row `to`: those from tile x of their rows
-    /// on, of several pairs.
+    /// on, of several bands.
     [[nodiscard]] Stmt patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const;
     [[nodiscard]] winograd::Patch inputs(Values& name, const Expr& i, int64_t x,
                                          const Rows& rows) const;
@@ -88,15 +85,15 @@ private:
 };
 
 Stmt MapPatches::code(const Expr& first) const {
-    const Interval vectors{0, size(ceil_div(at_.chunk_pairs, at_.pairs_of_vector))};
-    return code_.loop(".pair", vectors, [&](const Expr& vector) {
+    const Interval vectors{0, size(ceil_div(at_.chunk_bands, at_.bands_of_vector))};
+    return code_.loop(".band", vectors, [&](const Expr& vector) {
         Rows rows;
-        rows.pair = simplify(vector * size(at_.pairs_of_vector));
+        rows.band = simplify(vector * size(at_.bands_of_vector));
         Values name(p_.name + ".row");
-        const int64_t count = at_.pairs_of_vector * rows_of_tile + winograd::kernel_size - 1;
+        const int64_t count = at_.bands_of_vector * at_.rows_of_tile + winograd::kernel_size - 1;
         for (int64_t r = 0; r < count; ++r) {
             const Expr row =
-                simplify((first + rows.pair) * size(rows_of_tile) + size(r - p_.y().pad_begin));
+                simplify((first + rows.band) * size(at_.rows_of_tile) + size(r - p_.y().pad_begin));
             rows.are_inside.push_back(name(row >= 0 && row < size(p_.y().in)));
             rows.begins.push_back(
                 name(Halide::clamp(row, 0, size(p_.y().in - 1)) * size(p_.x().in)));
@@ -121,11 +118,11 @@ winograd::Patch MapPatches::inputs(Values& name, const Expr& i, int64_t x, const
     winograd::Patch d;
     const int64_t width = at_.slots * winograd::columns;
     const Expr plane = name(i * size(p_.y().in * p_.x().in));
-    for (int64_t r = 0; r < patch_rows; ++r) {
+    for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r) {
         for (int64_t c = 0; c < winograd::patch_columns; c += winograd::columns) {
             std::vector<Expr> parts;
-            for (int64_t n = 0; n < at_.pairs_of_vector; ++n) {
-                const auto row = static_cast<size_t>(n * rows_of_tile + r);
+            for (int64_t n = 0; n < at_.bands_of_vector; ++n) {
+                const auto row = static_cast<size_t>(n * at_.rows_of_tile + r);
                 parts.push_back(
                     name(row_part(plane + rows.begins[row], rows.are_inside[row],
                                   x * winograd::columns + c - p_.x().pad_begin, width)));
@@ -143,9 +140,9 @@ winograd::Patch MapPatches::inputs(Values& name, const Expr& i, int64_t x, const
 
 Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const {
     Values name(p_.name + ".patch");
-    const winograd::Patch d = winograd::of_patch(name, inputs(name, i, x, rows), rows_of_tile);
+    const winograd::Patch d = winograd::of_patch(name, inputs(name, i, x, rows), at_.rows_of_tile);
     std::vector<Stmt> stores;
-    for (int64_t f = 0; f < frequencies; ++f) {
+    for (int64_t f = 0; f < at_.frequencies; ++f) {
         const Expr& v = at_frequency(d, f);
         const auto put = [&](const Expr& value, const Expr& tile) {
             const Expr index = simplify(to + tile) + size(f * at_.patch_frequency);
@@ -153,15 +150,15 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
                                        lanes_from(index, value.type().lanes()),
                                        ir::Alignment::element));
         };
-        if (at_.pairs_of_vector == 1 || at_.slots == at_.row_tiles) {
-            put(v, simplify(rows.pair * size(at_.row_tiles) + size(x)));
+        if (at_.bands_of_vector == 1 || at_.slots == at_.row_tiles) {
+            put(v, simplify(rows.band * size(at_.row_tiles) + size(x)));
             continue;
         }
         // In this order: what a part has beyond the last tile of its rows belongs to the next rows.
-        for (int64_t n = 0; n < at_.pairs_of_vector; ++n) {
+        for (int64_t n = 0; n < at_.bands_of_vector; ++n) {
             put(Shuffle::make_slice(v, static_cast<int>(n * at_.slots), 1,
                                     static_cast<int>(at_.slots)),
-                simplify((rows.pair + size(n)) * size(at_.row_tiles)));
+                simplify((rows.band + size(n)) * size(at_.row_tiles)));
         }
     }
     return name.around(ir::sequence(stores));
@@ -193,8 +190,8 @@ public:
     MapProducts(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), parts_(code, at) {}
 
-    /// Products of the patches in V of the first `pairs` pairs of rows.
-    [[nodiscard]] Stmt code(const Expr& z, const Expr& pairs) const;
+    /// Products of the patches in V of the first `bands` bands.
+    [[nodiscard]] Stmt code(const Expr& z, const Expr& bands) const;
 
 private:
     /// U of input channel first + i.
@@ -209,13 +206,13 @@ private:
     InputParts parts_;
 };
 
-Stmt MapProducts::code(const Expr& z, const Expr& pairs) const {
+Stmt MapProducts::code(const Expr& z, const Expr& bands) const {
     return parts_.loop([&](const Expr& part) {
         const Expr first = simplify(part * size(at_.inputs));
         const Expr count = parts_.inputs_from(first);
         const Expr blocks_of_tiles =
-            simplify((pairs * size(at_.row_tiles) + size(at_.tile - 1)) / size(at_.tile));
-        const Stmt multiply = code_.loop(".f", {0, size(frequencies)}, [&](const Expr& f) {
+            simplify((bands * size(at_.row_tiles) + size(at_.tile - 1)) / size(at_.tile));
+        const Stmt multiply = code_.loop(".f", {0, size(at_.frequencies)}, [&](const Expr& f) {
             return code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
                 return sums(f, simplify(t * size(at_.tile)), count, part);
             });
@@ -241,12 +238,17 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
                 name(ir::load(code_.weights(), lanes_from(index, lanes)));
         }
         const winograd::Patch u = winograd::of_kernel(
-            g, rows_of_tile, [&](const Expr& value) { return name(Halide::strict_float(value)); });
+            g, at_.rows_of_tile, [&](const Expr& value) { return name(Halide::strict_float(value)); });
         std::vector<Stmt> stores;
-        for (int64_t f = 0; f < frequencies; ++f) {
+        for (int64_t f = 0; f < at_.frequencies; ++f) {
             const Expr to =
                 i * size(at_.block) + size(at_.weights + f * at_.weight_frequency + v * lanes);
             stores.push_back(ir::store(code_.scratch(), at_frequency(u, f), lanes_from(to, lanes)));
+            // U is larger than the first-level cache, and stores of whole lines wait for them one
+            // after the other: those of the next channel are asked for now. Halves of lines gain
+            // nothing (docs/performance.md).
+            if (lanes >= elements_of_line)
+                stores.push_back(ir::prefetch(code_.scratch(), to + size(at_.block)));
         }
         all.push_back(name.around(ir::sequence(stores)));
     }
@@ -292,8 +294,8 @@ public:
     MapOutputs(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at) {}
 
-    /// `pairs` pairs of rows from number `pair` of the map on.
-    [[nodiscard]] Stmt code(const Expr& z, const Expr& pair, const Expr& pairs) const;
+    /// `bands` bands from number `band` of the map on.
+    [[nodiscard]] Stmt code(const Expr& z, const Expr& band, const Expr& bands) const;
 
 private:
     /// A tile of a vector of output channels, four columns of each channel at once, to rows from
@@ -309,13 +311,13 @@ private:
     const WinogradMapLayout& at_;
 };
 
-Stmt MapOutputs::code(const Expr& z, const Expr& pair, const Expr& pairs) const {
-    return code_.loop(".out", {0, pairs}, [&](const Expr& n) {
+Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const {
+    return code_.loop(".out", {0, bands}, [&](const Expr& n) {
         return code_.loop(".x", {0, size(at_.row_tiles)}, [&](const Expr& x) {
             std::vector<Stmt> all;
             for (int64_t v = 0; v < at_.vectors; ++v)
                 all.push_back(tile(z, v, simplify(n * size(at_.row_tiles) + x),
-                                   simplify((pair + n) * size(rows_of_tile)), x));
+                                   simplify((band + n) * size(at_.rows_of_tile)), x));
             return ir::sequence(all);
         });
     });
@@ -327,17 +329,17 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
     const int64_t lanes = at_.lanes;
     Values name(p_.name + ".product");
     winograd::Patch m;
-    for (int64_t f = 0; f < frequencies; ++f) {
+    for (int64_t f = 0; f < at_.frequencies; ++f) {
         const Expr index = simplify(tile * size(at_.block)) +
                            size(at_.products + f * at_.product_frequency + v * lanes);
         at_frequency(m, f) = name(ir::load(code_.scratch(), lanes_from(index, lanes)));
     }
-    const winograd::Outputs outputs = winograd::of_products(name, m, rows_of_tile);
+    const winograd::Outputs outputs = winograd::of_products(name, m, at_.rows_of_tile);
     const Expr first = simplify(z * size(at_.block) + size(v * lanes));
     const Expr column = simplify(x * size(columns));
     std::vector<Expr> of_row;
     const Expr channels = lanes_from(first, lanes);
-    for (int64_t r = 0; r < rows_of_tile; ++r) {
+    for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
         std::vector<Expr> results;
         for (const Expr& sum : outputs[static_cast<size_t>(r)])
             results.push_back(
@@ -346,7 +348,7 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
     }
     const auto stores = [&](const Expr& predicate) {
         std::vector<Stmt> rows;
-        for (int64_t r = 0; r < rows_of_tile; ++r) {
+        for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
             std::vector<Stmt> of_lanes;
             for (int64_t n = 0; n < lanes; ++n) {
                 const Expr value =
@@ -355,7 +357,7 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
                 of_lanes.push_back(store_columns(first + size(n), row + size(r), column, value,
                                                  predicate));
             }
-            const bool may_be_missing = r > 0 && p_[Dim::y] % rows_of_tile != 0;
+            const bool may_be_missing = r > 0 && p_[Dim::y] % at_.rows_of_tile != 0;
             rows.push_back(may_be_missing ? ir::guarded(row + size(r) < size(p_[Dim::y]),
                                                         ir::sequence(of_lanes))
                                           : ir::sequence(of_lanes));
@@ -395,13 +397,13 @@ Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
             simplify(Halide::min(end - chunk * size(channel_parts), size(channel_parts)));
         const Interval blocks{simplify(first * size(at.blocks) / size(channel_parts)),
                               simplify(last * size(at.blocks) / size(channel_parts))};
-        const Expr pair = simplify(chunk * size(at.chunk_pairs));
+        const Expr band = simplify(chunk * size(at.chunk_bands));
         return ir::sequence(
-            {as_kernel("patches", patches.code(pair)), code.loop(".z", blocks, [&](const Expr& z) {
-                 const Expr pairs =
-                     simplify(Halide::min(size(at.pairs) - pair, size(at.chunk_pairs)));
-                 return ir::sequence({as_kernel("products", products.code(z, pairs)),
-                                      as_kernel("outputs", outputs.code(z, pair, pairs))});
+            {as_kernel("patches", patches.code(band)), code.loop(".z", blocks, [&](const Expr& z) {
+                 const Expr bands =
+                     simplify(Halide::min(size(at.bands) - band, size(at.chunk_bands)));
+                 return ir::sequence({as_kernel("products", products.code(z, bands)),
+                                      as_kernel("outputs", outputs.code(z, band, bands))});
              })});
     });
 }

@@ -1,16 +1,17 @@
 // 3x3 convolutions of stride 1 on maps of up to 64 columns by F(2x4, 3x3) (winograd.h has the
-// filter), all rows of a layer together, straight from the caller's arrays:
+// filter) or F(4x4, 3x3), all rows of a layer together, straight from the caller's arrays:
 //
 //     Y = f(b + A^T (sum over i of U[i] * V[i]) A),   U[i] = G g[i] G^T,   V[i] = B^T d[i] B
 //
-// for each output channel and each tile of 2 x 4 outputs, * by element (24 frequencies).
+// for each output channel and each tile of 2 x 4 or 4 x 4 outputs, * by element (24 or 36
+// frequencies).
 //
 // Such layers have more weights than pixels: transformed weights, 24 for each 9, would come from
 // memory for every run, at less than the pace of the multipliers. So the plain ones come, and the
-// code transforms them where it needs them. For each chunk of row pairs:
+// code transforms them where it needs them. For each chunk of bands, rows of tiles:
 //
-// - V[frequency][input channel][tile]: patches of all input channels, as many tiles as leave V in
-//   the second-level cache.
+// - V[frequency][input channel][tile]: patches of all input channels. Fewer, larger chunks transform
+//   the weights less often; V may then lie in the third-level cache.
 // - For each block of output channels, for some input channels at a time:
 //   U[frequency][input channel][output channel of the block], transformed weights, and
 //   M[frequency][tile][output channel of the block] += the products of each frequency.

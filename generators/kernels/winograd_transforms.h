@@ -1,7 +1,7 @@
-// The transforms of F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: B^T d B of patches,
-// G g G^T of kernels, A^T m A of products. winograd.h (line buffers) and winograd_map.h (whole
-// maps) share them. Rows use F(2,3) at the points 0, 1, -1 or, one at a time, the plain sum;
-// columns use F(4,3) (minimal_filter.h).
+// The transforms of F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: B^T d B of
+// patches, G g G^T of kernels, A^T m A of products. winograd.h (line buffers) and winograd_map.h
+// (whole maps) share them. Rows use F(4,3) like columns (minimal_filter.h), F(2,3) at the points 0,
+// 1, -1 or, one at a time, the plain sum.
 #pragma once
 
 #include <Halide.h>
@@ -19,7 +19,7 @@ namespace laminate::winograd {
 inline constexpr int64_t kernel_size = 3;
 inline constexpr int64_t columns = MinimalFilter::outputs;  ///< outputs of a patch
 inline constexpr int64_t patch_columns = columns + kernel_size - 1;
-inline constexpr int64_t most_rows = 2;
+inline constexpr int64_t most_rows = 4;
 inline constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
 [[nodiscard]] constexpr int64_t patch_rows(int64_t rows) { return rows + kernel_size - 1; }
 /// Products per patch and pair of channels.
@@ -44,7 +44,7 @@ using Outputs = std::array<std::array<Halide::Expr, columns>, most_rows>;
 template <class Value>
 using Kernel = std::array<std::array<Value, kernel_size>, kernel_size>;
 
-/// G g G^T for one or two rows, of numbers or of vectors: the same bits of both
+/// G g G^T for one, two or four rows, of numbers or of vectors: the same bits of both
 /// (MinimalFilter::of_kernel), so that a layer whose weights are transformed while it runs rounds
 /// like one whose weights were transformed before.
 template <class Value, class Rounded>
@@ -54,6 +54,12 @@ template <class Value, class Rounded>
     for (size_t m = 0; m < kernel_size; ++m) {
         if (rows == 1) {
             for (size_t n = 0; n < kernel_size; ++n) v[n][m] = g[n][m];
+            continue;
+        }
+        if (rows == columns) {
+            const std::vector<Value> all =
+                column_filter().of_kernel(std::vector<Value>{g[0][m], g[1][m], g[2][m]}, rounded);
+            for (size_t n = 0; n < all.size(); ++n) v[n][m] = all[n];
             continue;
         }
         const Value outer = rounded(MinimalFilter::times(0.5, rounded(g[0][m] + g[2][m])));

@@ -177,7 +177,7 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
 /// winograd_map reads them for every chunk of rows.
 Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
     if (kernel.kind == KernelKind::winograd_map)
-        return Elements(winograd_map_layout(p, unit_of(kernel)).chunks *
+        return Elements(winograd_map_layout(p, kernel).chunks *
                         p.weight_elements().value());
     const bool is_transformed =
         kernel.kind == KernelKind::winograd_rows || kernel.kind == KernelKind::winograd_channels;

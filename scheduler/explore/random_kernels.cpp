@@ -19,6 +19,7 @@ int64_t random_size(KernelSize size, Rng& rng) {
         case KernelSize::pairs: return rng.between(1, 3);
         case KernelSize::half:
         case KernelSize::panel: return rng.chance(1, 4) ? 1 : 0;
+        case KernelSize::fours: return rng.chance(1, 2) ? 1 : 0;
         case KernelSize::sums: return rng.chance(1, 2) ? 12 : 24;
         case KernelSize::lanes: return 0;  // one for the whole group
     }

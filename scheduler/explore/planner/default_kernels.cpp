@@ -36,8 +36,12 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
                                  const KernelOptions& options) {
     using enum KernelKind;
     if (options.filters() && kernel_pays(p, winograd_map)) {
-        const Kernel kernel = kernel_for(winograd_map, unit);
-        if (fits(map_scratch_elements(p, kernel), options)) return kernel;
+        if (const auto cut = winograd_map_chunks(p, unit, options.fours, options.scratch)) {
+            Kernel kernel = kernel_for(winograd_map, unit);
+            kernel.size[KernelSize::fours] = cut->rows_of_tile == 4 ? 1 : 0;
+            kernel.size[KernelSize::pairs] = cut->bands;
+            return kernel;
+        }
     }
     if (kernel_pays(p, map_pixels) || kernel_pays(p, map_channels)) {
         if (!kernel_pays(p, map_pixels) || prefers_map_channels(p, unit))

@@ -108,7 +108,8 @@ Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProble
     return priced;
 }
 
-/// The default kernels, or those without minimal filtering if they are clearly faster.
+/// The default kernels; those with lower tiles of minimal filtering if they are faster, or those
+/// without it if they are clearly faster.
 void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
                              const GroupSchedule& group) const {
     Bytes own;
@@ -120,14 +121,19 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
     priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels);
     priced.milliseconds = time(priced.group);
     if (!options_.kernels.filters() || group.nests.front().kernel.is_chosen()) return;
-    KernelOptions by_definition = options_.kernels;
-    by_definition.winograd = false;
-    GroupSchedule other = with_default_kernels(problems, group, options_.unit, by_definition);
-    if (other == priced.group) return;
-    const double milliseconds = time(other);
-    if (milliseconds >= surely_faster * priced.milliseconds) return;
-    priced.group = std::move(other);
-    priced.milliseconds = milliseconds;
+    const auto offer = [&](const KernelOptions& kernels, double bar) {
+        GroupSchedule other = with_default_kernels(problems, group, options_.unit, kernels);
+        if (other == priced.group) return;
+        const double milliseconds = time(other);
+        if (milliseconds >= bar * priced.milliseconds) return;
+        priced.group = std::move(other);
+        priced.milliseconds = milliseconds;
+    };
+    KernelOptions kernels = options_.kernels;
+    kernels.fours = false;
+    if (priced.group.nests.front().kernel[KernelSize::fours] == 1) offer(kernels, 1);
+    kernels.winograd = false;
+    offer(kernels, surely_faster);
 }
 
 }  // namespace laminate::timed

@@ -70,7 +70,7 @@ std::string kernel_names_for(const LayerProblem& problem) {
 }
 
 char letter_of(KernelSize size) {
-    constexpr PerKernelSize<char> letters{'z', 'y', 'x', 'p', 'h', 'c', 'a', 'v'};
+    constexpr PerKernelSize<char> letters{'z', 'y', 'x', 'p', 'h', 'c', 'f', 'a', 'v'};
     return letters[size];
 }
 

@@ -42,7 +42,7 @@ enum class KernelKind {
     map_depthwise,  ///< one filter per channel
     map_pooling,    ///< maximum or mean of windows
     map_addition,   ///< an Add by itself
-    winograd_map,   ///< F(2x4, 3x3), weights transformed block by block
+    winograd_map,   ///< F(2x4, 3x3) or F(4x4, 3x3), weights transformed block by block
     map_sum,        ///< an Add computed while the map kernel before it stores
 };
 
@@ -51,16 +51,17 @@ enum class KernelSize {
     channels,  ///< z: output channels in registers together, or vectors of them
     rows,      ///< y: output rows in registers together
     columns,   ///< x: columns, or vectors of columns or of tiles, in registers together
-    pairs,     ///< p: pairs of rows whose patches are transformed together
+    pairs,     ///< p: pairs of rows, or rows of tiles, whose patches are transformed together
     half,      ///< h: 1 if half of the last vector of a row is enough
     panel,     ///< c: 1 if the pixels of a tile are copied to a panel first
+    fours,     ///< f: 1 if tiles of minimal filtering have four rows, not two
     sums,      ///< a: vector registers that hold sums
     lanes,     ///< v: elements of a vector
 };
-inline constexpr size_t kernel_sizes = 8;
+inline constexpr size_t kernel_sizes = 9;
 template <class T>
 using PerKernelSize = PerEnum<T, KernelSize, kernel_sizes>;
-/// z, y, x, p, h, c, a, v.
+/// z, y, x, p, h, c, f, a, v.
 [[nodiscard]] char letter_of(KernelSize size);
 
 struct Kernel {
@@ -70,7 +71,7 @@ struct Kernel {
     [[nodiscard]] int64_t operator[](KernelSize s) const { return size[s]; }
     friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
-/// "rows z4 y2 x3 v16"; h and c are left out where they are 0.
+/// "rows z4 y2 x3 v16"; h, c and f are left out where they are 0.
 [[nodiscard]] std::string to_text(const Kernel& kernel);
 
 /// Ranges of output channels, rows, columns and input channels (of a group of channels).
@@ -82,7 +83,7 @@ using KernelBox = PerDim<Range>;
 }
 /// 0 or 1, and left out of the text where it is 0.
 [[nodiscard]] constexpr bool is_switch(KernelSize size) {
-    return size == KernelSize::half || size == KernelSize::panel;
+    return size == KernelSize::half || size == KernelSize::panel || size == KernelSize::fours;
 }
 
 /// What a kernel's code takes over.

@@ -30,7 +30,7 @@ int64_t of_map_layout(const LayerProblem& p, const Kernel& kernel, const Make& m
         case KernelKind::map_pooling:
             return make(map_pooling_layout(p, unit));
         case KernelKind::winograd_map:
-            return make(winograd_map_layout(p, unit));
+            return make(winograd_map_layout(p, kernel));
         case KernelKind::map_addition:
             return make(map_addition_layout(p, unit, false));
         default:
@@ -47,6 +47,12 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& problem, const Kernel& ker
     return kernel[KernelSize::panel] == (at.has_panel ? 1 : 0)
                ? at
                : map_pixels_layout(problem, unit_of(kernel), Bytes(0));
+}
+
+WinogradMapLayout winograd_map_layout(const LayerProblem& problem, const Kernel& kernel) {
+    return winograd_map_layout(problem, unit_of(kernel),
+                               WinogradMapChunks{kernel[KernelSize::fours] == 1 ? 4 : 2,
+                                                 kernel[KernelSize::pairs]});
 }
 
 ColumnsLayout columns_layout(const GroupSchedule& group,

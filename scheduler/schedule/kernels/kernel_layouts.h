@@ -23,6 +23,9 @@ namespace laminate {
 
 /// With a panel if the kernel has one.
 [[nodiscard]] MapPixelsLayout map_pixels_layout(const LayerProblem& problem, const Kernel& kernel);
+/// With the kernel's tiles and chunks.
+[[nodiscard]] WinogradMapLayout winograd_map_layout(const LayerProblem& problem,
+                                                    const Kernel& kernel);
 
 /// Every nest of the group has the kernel `columns`.
 [[nodiscard]] ColumnsLayout columns_layout(const GroupSchedule& group,

@@ -88,6 +88,7 @@ struct Compiled {
     static CompileOptions compile_options(const KernelOptions& kernels) {
         CompileOptions options;
         options.kernels = kernels;
+        options.kernels.fours = false;  // as run_stream.cpp has them
         options.note = [](const std::string& line) { ADD_FAILURE() << line; };
         return options;
     }

@@ -21,6 +21,7 @@
 #include "generators/kernels/map_windows.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/schedule/buffer_shapes.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layout/columns.h"
 #include "scheduler/schedule/kernels/layout/winograd_map.h"
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
@@ -220,11 +221,21 @@ TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
                                                      {400, 9, 5, 32}}) {
             const Alone layer =
                 alone(in, rows, columns, {.channels = out, .window = square_window(3, 1, 1)});
-            const std::optional<GroupCode> code =
-                winograd_map_code(layer.network, layer.group, unit);
-            ASSERT_TRUE(code) << text(layer.problem, unit);
-            const WinogradMapLayout at = winograd_map_layout(layer.problem, unit);
-            expect_done(at, at.parts(), *code, text(layer.problem, unit));
+            for (const int64_t fours : {0, 1}) {
+                for (const int64_t bands : {1, 2, 3}) {
+                    Kernel kernel{KernelKind::winograd_map, {}};
+                    kernel.size[KernelSize::fours] = fours;
+                    kernel.size[KernelSize::pairs] = bands;
+                    kernel.size[KernelSize::sums] = unit.accumulators;
+                    kernel.size[KernelSize::lanes] = unit.lanes;
+                    if (kernel_refusal(layer.problem, kernel)) continue;
+                    GroupSchedule group = layer.group;
+                    group.nests.front().kernel = kernel;
+                    const WinogradMapLayout at = winograd_map_layout(layer.problem, kernel);
+                    expect_done(at, at.parts(), group_code(layer.network, group),
+                                text(layer.problem, unit) + ", " + to_text(kernel));
+                }
+            }
         }
     }
 }

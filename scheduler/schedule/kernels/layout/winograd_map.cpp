@@ -1,39 +1,37 @@
 #include "scheduler/schedule/kernels/layout/winograd_map.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/units.h"
 #include "scheduler/schedule/kernels/register_tile.h"
 
 namespace laminate {
 
 namespace {
 
-void choose_chunks(WinogradMapLayout& at, const LayerProblem& p) {
+/// Parts of a layer for threads.
+constexpr int64_t parts_wanted = 4;
+
+void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     at.row_tiles = ceil_div(p[Dim::x], WinogradMapLayout::columns_of_tile);
     at.slots = 1;
     while (at.slots < at.row_tiles) at.slots *= 2;
     at.slots = std::min(at.slots, at.lanes);
-    at.pairs_of_vector = at.lanes / at.slots;
-    at.pairs = ceil_div(p[Dim::y], WinogradMapLayout::rows_of_tile);
-    // V beside U and M in a second-level cache of 1 MiB, unless weights, which every chunk
-    // transforms anew, would suffer. Half of these sizes was no faster with a cache of 512 KiB
-    // either (docs/performance.md).
-    constexpr int64_t most_patch_elements = (int64_t{384} << 10) / 4;
-    constexpr int64_t fewest_tiles = 28;
-    const int64_t that_fit =
-        std::max(most_patch_elements / (at.frequencies * p[Dim::i]), fewest_tiles) / at.row_tiles;
-    at.chunks = ceil_div(at.pairs, std::clamp<int64_t>(that_fit, 1, at.pairs));
-    at.chunk_pairs = ceil_div(at.pairs, at.chunks);
-    if (at.chunks > 1 && at.chunk_pairs > at.pairs_of_vector)
-        at.chunk_pairs = round_up(at.chunk_pairs, at.pairs_of_vector);
-    at.chunks = ceil_div(at.pairs, at.chunk_pairs);
+    at.bands_of_vector = at.lanes / at.slots;
+    at.bands = ceil_div(p[Dim::y], at.rows_of_tile);
 }
 
 void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUnit& unit) {
-    // A block's weights and one element at a time leave the other registers to sums.
-    const int64_t all = at.chunk_pairs * at.row_tiles;
+    const int64_t all = at.chunk_bands * at.row_tiles;
+    // U and M of one vector of channels, where a small map leaves half of the first-level cache to
+    // U: stores of weights then wait for no line.
+    constexpr int64_t near_elements = (int64_t{24} << 10) / bytes_per_element;
+    const int64_t of_vector = at.frequencies * at.lanes;
+    at.stays_near = 2 * all * of_vector <= near_elements && all >= unit.latency();
     double best = 0;
-    for (int64_t v = 1; v <= 4; ++v) {
+    // A block's weights and one element at a time leave the other registers to sums.
+    for (int64_t v = 1; v <= (at.stays_near ? 1 : 4); ++v) {
         const int64_t most = std::min(all, (unit.registers() - v - 1) / v);
         const int64_t t = ceil_div(all, ceil_div(all, most));
         const double score =
@@ -45,20 +43,38 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     }
     at.block = at.vectors * at.lanes;
     at.blocks = ceil_div(p[Dim::z], at.block);
-    constexpr int64_t most_weight_elements = (int64_t{160} << 10) / 4;
-    at.input_parts = ceil_div(
-        p[Dim::i], std::max<int64_t>(1, most_weight_elements / (at.frequencies * at.block)));
+    // Shorter sums would load and store an M that lies further away too often; with longer ones the
+    // weights of a frequency, which every tile reads, outgrow the first-level cache.
+    constexpr int64_t most_inputs = 112;
+    at.input_parts =
+        ceil_div(p[Dim::i], at.stays_near ? near_elements / of_vector - all : most_inputs);
     at.inputs = ceil_div(p[Dim::i], at.input_parts);
     at.input_parts = ceil_div(p[Dim::i], at.inputs);
-    // Every part transforms the patches that it multiplies: few parts.
-    constexpr int64_t parts_wanted = 4, fewest_blocks = 2;
-    at.channel_parts =
-        std::clamp<int64_t>(at.blocks / fewest_blocks, 1, ceil_div(parts_wanted, at.chunks));
+    constexpr int64_t fewest_blocks = 2;
+    at.channel_parts = std::clamp<int64_t>(at.blocks / fewest_blocks, 1,
+                                           ceil_div(parts_wanted, at.chunks));
+}
+
+/// Vectors of products that would take as long as the layer, with transforms as machines/*.json
+/// have them: every chunk transforms all weights, every part of the channels all patches.
+double cost(const WinogradMapLayout& at, const LayerProblem& p) {
+    constexpr double of_weights = 30, of_inputs = 10, of_outputs = 30;  // tiles of two rows
+    const double frequencies = static_cast<double>(at.frequencies) / 24;
+    const double of_map = frequencies * 2 / static_cast<double>(at.rows_of_tile);
+    const auto vectors = [&](int64_t elements) {
+        return static_cast<double>(elements) / static_cast<double>(at.lanes);
+    };
+    const double idle = std::max(1.0, static_cast<double>(parts_wanted) /
+                                          static_cast<double>(at.parts()));
+    return idle * (vectors(at.multiplications()) +
+                   of_weights * frequencies * vectors(at.chunks * p.weight_elements().value()) +
+                   of_inputs * of_map * vectors(at.channel_parts * p.input_elements().value()) +
+                   of_outputs * of_map * vectors(p.output_elements().value()));
 }
 
 void place(WinogradMapLayout& at) {
-    const int64_t all = round_up(at.chunk_pairs * at.row_tiles, at.tile);
-    at.tiles = std::max(all, (round_up(at.chunk_pairs, at.pairs_of_vector) - 1) * at.row_tiles +
+    const int64_t all = round_up(at.chunk_bands * at.row_tiles, at.tile);
+    at.tiles = std::max(all, (round_up(at.chunk_bands, at.bands_of_vector) - 1) * at.row_tiles +
                                  round_up(at.row_tiles, at.slots));
     // A vector more than needed: powers of two would make all frequencies meet in one cache set.
     at.patch_frequency = round_up(at.inputs * at.tiles, at.lanes) + at.lanes;
@@ -74,20 +90,51 @@ void place(WinogradMapLayout& at) {
 int64_t WinogradMapLayout::multiplications() const {
     int64_t computed = 0;  // tiles
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const int64_t here = std::min(pairs - chunk * chunk_pairs, chunk_pairs);
+        const int64_t here = std::min(bands - chunk * chunk_bands, chunk_bands);
         computed += round_up(here * row_tiles, tile);
     }
     return computed * frequencies * all_inputs * blocks * block;
 }
 
-WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& unit) {
+WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& unit,
+                                      const WinogradMapChunks& chunks) {
     WinogradMapLayout at;
     at.lanes = unit.lanes;
+    at.rows_of_tile = chunks.rows_of_tile;
+    at.frequencies = (at.rows_of_tile + 2) * (WinogradMapLayout::columns_of_tile + 2);
     at.all_inputs = p[Dim::i];
-    choose_chunks(at, p);
+    choose_tiles(at, p);
+    at.chunk_bands = std::min(chunks.bands, at.bands);
+    at.chunks = ceil_div(at.bands, at.chunk_bands);
     choose_blocks(at, p, unit);
     place(at);
     return at;
+}
+
+std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, const VectorUnit& unit,
+                                                     bool may_be_fours,
+                                                     std::optional<Bytes> scratch) {
+    // Of V. It may come from the third-level cache: each element is multiplied by a block of
+    // channels.
+    constexpr int64_t most_patch_elements = int64_t{2} << 20;
+    std::optional<WinogradMapChunks> best;
+    double least = 0;
+    for (const int64_t rows : {2, 4}) {
+        if (rows == 4 && !may_be_fours) break;
+        const int64_t bands = ceil_div(p[Dim::y], rows);
+        for (int64_t chunks = 1; chunks <= bands; ++chunks) {
+            const WinogradMapChunks here{rows, ceil_div(bands, chunks)};
+            const WinogradMapLayout at = winograd_map_layout(p, unit, here);
+            const bool is_too_large = at.weights > most_patch_elements && at.chunk_bands > 1;
+            if (is_too_large || (scratch && to_bytes(Elements(at.scratch_elements())) > *scratch))
+                continue;
+            const double time = cost(at, p);
+            if (best && time >= least) continue;
+            best = here;
+            least = time;
+        }
+    }
+    return best;
 }
 
 }  // namespace laminate

@@ -1,11 +1,13 @@
-// Chunks, blocks and scratch of winograd_map: F(2x4, 3x3) on a whole map.
+// Chunks, blocks and scratch of winograd_map: F(2x4, 3x3) or F(4x4, 3x3) on a whole map.
 //
-// Scratch holds V[part of the input channels][frequency][input channel][tile], patches of a chunk
-// of row pairs; U[frequency][input channel][output channel], weights of a block for a part of the
+// A band is as many rows as a tile has. Scratch holds
+// V[part of the input channels][frequency][input channel][tile], patches of a chunk of bands;
+// U[frequency][input channel][output channel], weights of a block for a part of the
 // input channels; M[frequency][tile][output channel], products of a block.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/units.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
@@ -14,22 +16,23 @@
 namespace laminate {
 
 struct WinogradMapLayout {
-    static constexpr int64_t rows_of_tile = 2;
     static constexpr int64_t columns_of_tile = 4;
-    static constexpr int64_t frequencies = (rows_of_tile + 2) * (columns_of_tile + 2);
 
     int64_t lanes = 1;
+    int64_t rows_of_tile = 2;  ///< or 4
+    int64_t frequencies = 0;
     int64_t all_inputs = 1;  ///< input channels
 
-    // Tiles of pairs of rows, in chunks that share V.
-    int64_t row_tiles = 0;  ///< of a pair of rows
+    // Tiles of bands, in chunks that share V.
+    int64_t row_tiles = 0;  ///< of a band
     int64_t slots = 0;  ///< the same up to a power of two: what a vector of patches has room for
-    int64_t pairs_of_vector = 1;  ///< pairs of rows whose patches one vector holds
-    int64_t pairs = 0;
-    int64_t chunk_pairs = 0;
+    int64_t bands_of_vector = 1;  ///< bands whose patches one vector holds
+    int64_t bands = 0;
+    int64_t chunk_bands = 0;
     int64_t chunks = 1;
 
     // The register tile and the blocks.
+    bool stays_near = false;    ///< U and M stay in the first-level cache
     int64_t vectors = 1;        ///< of output channels in a block
     int64_t tile = 1;           ///< tiles whose sums are in registers together
     int64_t block = 1;          ///< output channels
@@ -47,14 +50,28 @@ struct WinogradMapLayout {
 
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
     [[nodiscard]] int64_t scratch_elements() const { return ceil_div(elements, 16) * 16; }
-    /// Products of the whole layer in the frequency domain: 24 * D_i for each tile and each channel
-    /// of each block. Counts tiles behind the last one of a chunk, columns and rows behind the end
-    /// of the map, and channels of zero weights. Does not count the products with constants in the
-    /// transforms of patches, weights (repeated for every chunk) and outputs.
+    /// Products of the whole layer in the frequency domain: frequencies * D_i for each tile and each
+    /// channel of each block. Counts tiles behind the last one of a chunk, columns and rows behind
+    /// the end of the map, and channels of zero weights. Does not count the products with constants
+    /// in the transforms of patches, weights (repeated for every chunk) and outputs.
     [[nodiscard]] int64_t multiplications() const;
 };
 
+/// How a map is cut.
+struct WinogradMapChunks {
+    int64_t rows_of_tile = 2;  ///< or 4
+    int64_t bands = 1;         ///< of a chunk, whose patches are in V together
+};
 [[nodiscard]] WinogradMapLayout winograd_map_layout(const LayerProblem& problem,
-                                                    const VectorUnit& unit);
+                                                    const VectorUnit& unit,
+                                                    const WinogradMapChunks& chunks);
+/// The cut that takes least time. Tiles of four rows have a quarter fewer products than those of
+/// two, and half as many weights again to transform; every chunk transforms all weights, and
+/// patches beyond the second-level cache are read once a block of output channels. None if no cut
+/// fits the scratch.
+[[nodiscard]] std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& problem,
+                                                                   const VectorUnit& unit,
+                                                                   bool may_be_fours,
+                                                                   std::optional<Bytes> scratch);
 
 }  // namespace laminate
