@@ -9,6 +9,7 @@
 
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/dag/family.h"
+#include "scheduler/explore/group_search/annealing.h"
 #include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/sequences.h"
@@ -60,6 +61,33 @@ int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
 /// From this depth on, the line-buffer family is searched first, because bounds prune little
 /// without its points.
 constexpr size_t deep = 4;
+
+/// Of the search for better structures near known ones: rounds at most, and the part of
+/// ExploreOptions::max_steps that each may take.
+constexpr int most_rounds = 8;
+constexpr int64_t part_of_rounds = 20;
+
+/// Searches the structures that differ from those of `found` in one layer, and those of what is
+/// found then, until that finds nothing or takes too long. `run` replaces `found`.
+template <class Run>
+void search_nearby(search::GroupSearchOptions options, int64_t max_steps, const Run& run,
+                   const std::vector<GroupSearch::Point>& found) {
+    options.max_steps = max_steps / part_of_rounds;
+    for (int round = 0; round < most_rounds; ++round) {
+        std::vector<IndexVector<search::LayerStructure, int>> near;
+        std::vector<Cost> before;
+        for (const GroupSearch::Point& point : found) {
+            before.push_back(point.cost);
+            const auto is_same = [&](const auto& other) {
+                return std::ranges::equal(other, point.choice.structures, search::say_the_same);
+            };
+            if (std::ranges::none_of(near, is_same)) near.push_back(point.choice.structures);
+        }
+        options.near = &near;
+        (void)run(options);
+        if (std::ranges::equal(found, before, {}, &GroupSearch::Point::cost)) return;
+    }
+}
 
 Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
     Archive<char> archive(macs_is_axis);
@@ -123,10 +151,21 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems,
         result.open = {Cost{}};
     }
     if (bound) {
-        Archive<char> reached = archive_of(known, macs_is_axis);
-        for (const GroupSearch::Point& point : found) reached.offer(point.cost, 0);
         result.open = at_least_both(result.open, *bound);
-        std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
+        const auto drop_beaten = [&] {
+            Archive<char> reached = archive_of(known, macs_is_axis);
+            for (const GroupSearch::Point& point : found) reached.offer(point.cost, 0);
+            std::erase_if(result.open,
+                          [&](const Cost& cost) { return reached.beats_all_above(cost); });
+            return reached.costs();
+        };
+        const std::vector<Cost> reached = drop_beaten();
+        if (!result.open.empty() && problems.size() < very_deep) {
+            for (GroupSearch::Point& point : search::annealed(problems, own, reached, result.open))
+                found.push_back(std::move(point));
+            search_nearby(own, options.max_steps, run, found);
+            (void)drop_beaten();
+        }
     }
     TwoLevelCache cache;
     for (const GroupSearch::Point& point : found)
