@@ -51,8 +51,8 @@ double CallBound::accesses(double memory) const {
     double best = std::numeric_limits<double>::infinity();
     for (const CallChoice& c : choices_) {
         if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
-        const double again =
-            (c.roots * c.roots + c.per_rest) / (memory - c.held) + c.per_memory / (memory - c.beside);
+        const double again = (c.roots * c.roots + c.per_rest) / (memory - c.held) +
+                             c.per_memory / (memory - c.beside);
         double once = input_;
         if (c.halos.count)
             once = std::max(

@@ -42,7 +42,8 @@ LayerSpec large_kernel_layer(Rng& rng, int64_t most_channels) {
         spec.window.kernel[axis] = kernel;
         spec.window.pad_begin[axis] = rng.between(0, kernel / 2);
         spec.window.pad_end[axis] = kernel / 2;
-        if (rng.chance(1, 3)) spec.window.stride[axis] = rng.between(1, std::min<int64_t>(kernel, 3));
+        if (rng.chance(1, 3))
+            spec.window.stride[axis] = rng.between(1, std::min<int64_t>(kernel, 3));
     }
     return spec;
 }

@@ -23,7 +23,9 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
     return layer_problems(network, all_layers(network));
 }
 
-std::vector<double> all_channels(size_t layers) { return std::vector<double>(layers - 1, channels); }
+std::vector<double> all_channels(size_t layers) {
+    return std::vector<double>(layers - 1, channels);
+}
 
 /// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
 /// intermediate tensors, and the elements of the input that are read.
