@@ -63,6 +63,9 @@ constexpr size_t deep = 3;
 /// From this depth on, a segment with half-searched parts is not searched to the end.
 constexpr size_t too_deep_for_parts = 4;
 
+/// Up to this depth, a front that was searched to the end is that of the papers' space alone.
+constexpr size_t deepest_of_papers = 3;
+
 /// Of the search for better structures near known ones: rounds at most, and the part of
 /// ExploreOptions::max_steps that each may take.
 constexpr int most_rounds = 8;
@@ -175,8 +178,11 @@ private:
         TwoLevelCache cache;
         for (const GroupSearch::Point& point : found_)
             add_checked_point(result, problems_, point, options_.footprint, cache);
-        if (problems_.size() == 1 || open_.empty()) return result;
-        // Not everything was searched, so add what line buffers and tiles of the whole group reach.
+        const bool has_strips =
+            problems_.size() > deepest_of_papers && options_.max_steps != INT64_MAX;
+        if (problems_.size() == 1 || (open_.empty() && !has_strips)) return result;
+        // Add what line buffers, strips and tiles of the whole group reach. Strips are outside the
+        // space, so they may be better than all of it.
         ExploreOptions coarse = options_;
         coarse.tiles = TileSizes::powers_of_two;
         for (GroupPoint& point : family_front(problems_, coarse, options_.tiles)) {
