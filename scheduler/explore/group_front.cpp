@@ -131,11 +131,17 @@ private:
 
     void find_good_points() {
         if (problems_.size() < very_deep) {
+            const bool is_hard = problems_.size() >= deep && options_.max_steps != INT64_MAX;
             search::GroupSearchOptions coarse = own_;
             const bool tries_all = own_.tiles == search::Tiles::all;
             if (tries_all) coarse.tiles = search::Tiles::powers_of_two;
-            if (problems_.size() >= deep && options_.max_steps != INT64_MAX) search_nearby(coarse);
+            if (is_hard) search_nearby(coarse, annealed_structures());
             if (tries_all) (void)run(coarse);
+            if (tries_all && is_hard) {
+                coarse.tiles = search::Tiles::divisors;
+                search_nearby(coarse, structures_of(found_));
+                (void)run(coarse);
+            }
         } else if (parts_are_complete_) {
             search::GroupSearchOptions kept = own_;
             kept.structures.only_kept = true;
@@ -143,33 +149,36 @@ private:
         }
     }
 
-    /// Searches the structures that differ in one layer from what annealing finds, then from what
-    /// is found so, until that finds nothing or takes too long.
-    void search_nearby(search::GroupSearchOptions options) {
-        Structures near;
-        for (const GroupSearch::Point& point :
-             search::annealed(problems_, own_, reached().costs(), unbeaten(bound_->steps())))
-            add(point.choice.structures, near);
+    using Structures = std::vector<IndexVector<search::LayerStructure, int>>;
+    static Structures structures_of(const std::vector<GroupSearch::Point>& points) {
+        Structures all;
+        for (const GroupSearch::Point& point : points) {
+            const auto is_same = [&](const auto& other) {
+                return std::ranges::equal(other, point.choice.structures, search::say_the_same);
+            };
+            if (std::ranges::none_of(all, is_same)) all.push_back(point.choice.structures);
+        }
+        return all;
+    }
+    /// Tiles of annealing are any integers, so its points are no points of the space.
+    [[nodiscard]] Structures annealed_structures() const {
+        return structures_of(search::annealed(problems_, own_, reached().costs(),
+                                              unbeaten(bound_->steps())));
+    }
+
+    /// Searches the structures that differ from `near` in one layer, then those that differ from
+    /// what is found so, until that finds nothing or takes too long.
+    void search_nearby(search::GroupSearchOptions options, Structures near) {
         options.max_steps = options_.max_steps / part_of_rounds;
         options.near = &near;
         for (int round = 0; round < most_rounds && !near.empty(); ++round) {
-            const std::vector<GroupSearch::Point> before = std::move(found_);
-            found_ = before;
+            const std::vector<GroupSearch::Point> before = found_;
             (void)run(options);
             if (std::ranges::equal(found_, before, {}, &GroupSearch::Point::cost,
                                    &GroupSearch::Point::cost))
                 return;
-            near.clear();
-            for (const GroupSearch::Point& point : found_) add(point.choice.structures, near);
+            near = structures_of(found_);
         }
-    }
-
-    using Structures = std::vector<IndexVector<search::LayerStructure, int>>;
-    static void add(const Structures::value_type& structures, Structures& all) {
-        const auto is_same = [&](const auto& other) {
-            return std::ranges::equal(other, structures, search::say_the_same);
-        };
-        if (std::ranges::none_of(all, is_same)) all.push_back(structures);
     }
 
     [[nodiscard]] SegmentFront result() const {
