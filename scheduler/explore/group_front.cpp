@@ -1,7 +1,6 @@
 #include "scheduler/explore/group_front.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/dag/family.h"
+#include "scheduler/explore/group_search/annealing.h"
 #include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/sequences.h"
@@ -57,15 +57,159 @@ int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     return layers >= very_deep ? max_steps / 20 : max_steps;
 }
 
-/// From this depth on, the line-buffer family is searched first, because bounds prune little
-/// without its points.
-constexpr size_t deep = 4;
+/// From this depth on, good schedules are looked for first, because bounds prune little without.
+constexpr size_t deep = 3;
 
-Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
-    Archive<char> archive(macs_is_axis);
-    for (const Cost& cost : costs) archive.offer(cost, 0);
-    return archive;
-}
+/// From this depth on, a segment with half-searched parts is not searched to the end.
+constexpr size_t too_deep_for_parts = 4;
+
+/// Up to this depth, a front that was searched to the end is that of the papers' space alone.
+constexpr size_t deepest_of_papers = 3;
+
+/// Of the search for better structures near known ones: rounds at most, and the part of
+/// ExploreOptions::max_steps that each may take.
+constexpr int most_rounds = 8;
+constexpr int64_t part_of_rounds = 20;
+
+class SegmentSearch {
+public:
+    /// The arguments are those of search_segment(), and outlive the search.
+    SegmentSearch(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
+                  bool macs_is_axis, const std::vector<Cost>& known, bool parts_are_complete)
+        : problems_(problems),
+          options_(options),
+          known_(known),
+          parts_are_complete_(parts_are_complete) {
+        own_.tiles = search_tiles(options);
+        own_.live = options.footprint == Footprint::live;
+        own_.macs_is_axis = macs_is_axis;
+        own_.recompute = options.recompute && options.space != Space::fusion;
+        own_.structures.is_baseline = options.space == Space::baseline;
+        own_.structures.only_resident = options.space == Space::fusion;
+        if (options.memory) own_.memory = static_cast<double>(options.memory->value());
+        own_.stop = options.stop;
+        own_.max_steps = steps_of(options.max_steps, problems.size(), parts_are_complete);
+    }
+
+    SegmentFront front() {
+        if (problems_.size() > 1) {
+            bound_.emplace(problems_);
+            own_.bound = &*bound_;
+            if (unbeaten(bound_->steps()).empty()) return {};
+            find_good_points();
+        }
+        if (problems_.size() < too_deep_for_parts || parts_are_complete_)
+            open_ = run(own_);
+        else
+            open_ = {Cost{}};
+        if (bound_) open_ = unbeaten(at_least_both(open_, *bound_));
+        return result();
+    }
+
+private:
+    /// Searches, knowing what was found before. Returns what it left open.
+    std::vector<Cost> run(const search::GroupSearchOptions& how) {
+        GroupSearch search(problems_, how);
+        for (const Cost& cost : known_) search.know(cost);
+        for (const GroupSearch::Point& point : found_) search.know(point);
+        search.run();
+        found_ = search.front();
+        return search.open();
+    }
+
+    [[nodiscard]] Archive<char> reached() const {
+        Archive<char> reached(own_.macs_is_axis);
+        for (const Cost& cost : known_) reached.offer(cost, 0);
+        for (const GroupSearch::Point& point : found_) reached.offer(point.cost, 0);
+        return reached;
+    }
+    [[nodiscard]] std::vector<Cost> unbeaten(std::vector<Cost> bounds) const {
+        const Archive<char> all = reached();
+        std::erase_if(bounds, [&](const Cost& cost) { return all.beats_all_above(cost); });
+        return bounds;
+    }
+
+    void find_good_points() {
+        if (problems_.size() < very_deep) {
+            const bool is_hard = problems_.size() >= deep && options_.max_steps != INT64_MAX;
+            search::GroupSearchOptions coarse = own_;
+            const bool tries_all = own_.tiles == search::Tiles::all;
+            if (tries_all) coarse.tiles = search::Tiles::powers_of_two;
+            if (is_hard) search_nearby(coarse, annealed_structures());
+            if (tries_all) (void)run(coarse);
+            if (tries_all && is_hard) {
+                coarse.tiles = search::Tiles::divisors;
+                search_nearby(coarse, structures_of(found_));
+                (void)run(coarse);
+            }
+        } else if (parts_are_complete_) {
+            search::GroupSearchOptions kept = own_;
+            kept.structures.only_kept = true;
+            (void)run(kept);
+        }
+    }
+
+    using Structures = std::vector<IndexVector<search::LayerStructure, int>>;
+    static Structures structures_of(const std::vector<GroupSearch::Point>& points) {
+        Structures all;
+        for (const GroupSearch::Point& point : points) {
+            const auto is_same = [&](const auto& other) {
+                return std::ranges::equal(other, point.choice.structures, search::say_the_same);
+            };
+            if (std::ranges::none_of(all, is_same)) all.push_back(point.choice.structures);
+        }
+        return all;
+    }
+    /// Tiles of annealing are any integers, so its points are no points of the space.
+    [[nodiscard]] Structures annealed_structures() const {
+        return structures_of(search::annealed(problems_, own_, reached().costs(),
+                                              unbeaten(bound_->steps())));
+    }
+
+    /// Searches the structures that differ from `near` in one layer, then those that differ from
+    /// what is found so, until that finds nothing or takes too long.
+    void search_nearby(search::GroupSearchOptions options, Structures near) {
+        options.max_steps = options_.max_steps / part_of_rounds;
+        options.near = &near;
+        for (int round = 0; round < most_rounds && !near.empty(); ++round) {
+            const std::vector<GroupSearch::Point> before = found_;
+            (void)run(options);
+            if (std::ranges::equal(found_, before, {}, &GroupSearch::Point::cost,
+                                   &GroupSearch::Point::cost))
+                return;
+            near = structures_of(found_);
+        }
+    }
+
+    [[nodiscard]] SegmentFront result() const {
+        SegmentFront result;
+        result.open = open_;
+        TwoLevelCache cache;
+        for (const GroupSearch::Point& point : found_)
+            add_checked_point(result, problems_, point, options_.footprint, cache);
+        const bool has_strips =
+            problems_.size() > deepest_of_papers && options_.max_steps != INT64_MAX;
+        if (problems_.size() == 1 || (open_.empty() && !has_strips)) return result;
+        // Add what line buffers, strips and tiles of the whole group reach. Strips are outside the
+        // space, so they may be better than all of it.
+        ExploreOptions coarse = options_;
+        coarse.tiles = TileSizes::powers_of_two;
+        for (GroupPoint& point : family_front(problems_, coarse, options_.tiles)) {
+            const GroupCounts counts = two_level_counts(problems_, point.group, &cache);
+            add_point(result, std::move(point.group), counts, options_.footprint);
+        }
+        return result;
+    }
+
+    const std::vector<LayerProblem>& problems_;
+    const ExploreOptions& options_;
+    const std::vector<Cost>& known_;
+    bool parts_are_complete_;
+    search::GroupSearchOptions own_;
+    std::optional<search::CallBound> bound_;
+    std::vector<GroupSearch::Point> found_;
+    std::vector<Cost> open_;
+};
 
 }  // namespace
 
@@ -77,70 +221,7 @@ search::Cost cost_of(const GroupPoint& point) {
 SegmentFront search_segment(const std::vector<LayerProblem>& problems,
                             const ExploreOptions& options, bool macs_is_axis,
                             const std::vector<Cost>& known, bool parts_are_complete) {
-    search::GroupSearchOptions own;
-    own.tiles = search_tiles(options);
-    own.live = options.footprint == Footprint::live;
-    own.macs_is_axis = macs_is_axis;
-    own.recompute = options.recompute && options.space != Space::fusion;
-    own.structures.is_baseline = options.space == Space::baseline;
-    own.structures.only_resident = options.space == Space::fusion;
-    if (options.memory) own.memory = static_cast<double>(options.memory->value());
-    own.stop = options.stop;
-    own.max_steps = steps_of(options.max_steps, problems.size(), parts_are_complete);
-    std::optional<search::CallBound> bound;
-    if (problems.size() > 1) {
-        bound.emplace(problems);
-        own.bound = &*bound;
-        const Archive<char> reached = archive_of(known, macs_is_axis);
-        if (std::all_of(bound->steps().begin(), bound->steps().end(),
-                        [&](const Cost& step) { return reached.beats_all_above(step); }))
-            return {};
-    }
-    std::vector<GroupSearch::Point> found;
-    const auto run = [&](const search::GroupSearchOptions& how) {
-        auto search = std::make_unique<GroupSearch>(problems, how);
-        for (const Cost& cost : known) search->know(cost);
-        for (const GroupSearch::Point& point : found) search->know(point);
-        search->run();
-        found = search->front();
-        return search;
-    };
-    if (problems.size() >= deep && (parts_are_complete || problems.size() < very_deep)) {
-        search::GroupSearchOptions kept = own;
-        kept.structures.only_kept = true;
-        (void)run(kept);
-    }
-    if (problems.size() > 1 && problems.size() < very_deep && own.tiles == search::Tiles::all) {
-        search::GroupSearchOptions coarse = own;
-        coarse.tiles = search::Tiles::powers_of_two;
-        (void)run(coarse);
-    }
-    SegmentFront result;
-    if (problems.size() < deep || parts_are_complete) {
-        const auto full = run(own);
-        result.open = full->open();
-    } else {
-        result.open = {Cost{}};
-    }
-    if (bound) {
-        Archive<char> reached = archive_of(known, macs_is_axis);
-        for (const GroupSearch::Point& point : found) reached.offer(point.cost, 0);
-        result.open = at_least_both(result.open, *bound);
-        std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
-    }
-    TwoLevelCache cache;
-    for (const GroupSearch::Point& point : found)
-        add_checked_point(result, problems, point, options.footprint, cache);
-    if (problems.size() > 1 && !result.open.empty()) {
-        // Not everything was searched, so add what line buffers and tiles of the whole group reach.
-        ExploreOptions coarse = options;
-        coarse.tiles = TileSizes::powers_of_two;
-        for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {
-            const GroupCounts counts = two_level_counts(problems, point.group, &cache);
-            add_point(result, std::move(point.group), counts, options.footprint);
-        }
-    }
-    return result;
+    return SegmentSearch(problems, options, macs_is_axis, known, parts_are_complete).front();
 }
 
 std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,

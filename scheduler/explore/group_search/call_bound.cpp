@@ -17,11 +17,18 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
     : CallBound(problems, ChainSizes(problems)) {}
 
 CallBound::CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes)
-    : choices_(call_choices(sizes)),
-      halos_of_parts_(problems, 1),
-      halos_of_whole_(problems, least_of_whole(problems.back())),
-      input_(sizes.input()),
-      weights_(sizes.all_weights) {
+    : choices_(call_choices(sizes)), input_(sizes.input()), weights_(sizes.all_weights) {
+    for (const CallChoice& choice : choices_) {
+        if (!choice.halos.count || halos_.contains(choice.halos)) continue;
+        std::vector<double> channels;
+        for (size_t k = 1; k < problems.size(); ++k) {
+            const bool is_narrow = (choice.halos.narrow >> k & 1U) != 0;
+            const double all =
+                k + 1 < problems.size() ? sizes.channels[k] : choice.halos.last_channels;
+            channels.push_back(is_narrow ? 1 : all);
+        }
+        halos_.emplace(choice.halos, HaloBound(problems, channels));
+    }
     const double macs = least_macs(problems);
     const double least = input_ + sizes.output + weights_;
     double before = std::numeric_limits<double>::infinity();
@@ -44,13 +51,12 @@ double CallBound::accesses(double memory) const {
     double best = std::numeric_limits<double>::infinity();
     for (const CallChoice& c : choices_) {
         if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
-        if (c.needs > memory) continue;
-        const double again = c.roots * c.roots / (memory - c.held) + c.per_memory / memory;
+        const double again = (c.roots * c.roots + c.per_rest) / (memory - c.held) +
+                             c.per_memory / (memory - c.beside);
         double once = input_;
-        if (c.halos != Halos::none) {
-            const HaloBound& halos = c.halos == Halos::of_whole ? halos_of_whole_ : halos_of_parts_;
-            once = std::max(once, std::floor(halos.input(memory - c.held) * rounding));
-        }
+        if (c.halos.count)
+            once = std::max(
+                once, std::floor(halos_.at(c.halos).input(memory - c.held) * rounding));
         best = std::min(best, c.again * once + c.output +
                                   std::max(weights_, std::floor((c.held + again) * rounding)));
     }

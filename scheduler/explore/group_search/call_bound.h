@@ -30,20 +30,36 @@
 //    loops are outside all levels (D_n if z is above the store level of A_{n-1}, as with T_z = 1).
 //    Its weights are whole at the root. Elsewhere they come again after s pixels, the tiles of the
 //    loops over y and x inside their store level:
-//    - If all these loops and z are inside ii, Y's buffer holds s T_z elements, and the weights
-//      move at least V_n S_n T_z / M.
-//    - If one of them is outside ii and z, the weights hold a kernel for each of t T_z.
+//    - If all these loops and z are inside ii, Y's buffer holds s T_z elements. If layer n - 1 is
+//      narrow, ii is outside the compute level of A_{n-1}, so Y's buffer is held while layer 1
+//      runs, like those of 1, and the weights move at least V_n S_n T_z over its size. If it is
+//      wide, the buffer of A_{n-1} has the inputs of the s pixels in t channels, P t S_n / s or
+//      more in all (P: see below), and lives while layer n runs, as Y's does. So the weights move
+//      at least V_n (S_n T_z + P t) over what both may hold beside the weights that live then.
+//      Those are R_{n-1}, and each R_k of a layer before that lives at the root or as long as
+//      A_{n-1}. Any other R_k comes again with each call of layer n - 1, which makes at most
+//      B_{n-1} elements, so W_k moves at least R_k S_{n-1} D_{n-1} / B_{n-1}.
+//    - If one of them is outside ii and z, the weights hold a kernel for each of t T_z. If their
+//      store level is outside the compute level of A_{n-1}, they are held while layer 1 runs,
+//      R_n = V_n t T_z / (D_{n-1} D_n). Else they come for each call of layer n - 1, a kernel for
+//      each of its c channels and each z that the call serves. With c = 1, ii is outside the
+//      compute level and so outside these loops, which is the case before. With c = t, all calls
+//      for one z make S_{n-1} pixels, each call at most B_{n-1} / t of them. So the weights move at
+//      least V_n S_{n-1} t / B_{n-1}.
 //    - If z is outside of them (and of ii, or of one that is outside ii) and below the compute
-//      level of A_{n-1}, a call of layer n - 1 makes s pixels of t channels, and the weights move
-//      at least V_n S_n t / B_{n-1}.
+//      level of A_{n-1}, a call of layer n - 1 makes the inputs of s pixels in t channels. Per axis
+//      these are no fewer than s, up to all that A_{n-1} has, or than a stride-th part of s if
+//      layer n is transposed. So the weights move at least V_n P t / B_{n-1}, where P is the lesser
+//      of S_{n-1} and S_n (over the strides), axis by axis. It stands for the case before too.
 // 7. The least sum of a_k / B_k over buffers with sum B_k <= M' is (sum sqrt(a_k))^2 / M' (Cauchy
 //    and Schwarz).
-// 8. If all calls are wide, the halos of pieces that fit in M' come again rho_0 times
-//    (halo_bound.h).
+// 8. The halos of pieces that fit in M' come again rho_0 times (halo_bound.h), where the buffers of
+//    narrow layers hold one channel. In chains of more than five layers, if all calls are wide.
 //
 // The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 and 8.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "scheduler/explore/group_search/call_choices.h"
@@ -69,8 +85,7 @@ private:
     CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes);
 
     std::vector<CallChoice> choices_;  ///< by rising `held`
-    HaloBound halos_of_parts_;
-    HaloBound halos_of_whole_;
+    std::map<Halos, HaloBound> halos_;
     double input_ = 0;    ///< elements of X that are needed
     double weights_ = 0;  ///< sum of V_k
     std::vector<Cost> steps_;

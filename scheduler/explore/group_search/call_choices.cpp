@@ -53,7 +53,9 @@ struct State {
     double roots = 0;     ///< without that of `open`
     double open = 0;      ///< a_k so far: layer k - 1 may add to it
     double again = 1;     ///< rho_{k-1}
-    bool is_wide = true;  ///< all calls make all channels
+    uint32_t narrow = 0;  ///< bit j: calls of layer j make one channel; all bits: of some layer
+    double beside = 0;    ///< weights held while layer n runs
+    double per_rest = 0;  ///< V_k S_{n-1} D_{n-1} of weights that are not
 };
 using States = std::vector<State>;
 
@@ -62,11 +64,16 @@ constexpr double steps_of_held = 8192;
 
 constexpr size_t most_states = 160;
 
+/// Up to so many layers, weights held while layer n runs are told from others, and narrow layers
+/// and numbers of trips from each other.
+constexpr size_t most_told_apart = 5;
+constexpr uint32_t some_layer = ~0U;
+
 /// Cap on `again`, which limits the number of states. Anything above costs more than any unbeaten
 /// schedule.
 constexpr double most_again = 1e6;
 
-/// Keeps the states that no other one beats. All agree in `open`, `again` and `is_wide`.
+/// Keeps the states that no other one beats. All agree in everything but `held` and `roots`.
 void keep_best(States& states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
         return a.held != b.held ? a.held < b.held : a.roots < b.roots;
@@ -88,18 +95,20 @@ void keep_best(States& states) {
     }
 }
 
-/// Tiles from one power of this to the next share a class: the smallest stands for them where a
-/// term rises with the tile, the largest where it falls.
-constexpr double power = 2;
-
+/// Tiles of a class make as many trips. Up to most_told_apart layers every number of trips is a
+/// class; in longer chains tiles from one power of two to the next share one, of which the smallest
+/// tile stands for all where a term rises with the tile, and the largest where it falls.
 struct Tile {
     double least, most;
 };
 
-std::vector<Tile> tiles_of(double extent) {
+std::vector<Tile> tiles_of(double extent, bool by_trips) {
     std::vector<Tile> tiles;
-    for (double t = 1; t <= extent; t *= power)
-        tiles.push_back({t, std::min(t * power - 1, extent)});
+    for (double t = 1; t <= extent; t = tiles.back().most + 1) {
+        const double trips = std::ceil(extent / t);
+        const double most = trips == 1 ? extent : std::ceil(extent / (trips - 1)) - 1;
+        tiles.push_back({t, by_trips ? most : std::min(t * 2 - 1, extent)});
+    }
     return tiles;
 }
 
@@ -108,22 +117,24 @@ std::vector<Tile> tiles_of(double extent) {
 class CallChoices {
 public:
     explicit CallChoices(const ChainSizes& sizes)
-        : n_(sizes.layers), sizes_(sizes), grain_(sizes.all_weights / steps_of_held) {}
+        : n_(sizes.layers),
+          sizes_(sizes),
+          grain_(sizes.all_weights / steps_of_held),
+          tells_apart_(n_ <= most_told_apart) {}
 
     [[nodiscard]] std::vector<CallChoice> all() const {
         std::vector<CallChoice> choices;
         const double width = sizes_.channels[n_ - 1];
-        for (const Tile& t : tiles_of(width)) {
+        for (const Tile& t : tiles_of(width, tells_apart_)) {
             const double input_tiles = std::ceil(width / t.most);
             const double visits = sizes_.output * (2 * input_tiles - 1);
             for (const bool wide : {true, false}) {
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
-                        const Halos halos = !s.is_wide         ? Halos::none
-                                            : input_tiles == 1 ? Halos::of_whole
-                                                               : Halos::of_parts;
+                        const Halos halos{s.narrow != some_layer, input_tiles == 1 ? t.least : 1,
+                                          s.narrow};
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.again, halos,
-                                           visits, last.per_memory, last.needs});
+                                           visits, last.per_memory, s.beside, s.per_rest});
                     }
                 }
             }
@@ -134,18 +145,24 @@ public:
 private:
     /// The last layer's weights (6).
     struct Last {
-        double held = 0, again = 1, extra = 0, per_memory = 0, needs = 0;
+        double held = 0, again = 1, extra = 0;
+        double per_buffer = 0;  ///< over Y's buffer, which is held with the others
+        double per_memory = 0;  ///< over Y's and A_{n-1}'s buffers, where Y's may not be
     };
     [[nodiscard]] std::vector<Last> choices_of_last(const Tile& t, bool wide) const {
         const double weights = sizes_.weights[n_], channels = sizes_.channels[n_];
         const double work = weights * sizes_.pixels[n_];
         const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
-        std::vector<Last> lasts{{rounded(weights), 1, 0, 0, weights}};
-        if (wide) lasts.push_back({0, 1, work * t.least, 0, 0});
-        for (const Tile& z : tiles_of(channels)) {
+        std::vector<Last> lasts{{rounded(weights)}};
+        if (wide) lasts.push_back({0, 1, weights * sizes_.pieces * t.least});
+        for (const Tile& z : tiles_of(channels, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
-            lasts.push_back({0, again, 0, work * z.least, 0});
-            lasts.push_back({0, again, 0, 0, kernel * t.least * z.least});
+            if (wide)
+                lasts.push_back(
+                    {0, again, 0, 0, work * z.least + weights * sizes_.pieces * t.least});
+            else
+                lasts.push_back({0, again, 0, work * z.least});
+            lasts.push_back({rounded(kernel * t.least * z.least), again});
         }
         return lasts;
     }
@@ -158,17 +175,33 @@ private:
         const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
         States states;
         decide({n_ - 1, c, again_before, sizes_.weights[n_ - 1] * c / width, !wide, last.extra},
-               {last.held, 0, 0, last.again, true}, states);
+               {last.held, std::sqrt(last.per_buffer), 0, last.again}, states);
+        // Weights that are held while layer n runs matter to what is held besides Y's buffer.
+        const bool tells_apart = last.per_memory > 0 && tells_apart_;
+        for (State& s : states) s.beside = last.per_memory > 0 ? s.held : 0;
         for (size_t k = n_ - 1; k-- > 1;) {
             const double channels = sizes_.channels[k], weights = sizes_.weights[k];
-            std::map<std::array<double, 3>, States> next;
+            std::map<std::array<double, 5>, States> next;
             States made;
             for (const State& s : states) {
                 made.clear();
                 decide({k, channels, s.again, weights, false, 0}, s, made);
                 decide({k, 1, std::min(most_again, s.again * channels), weights, true, 0}, s, made);
-                for (const State& m : made)
-                    next[{m.open, m.again, m.is_wide ? 1.0 : 0.0}].push_back(m);
+                for (const State& m : made) {
+                    const auto add = [&](State longer, double beside, double per_rest) {
+                        longer.beside = s.beside + beside;
+                        longer.per_rest = s.per_rest + per_rest;
+                        next[{longer.open, longer.again, static_cast<double>(longer.narrow),
+                              longer.beside, longer.per_rest}]
+                            .push_back(longer);
+                    };
+                    if (!tells_apart || m.held == s.held) {
+                        add(m, 0, 0);
+                        continue;
+                    }
+                    add(m, m.held - s.held, 0);
+                    add(m, 0, (m.held - s.held) * sizes_.pixels[n_ - 1] * sizes_.channels[n_ - 1]);
+                }
             }
             states.clear();
             for (auto& [key, alike] : next) {
@@ -192,14 +225,15 @@ private:
     void decide(const Decision& d, const State& s, States& out) const {
         const double weights = sizes_.weights[d.k];
         const double roots = s.roots + std::sqrt(s.open);
-        const bool is_wide = s.is_wide && !d.is_narrow;
+        uint32_t narrow = s.narrow;
+        if (d.is_narrow) narrow |= tells_apart_ ? 1U << d.k : some_layer;
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
-                       d.again_before, is_wide});
-        out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, is_wide});
+                       d.again_before, narrow});
+        out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, narrow});
         if (!d.is_narrow || d.k == n_ - 1) return;
         const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
         out.push_back({s.held + rounded(weights / sizes_.channels[d.k]),
-                       s.roots + std::sqrt(s.open + more), 0, d.again_before, is_wide});
+                       s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow});
     }
 
     [[nodiscard]] double rounded(double held) const { return std::floor(held / grain_) * grain_; }
@@ -207,6 +241,7 @@ private:
     size_t n_;
     const ChainSizes& sizes_;
     double grain_;
+    bool tells_apart_;
 };
 
 }  // namespace
@@ -220,6 +255,10 @@ ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
     for (size_t axis = 0; axis < 2; ++axis) {
         const std::vector<int64_t> coordinates = needed_coordinates(problems, axis);
         for (size_t k = 0; k <= layers; ++k) pixels[k] *= static_cast<double>(coordinates[k]);
+        const AxisWindow& w = problems.back().window[axis];
+        const auto out = static_cast<double>(w.out);
+        pieces *= std::min(static_cast<double>(coordinates[layers - 1]),
+                           w.transposed ? out / static_cast<double>(w.stride) : out);
     }
     for (const LayerProblem& p : problems) {
         weights.push_back(static_cast<double>(p.weight_elements().value()));
@@ -235,18 +274,13 @@ std::vector<CallChoice> call_choices(const ChainSizes& sizes) {
     std::vector<CallChoice> kept;
     for (const CallChoice& c : choices) {
         const auto no_worse = [&](const CallChoice& o) {
-            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos &&
-                   o.output <= c.output && o.per_memory <= c.per_memory && o.needs <= c.needs;
+            return o.roots <= c.roots && o.again <= c.again && o.halos.are_fewer(c.halos) &&
+                   o.output <= c.output && o.per_memory <= c.per_memory &&
+                   o.beside <= c.beside && o.per_rest <= c.per_rest;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
     }
     return kept;
-}
-
-double least_of_whole(const LayerProblem& last) {
-    double least = 1;
-    while (least * power <= static_cast<double>(last[Dim::i])) least *= power;
-    return least;
 }
 
 double least_macs(const std::vector<LayerProblem>& problems) {

@@ -19,28 +19,37 @@ struct ChainSizes {
     std::vector<double> channels;  ///< D_k; D_0 are the input channels of layer 1
     double all_weights = 0;        ///< sum of V_k
     double output = 0;             ///< elements of Y
+    double pieces = 1;             ///< P of 6
     [[nodiscard]] double input() const { return channels[0] * pixels[0]; }  ///< needed ones of X
 };
 
-/// Which halos count: calls of the last layer may take part of its inputs.
-enum class Halos : uint8_t { none, of_parts, of_whole };
+/// Which halos count.
+struct Halos {
+    bool count = true;        ///< false: none
+    double last_channels = 1; ///< least of A_{n-1} that layer n reads at a time
+    uint32_t narrow = 0;      ///< bit k: calls of layer k make one channel
+    /// Whether there are no more of them than of `other`, in every memory.
+    [[nodiscard]] bool are_fewer(const Halos& other) const {
+        return !count || (other.count && last_channels <= other.last_channels &&
+                          (narrow & other.narrow) == other.narrow);
+    }
+    friend auto operator<=>(const Halos&, const Halos&) = default;
+};
 
 /// A choice for all layers.
 struct CallChoice {
     double held = 0;   ///< sum of R_k
     double roots = 0;  ///< sum of the square roots of the a_k
     double again = 1;  ///< rho_0
-    Halos halos = Halos::none;
+    Halos halos;
     double output = 0;      ///< accesses of Y
-    double per_memory = 0;  ///< V_n S_n T_z of 6
-    double needs = 0;       ///< memory
+    double per_memory = 0;  ///< V_n (S_n T_z + P t) of 6, over what is left beside ...
+    double beside = 0;      ///< ... the weights held while layer n runs
+    double per_rest = 0;    ///< R_k S_{n-1} D_{n-1} of 6, over what is left beside `held`
 };
 
 /// All choices that no other one beats in every respect, by rising `held`.
 [[nodiscard]] std::vector<CallChoice> call_choices(const ChainSizes& sizes);
-
-/// The smallest tile of the last layer's input channels in the class of tiles that holds the whole.
-[[nodiscard]] double least_of_whole(const LayerProblem& last);
 
 /// MACs of what is needed for the whole output, each once.
 [[nodiscard]] double least_macs(const std::vector<LayerProblem>& problems);

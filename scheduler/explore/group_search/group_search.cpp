@@ -155,10 +155,23 @@ private:
         const auto resides = s.weights == WeightsLife::resident ? Residence::yes : Residence::no;
         const Residence planned = choice.residence(k);
         if (planned != Residence::open && planned != resides) return true;
+        if (options_.near != nullptr && !is_near(*options_.near, s, choice, k)) return true;
         if (k == space_.layers())
             return space_.is_square() && !options_.structures.is_baseline && is_mirrored(s);
         return options_.structures.only_kept && k < space_.layers() - 1 &&
                !is_alike(s, choice.structure(k + 1));
+    }
+
+    /// Whether the choice for the later layers and `s` for layer k differ from some of `all` in at
+    /// most one layer.
+    [[nodiscard]] bool is_near(const std::vector<IndexVector<LayerStructure, int>>& all,
+                               const LayerStructure& s, const PartialChoice& choice, int k) const {
+        return std::any_of(all.begin(), all.end(), [&](const auto& structures) {
+            int differ = say_the_same(structures[k - 1], s) ? 0 : 1;
+            for (int j = space_.layers(); differ <= 1 && j > k; --j)
+                differ += say_the_same(structures[j - 1], choice.structure(j)) ? 0 : 1;
+            return differ <= 1;
+        });
     }
 
     /// Bounds all schedules with the choices of `prefix` for the layers n .. k + 1.

@@ -89,13 +89,14 @@ size_t up(const std::vector<double>& values, double value) {
 /// Layers 1 .. n as the recursion sees them, with square maps.
 class Chain {
 public:
-    Chain(const std::vector<LayerProblem>& problems, double last_channels) : n_(problems.size()) {
+    Chain(const std::vector<LayerProblem>& problems, const std::vector<double>& channels)
+        : n_(problems.size()), channels_{static_cast<double>(problems.front()[Dim::i])} {
+        channels_.insert(channels_.end(), channels.begin(), channels.end());
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
             window_.push_back(std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9),
                                        std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
             folds_once_.push_back(folds_once(problems, k - 1));
-            channels_.push_back(k == n_ ? last_channels : static_cast<double>(p[Dim::i]));
             largest_.push_back(static_cast<double>(std::max(p.window[0].out, p.window[1].out)));
         }
         hulls_.assign(n_ + 1, std::vector<std::array<Hull, 2>>(n_ + 1));
@@ -251,7 +252,8 @@ private:
 
 }  // namespace
 
-HaloBound::HaloBound(const std::vector<LayerProblem>& problems, double last_channels) {
+HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
+                     const std::vector<double>& channels) {
     const size_t n = problems.size();
     if (n < 2) return;
     for (const LayerProblem& p : problems) {
@@ -259,7 +261,7 @@ HaloBound::HaloBound(const std::vector<LayerProblem>& problems, double last_chan
             if (span(w) < static_cast<double>(w.stride)) return;
         }
     }
-    const Chain chain(problems, last_channels);
+    const Chain chain(problems, channels);
     double whole = static_cast<double>(problems.front()[Dim::i]);
     double least_side = never;
     double most_side = 0;

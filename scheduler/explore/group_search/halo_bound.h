@@ -2,8 +2,10 @@
 // Small pieces have large halos; large pieces need memory.
 //
 // It holds for chains 1 .. n in which every call makes all channels (*wide* calls, call_bound.h),
-// so that one channel of the output reads its halos only once. Symbols: A_k the output of layer k,
-// C_j the channels of A_j, B_j its buffer. Coordinates are *inner* if no border clips anything on
+// so that one channel of the output reads its halos only once. It also holds for what one channel
+// of each narrow layer reads, of which a call makes and a buffer holds at least one: the loops
+// around are the same. Symbols: A_k the output of layer k, C_j the channels of A_j in a call, B_j
+// its buffer. Coordinates are *inner* if no border clips anything on
 // their way down to A_0; along an axis, d of the last layer's are.
 //
 // 1. Layer k either keeps its input as long as its output (*kept*), or cuts its calls into pieces,
@@ -36,9 +38,9 @@ namespace laminate::search {
 
 class HaloBound {
 public:
-    /// `last_channels`: the least number of channels of A_{n-1} in its buffer. Chains of one layer,
-    /// with gaps between windows, or without inner coordinates have no bound.
-    HaloBound(const std::vector<LayerProblem>& problems, double last_channels);
+    /// `channels`: the least numbers of channels of A_1 .. A_{n-1} in their buffers and in a call.
+    /// Chains of one layer, with gaps between windows, or without inner coordinates have no bound.
+    HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels);
 
     /// Least elements of A_0 that are read if the buffers of A_1 .. A_{n-1} together hold at most
     /// `memory`; infinite if they do not fit.

@@ -231,6 +231,11 @@ Sharing sharing(const AxisWindow& w) {
     return w.span() > w.stride ? Sharing::always : Sharing::never;
 }
 
+bool say_the_same(const LayerStructure& a, const LayerStructure& b) {
+    return a.order == b.order && a.store == b.store && a.compute == b.compute &&
+           a.weights == b.weights && a.weights_store == b.weights_store;
+}
+
 std::vector<LayerStructure> layer_structures(const LayerProblem& problem,
                                              const LayerContext& context,
                                              const StructureLimits& limits) {

@@ -72,6 +72,9 @@ struct LayerStructure {
     std::vector<ScopeLoop> scope;  ///< loops between the levels of the input
 };
 
+/// Whether both say the same; what costs depend on follows from it.
+[[nodiscard]] bool say_the_same(const LayerStructure& a, const LayerStructure& b);
+
 /// Position of a layer in its group, and its surroundings.
 struct LayerContext {
     bool is_first = true;

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "base/indexed.h"
 #include "scheduler/explore/group_search/axis_options.h"
 #include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/layer_structures.h"
@@ -18,6 +20,9 @@ struct GroupSearchOptions {
     bool macs_is_axis = true;
     bool recompute = true;  ///< false: only schedules with the least possible MACs
     std::optional<double> memory;
+    /// The search is limited to structures that differ from one of these in at most one layer.
+    /// Null: no limit.
+    const std::vector<IndexVector<LayerStructure, int>>* near = nullptr;
     /// A bound for these layers. Memory in which known costs beat it is not searched.
     const CallBound* bound = nullptr;
     /// Combinations of tiles that are evaluated without bounding parts of them first.

@@ -14,27 +14,53 @@
 namespace laminate {
 namespace {
 
-/// Extents of 2 to `largest`, one to three channels, kernels 1x1 to 3x3, strides, dilation, uneven
-/// padding; one layer in five transposed.
-Network tiny_chain(Rng& rng, int64_t layers, int64_t largest) {
+/// Kernels 1x1 to 3x3, strides, dilation, uneven padding; one layer in five transposed.
+LayerSpec small_layer(Rng& rng, int64_t most_channels) {
+    LayerSpec spec;
+    spec.channels = rng.between(1, most_channels);
+    for (size_t axis = 0; axis < 2; ++axis) {
+        spec.window.kernel[axis] = rng.between(1, 3);
+        spec.window.pad_begin[axis] = rng.chance(1, 3) ? 1 : 0;
+        spec.window.pad_end[axis] = rng.chance(1, 3) ? 1 : 0;
+    }
+    if (rng.chance(1, 5)) {
+        spec.kind = LayerKind::conv_transpose;
+        spec.window.stride = {rng.between(1, 2), rng.between(1, 2)};
+    } else {
+        if (rng.chance(1, 3)) spec.window.stride = {rng.between(1, 2), rng.between(1, 2)};
+        if (rng.chance(1, 6)) spec.window.dilation = {rng.between(1, 2), rng.between(1, 2)};
+    }
+    return spec;
+}
+
+/// Kernels 1x1 to 9x9 with as much padding as the tiny maps need, strides up to 3.
+LayerSpec large_kernel_layer(Rng& rng, int64_t most_channels) {
+    LayerSpec spec;
+    spec.channels = rng.between(1, most_channels);
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const int64_t kernel = rng.between(1, 9);
+        spec.window.kernel[axis] = kernel;
+        spec.window.pad_begin[axis] = rng.between(0, kernel / 2);
+        spec.window.pad_end[axis] = kernel / 2;
+        if (rng.chance(1, 3))
+            spec.window.stride[axis] = rng.between(1, std::min<int64_t>(kernel, 3));
+    }
+    return spec;
+}
+
+using DrawLayer = LayerSpec (*)(Rng& rng, int64_t most_channels);
+
+/// Extents of 2 to `largest`. A layer equals the one before with probability `equal` of ten.
+Network tiny_chain(Rng& rng, int64_t layers, int64_t largest, DrawLayer draw = small_layer,
+                   int64_t equal = 0) {
     for (;;) {
         std::vector<LayerSpec> specs;
         for (int64_t k = 0; k < layers; ++k) {
-            LayerSpec spec;
-            spec.channels = rng.between(1, layers > 2 ? 2 : 3);
-            for (size_t axis = 0; axis < 2; ++axis) {
-                spec.window.kernel[axis] = rng.between(1, 3);
-                spec.window.pad_begin[axis] = rng.chance(1, 3) ? 1 : 0;
-                spec.window.pad_end[axis] = rng.chance(1, 3) ? 1 : 0;
-            }
-            if (rng.chance(1, 5)) {
-                spec.kind = LayerKind::conv_transpose;
-                spec.window.stride = {rng.between(1, 2), rng.between(1, 2)};
+            if (k > 0 && equal > 0 && rng.chance(equal, 10)) {
+                specs.push_back(specs.back());
             } else {
-                if (rng.chance(1, 3)) spec.window.stride = {rng.between(1, 2), rng.between(1, 2)};
-                if (rng.chance(1, 6)) spec.window.dilation = {rng.between(1, 2), rng.between(1, 2)};
+                specs.push_back(draw(rng, layers > 2 ? 2 : 3));
             }
-            specs.push_back(spec);
         }
         try {
             Network network =
@@ -168,10 +194,11 @@ void expect_fronts(const Network& network, const Options& options) {
     EXPECT_EQ(found, upto.back());
 }
 
-void expect_fronts_of_chain(uint64_t seed, int64_t layers, int64_t largest) {
+void expect_fronts_of_chain(uint64_t seed, int64_t layers, int64_t largest,
+                            DrawLayer draw = small_layer, int64_t equal = 0) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(layers) + " layers");
     Rng rng(seed);
-    const Network network = tiny_chain(rng, layers, largest);
+    const Network network = tiny_chain(rng, layers, largest, draw, equal);
     Options options;
     options.footprint = seed % 2 == 0 ? Footprint::live : Footprint::sum;
     options.recompute = seed % 4 < 3;
@@ -187,6 +214,25 @@ TEST(ExhaustiveFronts, OfPairs) {
 }
 TEST(ExhaustiveFronts, OfThreeLayers) { expect_fronts_of_chain(0, 3, 4); }
 TEST(ExhaustiveFronts, OfFourLayers) { expect_fronts_of_chain(0, 4, 2); }
+
+/// Two to five layers, of which neighbours are often equal, with kernels up to 9x9.
+void expect_fronts_of_equal_neighbours(uint64_t seed) {
+    const int64_t layers = 2 + static_cast<int64_t>(seed % 4);
+    const int64_t largest = layers == 2 ? 4 : 2;
+    expect_fronts_of_chain(seed, layers, largest, large_kernel_layer, 6);
+}
+TEST(ExhaustiveFronts, OfEqualNeighbours) {
+    for (uint64_t seed = 0; seed < 2; ++seed) expect_fronts_of_equal_neighbours(seed);
+}
+
+/// 560 chains.
+class ExhaustiveFrontsOfEqualNeighboursLong : public testing::TestWithParam<uint64_t> {};
+TEST_P(ExhaustiveFrontsOfEqualNeighboursLong, TwentyChains) {
+    for (uint64_t seed = 20 * GetParam(); seed < 20 * GetParam() + 20; ++seed)
+        expect_fronts_of_equal_neighbours(seed);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfEqualNeighboursLong,
+                         testing::Range<uint64_t>(50, 78));
 
 /// Ten chains each: 230, of the long label.
 class ExhaustiveFrontsLong : public testing::TestWithParam<uint64_t> {

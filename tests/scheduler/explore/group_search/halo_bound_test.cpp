@@ -23,6 +23,10 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
     return layer_problems(network, all_layers(network));
 }
 
+std::vector<double> all_channels(size_t layers) {
+    return std::vector<double>(layers - 1, channels);
+}
+
 /// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
 /// intermediate tensors, and the elements of the input that are read.
 struct Reached {
@@ -51,7 +55,7 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
 TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     for (const size_t layers : {2U, 4U, 8U}) {
         const auto problems = equal_layers(layers);
-        const HaloBound bound(problems, channels);
+        const HaloBound bound(problems, all_channels(problems.size()));
         const std::vector<Reached> all = family(problems);
         ASSERT_GT(all.size(), 5U);
         double farthest = 1;
@@ -68,7 +72,7 @@ TEST(HaloBound, IsBelowLineBuffersButNotFar) {
 /// A line of one column: 3 (1 + 2 j) elements of each channel of the j-th tensor from the end.
 TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
     const auto problems = equal_layers(8);
-    const HaloBound bound(problems, channels);
+    const HaloBound bound(problems, all_channels(problems.size()));
     double line = 0;
     for (int j = 1; j < 8; ++j) line += channels * 3 * (1 + 2 * j);
     EXPECT_GT(bound.input(line), 5.0 * channels * rows * columns);
@@ -80,8 +84,8 @@ TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
 
 TEST(HaloBound, OneLayerOrGapsHaveNone) {
     const Network network = chain(2, 40, 40, {{2, square_window(3)}, {2, square_window(1, 2)}});
-    EXPECT_EQ(HaloBound(layer_problems(network, all_layers(network)), 2).input(1), 0);
-    EXPECT_EQ(HaloBound(equal_layers(1), channels).input(1), 0);
+    EXPECT_EQ(HaloBound(layer_problems(network, all_layers(network)), {2}).input(1), 0);
+    EXPECT_EQ(HaloBound(equal_layers(1), {}).input(1), 0);
 }
 
 }  // namespace
