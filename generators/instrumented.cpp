@@ -5,6 +5,7 @@
 #include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/ir/constants.h"
+#include "generators/ir/sampled_tables.h"
 #include "generators/lowering/group_lowering.h"
 #include "scheduler/schedule/buffer_shapes.h"
 
@@ -47,6 +48,50 @@ private:
     std::array<int64_t, 3> coordinates_{};
 };
 
+/// What the code of a Pad or Resize looks up, by name; nothing of other layers.
+std::vector<std::pair<std::string, std::vector<float>>> sampled_constants(const Layer& layer,
+                                                                          const LayerProblem& p) {
+    std::vector<std::pair<std::string, std::vector<float>>> constants;
+    if (p.operation != Operation::resample) return constants;
+    for (const size_t axis : {size_t{0}, size_t{1}}) {
+        const SampledTables tables = sampled_tables(layer, p, axis);
+        constants.emplace_back(p.name + ".sources" + "yx"[axis], tables.sources);
+        constants.emplace_back(p.name + ".factors" + "yx"[axis], tables.factors);
+    }
+    return constants;
+}
+
+/// An output of a Pad or Resize, as the reference operators sum it: rows outside, columns inside.
+/// `load`: of a row and column of the input.
+Expr sampled_sum(const Layer& layer, const LayerProblem& p, const std::array<Expr, 2>& output,
+                 const std::function<Expr(Expr, Expr)>& load) {
+    const std::array<SampledTables, 2> tables{sampled_tables(layer, p, 0),
+                                              sampled_tables(layer, p, 1)};
+    const auto looked_up = [&](size_t axis, const char* table, int64_t tap) {
+        const auto first = static_cast<int32_t>(tap * tables[axis].outputs);
+        return ir::load(p.name + table + "yx"[axis], output[axis] + first);
+    };
+    const auto source = [&](size_t axis, int64_t tap) {
+        return Halide::cast<int32_t>(looked_up(axis, ".sources", tap));
+    };
+    const auto weighted = [&](size_t axis, int64_t tap, const Expr& value) {
+        return tables[axis].factors.empty() ? value : value * looked_up(axis, ".factors", tap);
+    };
+    Expr total = 0.0F, is_inside = const_true();
+    for (int64_t n = 0; n < tables[0].taps; ++n) {
+        Expr along = 0.0F;
+        for (int64_t m = 0; m < tables[1].taps; ++m)
+            along = along + weighted(1, m, load(source(0, n), source(1, m)));
+        total = total + weighted(0, n, along);
+    }
+    for (const size_t axis : {size_t{0}, size_t{1}}) {
+        const Range& inside = tables[axis].inside;
+        is_inside = is_inside && output[axis] >= static_cast<int32_t>(inside.begin) &&
+                    output[axis] < static_cast<int32_t>(inside.end);
+    }
+    return ir::choose(simplify(is_inside), total, Expr(layer.general.alpha));
+}
+
 class Instrumented final : public GroupLowering {
 public:
     Instrumented(const Network& network, const GroupSchedule& group)
@@ -56,8 +101,7 @@ public:
             const std::string name =
                 tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name;
             tensor_buffers_.emplace_back(name + ".buffer", shapes.tensors[static_cast<size_t>(t)],
-                                         std::array<int64_t, 3>{channels(t), first_reader(t).y().in,
-                                                                first_reader(t).x().in});
+                                         tensor_extents(t));
         }
         const LayerProblem& last = problem(sink());
         output_ = RotatingBuffer(last.name + ".buffer", shapes.output,
@@ -90,6 +134,8 @@ public:
                     {problem(k).name + ".W.buffer", ArrayRole::weights_buffer, k});
             }
             bind_constants(problem(k).name + ".slope", canonical_slope(layer(k), problem(k)));
+            for (const auto& [name, values] : sampled_constants(layer(k), problem(k)))
+                bind_constants(name, values);
             code.arrays.push_back({problem(k).name + ".buffer", ArrayRole::output_buffer, k});
         }
         for (int t = 0; t < std::ssize(tensors_); ++t) {
@@ -118,9 +164,9 @@ protected:
 
     Stmt copy_input(int t, const Box& box) override {
         const RotatingBuffer& buffer = tensor_buffers_[static_cast<size_t>(t)];
-        const LayerProblem& p = first_reader(t);
+        const auto [channels, rows, columns] = tensor_extents(t);
         return over(box, input_name(t) + ".copy", [&](const Expr& c, const Expr& y, const Expr& x) {
-            const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + x;
+            const Expr from = (c * size(rows) + y) * size(columns) + x;
             return ir::store(buffer.name(), ir::load(input_name(t), from, ir::Alignment::element),
                              buffer.index(c, y, x));
         });
@@ -290,7 +336,10 @@ private:
         const Expr at = to.index(z, point[1], point[2]);
         const auto operand = [&](int e, const Expr& channel) {
             const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, e))];
-            return ir::load(from.name(), from.index(channel, point[1] - size(p.y().pad_begin),
+            const LayerInput& input = p.inputs[static_cast<size_t>(e)];
+            const Expr of = input.is_plane ? Expr(0) : channel;
+            if (input.is_pixel) return ir::load(from.name(), from.index(of, 0, 0));
+            return ir::load(from.name(), from.index(of, point[1] - size(p.y().pad_begin),
                                                     point[2] - size(p.x().pad_begin)));
         };
         const int operands = static_cast<int>(p.inputs.size());
@@ -335,8 +384,19 @@ private:
                 return ir::store(to.name(), operand(0, z), at);
             case Operation::rearrange:
                 return rearranged(k, point);
+            case Operation::resample:
+                return ir::store(to.name(), resampled(k, point), at);
         }
         return {};
+    }
+
+    /// A Pad or Resize.
+    Expr resampled(int k, const std::array<Expr, 4>& point) {
+        const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
+        return sampled_sum(layer(k), problem(k), {point[1], point[2]},
+                           [&](const Expr& row, const Expr& column) {
+                               return ir::load(from.name(), from.index(point[0], row, column));
+                           });
     }
 
     /// The iteration of i that is the output's: all others do nothing.

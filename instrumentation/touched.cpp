@@ -166,10 +166,10 @@ public:
         counts_.stored.resize(problems.size());
         for (size_t t = 0; t < inputs_; ++t) {
             const TensorReader& reader = tensors_[t].readers.front();
-            const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
             input_shapes_.push_back(
-                {p.inputs[static_cast<size_t>(reader.operand)].channels, p.y().in, p.x().in});
-            arrays_.push_back({FirstReads(p.y().in, p.x().in), FirstReads(p.y().in, p.x().in), {}});
+                problems[static_cast<size_t>(reader.nest)].operand_extents(reader.operand));
+            const auto [channels, rows, columns] = input_shapes_.back();
+            arrays_.push_back({FirstReads(rows, columns), FirstReads(rows, columns), {}});
         }
         for (const LayerProblem& p : problems)
             weights_.push_back({FirstReads(p[Dim::i], 1), FirstReads(p[Dim::i], 1), {}});

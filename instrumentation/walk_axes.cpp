@@ -16,6 +16,7 @@ LayerProblem alone(LayerProblem problem, Axis axis) {
         for (LayerInput& input : problem.inputs) {
             input.channels = 1;
             input.first_output_channel = 0;
+            input.is_plane = false;
         }
     }
     for (const Dim dim : {Dim::y, Dim::x}) {

@@ -22,12 +22,11 @@ void WalkPlan::place_tensors() {
     for (const GroupTensor& tensor : tensors) {
         const TensorReader first = tensor.readers.front();
         const LayerProblem& problem = this->problem(first.nest);
-        const int64_t channels = problem.inputs[static_cast<size_t>(first.operand)].channels;
         Kept buffer{.kind = tensor.is_external() ? Kept::Kind::input : Kept::Kind::intermediate,
                     .nest = tensor.producer,
                     .placement = placement_of(group_, tensor),
                     .is_shared = tensor.is_shared(),
-                    .present = Presence({channels, problem.y().in, problem.x().in})};
+                    .present = Presence(problem.operand_extents(first.operand))};
         const auto dimension = [&](int k, Dim dim) -> std::optional<size_t> {
             if (dim == Dim::y) return 1;
             if (dim == Dim::x) return 2;

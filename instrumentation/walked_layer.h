@@ -2,6 +2,7 @@
 // arithmetic is its own, because witnesses that share arithmetic prove nothing by agreeing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -28,6 +29,10 @@ class AxisTaps {
 public:
     explicit AxisTaps(const AxisWindow& window) : taps_(window.out) {
         for (int64_t o = 0; o < window.out; ++o) {
+            if (window.is_sampled()) {
+                taps_[o] = {1, sampled(window, o)};
+                continue;
+            }
             for (int64_t k = 0; k < window.kernel; ++k) {
                 int64_t at = 0;
                 if (window.transposed) {
@@ -53,6 +58,20 @@ public:
     }
 
 private:
+    /// The interval of one output of a Pad or Resize.
+    static Range sampled(const AxisWindow& window, int64_t output) {
+        const Sampling& s = window.sampling;
+        const auto below = [&](int64_t offset) {
+            const int64_t scaled = output * s.numerator + offset;
+            int64_t at = scaled / s.denominator;
+            while (at * s.denominator > scaled) --at;
+            return at;
+        };
+        const int64_t begin = std::min(below(s.first), window.in - 1 - s.whole_end),
+                      last = std::max(below(s.last), s.whole_begin);
+        return Range{begin, last + 1}.clipped_to(window.in);
+    }
+
     IndexVector<Taps, int64_t> taps_;  ///< by output coordinate
     Range last_outputs_;               ///< argument of the last call, which is often repeated
     Taps last_;
@@ -92,6 +111,9 @@ struct LayerState {
             channels.begin = of[Dim::z].begin / z_per_group * problem[Dim::i] + of[Dim::i].begin;
             channels.end = (of[Dim::z].end - 1) / z_per_group * problem[Dim::i] + of[Dim::i].end;
         }
+        constexpr Range only{0, 1};
+        if (input.is_plane) channels = only;
+        if (input.is_pixel) return {channels.clipped_to(input.channels), only, only};
         return {channels.clipped_to(input.channels),
                 taps[0].of(of[Dim::y]).span.clipped_to(problem.y().in),
                 taps[1].of(of[Dim::x]).span.clipped_to(problem.x().in)};

@@ -79,6 +79,10 @@ Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& p
         Layer& layer = result.layers[static_cast<size_t>(p.layer)];
         layer.weights = magnitudes(layer.weights);
         layer.bias = magnitudes(layer.bias);
+        GeneralOperator& general = layer.general;
+        if (general.function == GeneralFunction::subtract) general.function = GeneralFunction::add;
+        general.alpha = std::abs(general.alpha);
+        for (float& factor : general.factors) factor = std::abs(factor);
         if (layer.activation.kind == ActivationKind::none) continue;
         layer.activation = {.kind = ActivationKind::clip,
                             .low = largest_constant(layer.activation),

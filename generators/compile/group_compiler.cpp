@@ -34,13 +34,21 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         for (const LayerInput& input : p.inputs) {
             add(input.channels);
             add(input.first_output_channel);
+            add(input.is_pixel);
+            add(input.is_plane);
         }
-        for (const AxisWindow& w : p.window) {
-            for (const int64_t value :
-                 {int64_t{w.transposed}, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out})
-                add(value);
-        }
+        std::vector<int64_t> windows;
+        for (const AxisWindow& w : p.window) append_window(windows, w);
+        for (const int64_t value : windows) add(value);
         add(static_cast<int>(p.operation));
+        if (p.operation == Operation::resample) {
+            // Its code depends on what each output reads, and by how much.
+            const GeneralOperator& general = network.layer(id).general;
+            add(std::bit_cast<uint32_t>(general.alpha));
+            for (const int64_t taps : general.tap_counts) add(taps);
+            for (const int64_t source : general.sources) add(source);
+            for (const float factor : general.factors) add(std::bit_cast<uint32_t>(factor));
+        }
         add(network.layer(id).count_include_pad);
         add(p.groups);
         add(static_cast<int>(activation.kind));

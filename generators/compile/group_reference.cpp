@@ -45,6 +45,12 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
     CroppedLayer cropped{layer, {}, out};
     Window& w = cropped.layer.window;
     const AxisWindow& y = p.y();
+    if (p.operation == Operation::resample) {
+        cropped.in = {y.sampled_begin(out.begin), y.sampled_end(out.end)};
+        cropped.layer.general =
+            sampled_rows(layer.general, cropped.in.begin, {out.begin, out.end});
+        return cropped;
+    }
     const int64_t reach = y.span() - 1;
     if (!y.transposed) {
         const Rows wanted{out.begin * y.stride - y.pad_begin,
@@ -73,6 +79,11 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
     w.pad_end[0] = std::max<int64_t>(0, covered - (out.end - out.begin));
     w.output_padding[0] = std::max<int64_t>(0, out.end - out.begin - covered);
     return cropped;
+}
+
+/// What a cropped layer reads of an operand.
+Rows rows_of(const CroppedLayer& cropped, const LayerInput& input) {
+    return input.is_pixel ? Rows{0, 1} : cropped.in;
 }
 
 /// Some rows of a tensor; everything of one that is no map.
@@ -136,8 +147,9 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
         layers[k] = cropped_to(network.layer(problems[k].layer), problems[k],
                                wanted.at(problems[k].output));
         for (const LayerInput& input : problems[k].inputs) {
-            Rows& rows = wanted.try_emplace(input.tensor, layers[k].in).first->second;
-            rows = {std::min(rows.begin, layers[k].in.begin), std::max(rows.end, layers[k].in.end)};
+            const Rows in = rows_of(layers[k], input);
+            Rows& rows = wanted.try_emplace(input.tensor, in).first->second;
+            rows = {std::min(rows.begin, in.begin), std::max(rows.end, in.end)};
         }
     }
     std::map<TensorId, Part> parts;
@@ -153,7 +165,7 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
         std::vector<std::vector<int64_t>> dims;
         std::vector<const float*> arrays;
         for (const LayerInput& input : problems[k].inputs)
-            operands.push_back(parts.at(input.tensor).cut(layers[k].in));
+            operands.push_back(parts.at(input.tensor).cut(rows_of(layers[k], input)));
         for (const Part& operand : operands) {
             dims.push_back(operand.dims);
             arrays.push_back(operand.values);

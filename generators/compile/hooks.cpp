@@ -130,7 +130,7 @@ GroupPromise promise_of(const Network& network, const GroupSchedule& group) {
             {LAMINATE_INPUT,
              p.name,
              tensor.name,
-             {p.inputs[static_cast<size_t>(reader.operand)].channels, p.y().in, p.x().in},
+             p.operand_extents(reader.operand),
              shapes.tensors[t].extent,
              counts.inputs[t].reads.value(),
              0});

@@ -231,6 +231,11 @@ void HalideAlgorithm::define_layer(int k) {
     if (p.y().transposed || p.x().transposed) {
         throw InputError(p.name + ": transposed windows have no form as Halide Funcs here");
     }
+    if (p.operation == Operation::resample ||
+        std::any_of(p.inputs.begin(), p.inputs.end(),
+                    [](const LayerInput& input) { return input.is_pixel || input.is_plane; }))
+        throw InputError(p.name + ": padding, resizing and repeated operands have no form as " +
+                         "Halide Funcs here");
     if (p.has_weights()) {
         const Var m("m"), n("n"), i("i");
         const int copy =
@@ -259,8 +264,9 @@ void HalideAlgorithm::define_layer(int k) {
         case Operation::pointwise:
             define(f, {{}, finished(k, elementwise(k))});
             break;
-        case Operation::rearrange:  // refused above: its windows are transposed
-            break;
+        case Operation::rearrange:
+        case Operation::resample:
+            break;  // refused above
     }
 }
 

@@ -137,7 +137,9 @@ protected:
             placement.store.nest != reader.nest)
             return std::nullopt;
         const AxisWindow& w = problem(reader.nest).x();
-        if (w.transposed || nest(reader.nest)[Dim::x] >= w.out) return std::nullopt;
+        if (w.transposed || w.is_sampled() || problem(reader.nest).repeats(reader.operand, Dim::x) ||
+            nest(reader.nest)[Dim::x] >= w.out)
+            return std::nullopt;
         return (nest(reader.nest)[Dim::x] - 1) * w.stride + w.span();
     }
 
@@ -183,8 +185,8 @@ protected:
         const auto channels = channels_asked_ahead(group_, problems_, tensor(t));
         if (!channels) return {};
         const std::string name = input_name(t);
-        const LayerProblem& p = first_reader(t);
-        const int64_t distance = *channels * p.y().in * p.x().in;
+        const auto [all_channels, in_rows, in_columns] = tensor_extents(t);
+        const int64_t distance = *channels * in_rows * in_columns;
         constexpr int64_t ahead = 2;
         const Expr next = from + size(ahead * distance);
         // A piece may begin anywhere in a line: its last element lies in a line of its own, unless
@@ -321,7 +323,7 @@ private:
 
     /// Rows or columns of a whole tensor.
     [[nodiscard]] Expr extent_of(int t, Dim d) const {
-        return extents_.in_expression(tensor(t).readers.front().nest, d);
+        return extents_.read_expression(tensor(t).readers.front(), d);
     }
 
     /// Columns behind the picture that any reader's windows reach.
@@ -329,6 +331,7 @@ private:
         SizeFormula beyond;
         for (const TensorReader& reader : tensor(t).readers) {
             const AxisWindow& w = problem(reader.nest).x();
+            if (w.is_sampled() || problem(reader.nest).repeats(reader.operand, Dim::x)) continue;
             const SizeFormula out = extents_.out(reader.nest, Dim::x);
             const SizeFormula outputs = plan_.winograd[static_cast<size_t>(reader.nest)]
                                             ? round_up(out, WinogradTile::columns)

@@ -45,9 +45,9 @@ private:
     Stmt done_by_map() const {
         std::vector<Stmt> events;
         for (int t = 0; t < static_cast<int>(array_of_output()); ++t) {
-            const LayerProblem& reader = first_reader(t);
+            const auto [channels, rows, columns] = tensor_extents(t);
             events.push_back(event(EventKind::read, static_cast<size_t>(t),
-                                   {all(channels(t)), all(reader.y().in), all(reader.x().in)}));
+                                   {all(channels), all(rows), all(columns)}));
         }
         for (int k = 0; k <= sink(); ++k) {
             const LayerProblem& p = problem(k);

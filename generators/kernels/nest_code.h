@@ -144,5 +144,7 @@ struct NestCode {
 [[nodiscard]] Stmt channels_code(const NestCode& nest, const Ranges& range);
 [[nodiscard]] Stmt phases_code(const NestCode& nest, const Ranges& range);
 [[nodiscard]] Stmt vectors_code(const NestCode& nest, const Ranges& range);
+/// The part of vectors_code() for Pad and Resize.
+[[nodiscard]] Stmt resampling_code(const NestCode& nest, const Ranges& range);
 
 }  // namespace laminate

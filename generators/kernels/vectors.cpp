@@ -72,7 +72,11 @@ private:
     [[nodiscard]] Expr element_of(int operand, const Expr& channel, const Expr& y,
                                   const Expr& x) const {
         const RowRing& from = nest_.input(operand);
-        const Expr at = from.index(channel, y - size(p_.y().pad_begin), x - size(p_.x().pad_begin));
+        const LayerInput& input = p_.inputs[static_cast<size_t>(operand)];
+        const Expr of = input.is_plane ? Expr(0) : channel;
+        if (input.is_pixel)
+            return broadcast(ir::load(from.name, simplify(from.index(of, 0, 0))), lanes_);
+        const Expr at = from.index(of, y - size(p_.y().pad_begin), x - size(p_.x().pad_begin));
         return ir::load(from.name, lanes_from(simplify(at), lanes_), ir::Alignment::element);
     }
 
@@ -194,6 +198,9 @@ private:
 
 }  // namespace
 
-Stmt vectors_code(const NestCode& nest, const Ranges& range) { return Vectors(nest, range).code(); }
+Stmt vectors_code(const NestCode& nest, const Ranges& range) {
+    return nest.p.operation == Operation::resample ? resampling_code(nest, range)
+                                                   : Vectors(nest, range).code();
+}
 
 }  // namespace laminate

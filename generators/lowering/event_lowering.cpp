@@ -46,9 +46,8 @@ Stmt GroupLowering::lifetime(size_t array, const Box& whole, const Stmt& body) c
 }
 
 Stmt GroupLowering::lifetime_of_input(int t, const Stmt& body) const {
-    const LayerProblem& reader = first_reader(t);
-    return lifetime(static_cast<size_t>(t),
-                    {whole(channels(t)), whole(reader.y().in), whole(reader.x().in)}, body);
+    const auto [channels, rows, columns] = tensor_extents(t);
+    return lifetime(static_cast<size_t>(t), {whole(channels), whole(rows), whole(columns)}, body);
 }
 
 Stmt GroupLowering::lifetime_of_weights(int k, const Stmt& body) const {

@@ -79,8 +79,13 @@ SizeFormula GroupExtents::out(int nest, Dim d) const {
 
 SizeFormula GroupExtents::in(int nest, Dim d) const {
     const LayerProblem& p = problem(nest);
-    return is_open(d) ? open_->extent(p.inputs.front().tensor, d)
+    const bool is_pixel = p.inputs.front().is_pixel;
+    return is_open(d) ? open_->extent(p.inputs[is_pixel ? 1 : 0].tensor, d)
                       : SizeFormula((d == Dim::y ? p.y() : p.x()).in);
+}
+
+SizeFormula GroupExtents::read(const TensorReader& reader, Dim d) const {
+    return problem(reader.nest).repeats(reader.operand, d) ? SizeFormula(1) : in(reader.nest, d);
 }
 
 SizeFormula GroupExtents::step(int nest, Loop loop) const {
@@ -107,6 +112,7 @@ bool GroupExtents::is_single_trip(int nest, Loop loop) const {
 
 bool GroupExtents::reaches_padding(int nest, Dim d) const {
     const AxisWindow& w = d == Dim::y ? problem(nest).y() : problem(nest).x();
+    if (w.is_sampled()) return false;
     if (w.pad_begin > 0) return true;
     // What the last window reads beyond the last element.
     const SizeFormula beyond =

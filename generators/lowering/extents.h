@@ -30,8 +30,10 @@ public:
     [[nodiscard]] SizeValues reference() const;
     /// Of a nest's output; of its input channels within a group (Dim::i).
     [[nodiscard]] SizeFormula out(int nest, Dim d) const;
-    /// Rows or columns of what a nest reads.
+    /// Rows or columns of what a nest reads through its window.
     [[nodiscard]] SizeFormula in(int nest, Dim d) const;
+    /// Rows or columns of the tensor that a nest reads as an operand.
+    [[nodiscard]] SizeFormula read(const TensorReader& reader, Dim d) const;
     /// What one trip of a loop covers of its dimension.
     [[nodiscard]] SizeFormula step(int nest, Loop loop) const;
     /// Whether a loop runs once in every execution, by its tile size alone.
@@ -44,6 +46,9 @@ public:
     }
     [[nodiscard]] Halide::Expr in_expression(int nest, Dim d) const {
         return expression(in(nest, d));
+    }
+    [[nodiscard]] Halide::Expr read_expression(const TensorReader& reader, Dim d) const {
+        return expression(read(reader, d));
     }
 
 private:

@@ -115,16 +115,12 @@ protected:
     [[nodiscard]] const GroupTensor& tensor(int t) const {
         return tensors_[static_cast<size_t>(t)];
     }
-    /// The layer that reads a tensor, its first one: its windows' `in` are the tensor's rows and
-    /// columns.
-    [[nodiscard]] const LayerProblem& first_reader(int t) const {
-        return problem(tensor(t).readers.front().nest);
+    /// Channels, rows and columns of a tensor.
+    [[nodiscard]] std::array<int64_t, 3> tensor_extents(int t) const {
+        const TensorReader& first = tensor(t).readers.front();
+        return problem(first.nest).operand_extents(first.operand);
     }
-    [[nodiscard]] int64_t channels(int t) const {
-        return first_reader(t)
-            .inputs[static_cast<size_t>(tensor(t).readers.front().operand)]
-            .channels;
-    }
+    [[nodiscard]] int64_t channels(int t) const { return tensor_extents(t)[0]; }
     /// "X" of a group's only external input, else "X0", "X1", ...
     [[nodiscard]] std::string input_name(int t) const {
         return tensors_.size() < 2 || !tensors_[1].is_external() ? "X" : "X" + std::to_string(t);

@@ -95,6 +95,7 @@ Expr Regions::is_called_along(int k, Dim d, Level level) {
 Interval Regions::needed_by(const TensorReader& reader, Dim axis, Level level, bool clipped) {
     const int k = reader.nest;
     const LayerProblem& p = problem(k);
+    if (p.repeats(reader.operand, axis)) return {0, 1};
     if (axis != Dim::z) return window(k, axis, produced(k, axis, level), clipped);
     if (p.operation == Operation::concat) {
         const LayerInput& input = p.inputs[index(reader.operand)];
@@ -117,7 +118,7 @@ Interval Regions::needed(int t, Dim axis, Level level, bool clipped) {
     if (!tensor.is_shared()) return needed_by(first, axis, level, clipped);
     if (axis == Dim::z)
         return {0, constant(problem(first.nest).inputs[index(first.operand)].channels)};
-    const Expr end_of_tensor = extents_.in_expression(first.nest, axis);
+    const Expr end_of_tensor = extents_.read_expression(first, axis);
     Interval hull;
     for (const TensorReader& reader : tensor.readers) {
         const Expr called = is_called_along(reader.nest, axis, level);
@@ -306,7 +307,9 @@ Expr Regions::needed_before(int t, Dim axis, Level v, Level store) {
         const Dim d = axis == Dim::z && !is_grouped(k) ? Dim::i : axis;
         const Expr done = done_before(k, d, v, store);
         Expr reach = done;
-        if (axis != Dim::z) {
+        if (p.repeats(reader.operand, axis)) {
+            reach = if_any(done, 1);
+        } else if (axis != Dim::z) {
             reach = if_any(done, window_end(k, axis, done, true));
         } else if (p.operation == Operation::concat) {
             const LayerInput& input = p.inputs[index(reader.operand)];
@@ -353,6 +356,12 @@ Expr Regions::group_end(int k, const Expr& z_end) const {
 
 Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) const {
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
+    if (w.is_sampled()) {
+        const Expr from = (out.begin * constant(w.sampling.numerator) + constant(w.sampling.first)) /
+                          constant(w.sampling.denominator);
+        return {Halide::clamp(from, 0, constant(w.in - 1 - w.sampling.whole_end)),
+                window_end(k, axis, out.end, clipped)};
+    }
     // Transposed: input q feeds outputs q*S - pad + n*dilation.
     const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - w.span() + w.stride)) /
                                           constant(w.stride)
@@ -364,6 +373,11 @@ Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) con
 Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) const {
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
     const Expr last = out_end - 1;
+    if (w.is_sampled()) {
+        const Expr at = (last * constant(w.sampling.numerator) + constant(w.sampling.last)) /
+                        constant(w.sampling.denominator);
+        return Halide::clamp(at, constant(w.sampling.whole_begin), constant(w.in - 1)) + 1;
+    }
     const Expr end = w.transposed ? (last + constant(w.pad_begin)) / constant(w.stride) + 1
                                   : last * constant(w.stride) + constant(w.span() - w.pad_begin);
     return clipped ? clamped(end, extents_.in_expression(k, axis)) : end;

@@ -1,12 +1,14 @@
 #include "nets/network/picture_views.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace laminate {
 
 namespace {
 
 constexpr size_t n_axis = 0, c_axis = 1, h_axis = 2, w_axis = 3, map_rank = 4;
+constexpr size_t pixel_axes[] = {h_axis, w_axis};
 
 }  // namespace
 
@@ -71,6 +73,162 @@ std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op) 
                                               times);
     if (op.tap_counts != expected.tap_counts || op.sources != expected.sources) return {};
     return times;
+}
+
+namespace {
+
+/// What an axis of a padded map reads, by output.
+std::vector<int64_t> padded_sources(Padding::Mode mode, int64_t extent, int64_t begin,
+                                    int64_t end) {
+    std::vector<int64_t> sources;
+    for (int64_t at = -begin; at < extent + end; ++at) {
+        const bool is_inside = at >= 0 && at < extent;
+        switch (mode) {
+            case Padding::Mode::constant:
+                sources.push_back(is_inside ? at : -1);
+                break;
+            case Padding::Mode::edge:
+                sources.push_back(std::clamp<int64_t>(at, 0, extent - 1));
+                break;
+            case Padding::Mode::reflect:
+                sources.push_back(at < 0 ? -at : at < extent ? at : 2 * (extent - 1) - at);
+                break;
+        }
+    }
+    return sources;
+}
+
+}  // namespace
+
+GeneralOperator padded(const std::vector<int64_t>& map, const Padding& padding) {
+    GeneralOperator op{
+        .kind = GeneralKind::resample, .tap_counts = {1, 1, 1, 1}, .alpha = padding.value};
+    for (size_t d = 0; d < map_rank; ++d) {
+        const bool is_padded = d == h_axis || d == w_axis;
+        const std::vector<int64_t> sources =
+            padded_sources(padding.mode, map[d], is_padded ? padding.begin[d - h_axis] : 0,
+                           is_padded ? padding.end[d - h_axis] : 0);
+        op.dims.push_back(std::ssize(sources));
+        op.sources.insert(op.sources.end(), sources.begin(), sources.end());
+    }
+    return op;
+}
+
+std::optional<Padding> padding_of(const GeneralOperator& op, const std::vector<int64_t>& map) {
+    if (!samples_pixels(op, map) || !op.factors.empty()) return {};
+    for (const Padding::Mode mode :
+         {Padding::Mode::constant, Padding::Mode::edge, Padding::Mode::reflect}) {
+        Padding padding{mode, {}, {}, op.alpha};
+        for (const size_t d : pixel_axes) {
+            const SampledAxis axis = sampled_axis(op, d);
+            int64_t& begin = padding.begin[d - h_axis];
+            int64_t& end = padding.end[d - h_axis];
+            const auto reads = [&] {
+                end = op.dims[d] - map[d] - begin;
+                const bool fits =
+                    end >= 0 && (mode != Padding::Mode::reflect || std::max(begin, end) < map[d]);
+                return fits && std::ranges::equal(padded_sources(mode, map[d], begin, end),
+                                                  axis.sources);
+            };
+            while (begin <= op.dims[d] - map[d] && !reads()) ++begin;
+        }
+        if (padded(map, padding) == op) return padding;
+    }
+    return {};
+}
+
+GeneralOperator interpolated(const std::vector<int64_t>& map,
+                             const std::array<int64_t, 2>& extent) {
+    GeneralOperator op{.kind = GeneralKind::resample};
+    for (size_t d = 0; d < map_rank; ++d) {
+        const int64_t outputs = d < h_axis ? map[d] : extent[d - h_axis];
+        const bool stays = outputs == map[d];
+        op.dims.push_back(outputs);
+        op.tap_counts.push_back(stays ? 1 : 2);
+        const double scale = static_cast<double>(outputs) / static_cast<double>(map[d]);
+        for (int64_t out = 0; out < outputs; ++out) {
+            if (stays) {
+                op.sources.push_back(out);
+                op.factors.push_back(1);
+                continue;
+            }
+            const double at = (static_cast<double>(out) + 0.5) / scale - 0.5, below = std::floor(at);
+            for (const int64_t tap : {0, 1}) {
+                const int64_t source = static_cast<int64_t>(below) + tap;
+                op.sources.push_back(std::clamp<int64_t>(source, 0, map[d] - 1));
+                op.factors.push_back(static_cast<float>(tap == 0 ? 1 - (at - below) : at - below));
+            }
+        }
+    }
+    return op;
+}
+
+SampledAxis sampled_axis(const GeneralOperator& op, size_t axis) {
+    size_t begin = 0;
+    const auto size = [&](size_t d) { return static_cast<size_t>(op.tap_counts[d] * op.dims[d]); };
+    for (size_t d = 0; d < axis; ++d) begin += size(d);
+    const std::span<const float> factors = op.factors;
+    return {op.tap_counts[axis], std::span(op.sources).subspan(begin, size(axis)),
+            factors.empty() ? factors : factors.subspan(begin, size(axis))};
+}
+
+bool samples_pixels(const GeneralOperator& op, const std::vector<int64_t>& map) {
+    if (op.kind != GeneralKind::resample || op.dims.size() != map_rank || map.size() != map_rank)
+        return false;
+    for (const size_t d : {n_axis, c_axis}) {
+        const SampledAxis axis = sampled_axis(op, d);
+        if (axis.taps != 1 || op.dims[d] != map[d]) return false;
+        for (size_t at = 0; at < axis.sources.size(); ++at) {
+            if (axis.sources[at] != static_cast<int64_t>(at) ||
+                (!axis.factors.empty() && axis.factors[at] != 1))
+                return false;
+        }
+    }
+    constexpr int64_t most_taps = 8;
+    return std::all_of(std::begin(pixel_axes), std::end(pixel_axes), [&](size_t d) {
+        const SampledAxis axis = sampled_axis(op, d);
+        const Range inside = inside_of(axis);
+        const auto sources = axis.sources.subspan(static_cast<size_t>(inside.begin * axis.taps),
+                                                  static_cast<size_t>(inside.size() * axis.taps));
+        // Code finds coordinates by products of both extents in 32 bits.
+        constexpr int64_t most_product = int64_t{1} << 30;
+        return !inside.empty() && axis.taps <= most_taps && op.dims[d] * map[d] <= most_product &&
+               std::all_of(sources.begin(), sources.end(),
+                           [](int64_t source) { return source >= 0; });
+    });
+}
+
+Range inside_of(const SampledAxis& axis) {
+    const int64_t outputs = std::ssize(axis.sources) / axis.taps;
+    const auto reads = [&](int64_t out) {
+        const auto first = axis.sources.begin() + out * axis.taps;
+        return std::none_of(first, first + axis.taps, [](int64_t source) { return source < 0; });
+    };
+    Range inside{0, outputs};
+    while (inside.begin < outputs && !reads(inside.begin)) ++inside.begin;
+    while (inside.end > inside.begin && !reads(inside.end - 1)) --inside.end;
+    return inside;
+}
+
+GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
+                             const std::array<int64_t, 2>& out) {
+    GeneralOperator rows = op;
+    rows.dims[h_axis] = out[1] - out[0];
+    rows.sources.clear();
+    rows.factors.clear();
+    for (size_t d = 0; d < map_rank; ++d) {
+        SampledAxis axis = sampled_axis(op, d);
+        if (d == h_axis) {
+            const auto begin = static_cast<size_t>(out[0] * axis.taps),
+                       size = static_cast<size_t>(rows.dims[h_axis] * axis.taps);
+            axis.sources = axis.sources.subspan(begin, size);
+            if (!axis.factors.empty()) axis.factors = axis.factors.subspan(begin, size);
+        }
+        for (const int64_t source : axis.sources)
+            rows.sources.push_back(d == h_axis && source >= 0 ? source - first_row : source);
+        rows.factors.insert(rows.factors.end(), axis.factors.begin(), axis.factors.end());
+    }
+    return rows;
 }
 
 }  // namespace laminate

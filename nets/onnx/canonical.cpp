@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
+#include "nets/network/picture_views.h"
 #include "nets/onnx/model.h"
 
 namespace laminate::onnx {
@@ -346,6 +348,47 @@ void fold_into_producers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
+/// Makes a Pad of zeros the padding of a convolution that alone reads it, where every window still
+/// reaches the picture.
+void fold_padding_into_readers(RawNetwork& raw) {
+    std::vector<int> readers(raw.tensors.size(), 0);
+    for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
+    for (const RawLayer& layer : raw.layers) {
+        for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
+    }
+    std::map<TensorId, const RawLayer*> pads;
+    for (RawLayer& reader : raw.layers) {
+        Layer& layer = reader.layer;
+        if (layer.kind == LayerKind::general && layer.inputs.size() == 1 &&
+            readers[static_cast<size_t>(layer.output)] == 1) {
+            pads[layer.output] = &reader;
+            continue;
+        }
+        if (layer.kind != LayerKind::conv || !pads.contains(layer.inputs[0])) continue;
+        const RawLayer& pad = *pads.at(layer.inputs[0]);
+        const auto padding = padding_of(
+            pad.layer.general, raw.tensors[static_cast<size_t>(pad.layer.inputs[0])].dims);
+        if (!padding || padding->mode != Padding::Mode::constant || padding->value != 0) continue;
+        Window window = layer.window;
+        bool reaches = true;
+        for (size_t axis = 0; axis < 2; ++axis) {
+            window.pad_begin[axis] += padding->begin[axis];
+            window.pad_end[axis] += padding->end[axis];
+            const int64_t span = (window.kernel[axis] - 1) * window.dilation[axis] + 1;
+            reaches = reaches && window.pad_begin[axis] < span && window.pad_end[axis] < span;
+        }
+        if (!reaches) continue;
+        layer.window = window;
+        layer.inputs[0] = pad.layer.inputs[0];
+        raw.folded.push_back(pad.op + " " + pad.label + " into " + reader.op + " " + reader.label);
+        readers[static_cast<size_t>(pad.layer.output)] = 0;
+    }
+    std::erase_if(raw.layers, [&](const RawLayer& layer) {
+        return pads.contains(layer.layer.output) &&
+               readers[static_cast<size_t>(layer.layer.output)] == 0;
+    });
+}
+
 /// Writes y = scale[c] * x + shift[c] of a tensor that is not a picture as a product and a sum.
 void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
     const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
@@ -464,6 +507,7 @@ Network canonicalise(RawNetwork raw) {
     ActivationsInNodes(raw).recognise();
     fold_into_producers(raw);
     write_affine_as_convolution(raw);
+    fold_padding_into_readers(raw);
 
     Network network;
     network.name = to_identifier(raw.name);

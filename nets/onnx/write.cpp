@@ -27,6 +27,27 @@ constexpr int opset_of_mish = 18;
 constexpr int opset_of_dilated_average_pool = 19;
 constexpr int opset_of_gelu = 20;
 
+proto::AttributeProto& attribute(proto::NodeProto& node, const char* name,
+                                 proto::AttributeProto::AttributeType type) {
+    auto& a = *node.add_attribute();
+    a.set_name(name);
+    a.set_type(type);
+    return a;
+}
+void set(proto::NodeProto& node, const char* name, int64_t value) {
+    attribute(node, name, proto::AttributeProto::INT).set_i(value);
+}
+void set(proto::NodeProto& node, const char* name, float value) {
+    attribute(node, name, proto::AttributeProto::FLOAT).set_f(value);
+}
+void set(proto::NodeProto& node, const char* name, const std::string& value) {
+    attribute(node, name, proto::AttributeProto::STRING).set_s(value);
+}
+void set(proto::NodeProto& node, const char* name, const std::vector<int64_t>& values) {
+    auto& a = attribute(node, name, proto::AttributeProto::INTS);
+    for (const int64_t v : values) a.add_ints(v);
+}
+
 class Exporter {
 public:
     explicit Exporter(const Network& network) : network_(network) {
@@ -90,27 +111,6 @@ private:
     static std::string unused(std::unordered_set<std::string>& names, std::string name) {
         while (!names.insert(name).second) name += "_";
         return name;
-    }
-
-    static proto::AttributeProto& attribute(proto::NodeProto& node, const char* name,
-                                            proto::AttributeProto::AttributeType type) {
-        auto& a = *node.add_attribute();
-        a.set_name(name);
-        a.set_type(type);
-        return a;
-    }
-    static void set(proto::NodeProto& node, const char* name, int64_t value) {
-        attribute(node, name, proto::AttributeProto::INT).set_i(value);
-    }
-    static void set(proto::NodeProto& node, const char* name, float value) {
-        attribute(node, name, proto::AttributeProto::FLOAT).set_f(value);
-    }
-    static void set(proto::NodeProto& node, const char* name, const std::string& value) {
-        attribute(node, name, proto::AttributeProto::STRING).set_s(value);
-    }
-    static void set(proto::NodeProto& node, const char* name, const std::vector<int64_t>& values) {
-        auto& a = attribute(node, name, proto::AttributeProto::INTS);
-        for (const int64_t v : values) a.add_ints(v);
     }
 
     /// Name of the initializer that holds the constant in the given shape. Layers that share a
@@ -278,6 +278,28 @@ private:
             set(node, "mode", std::string("nearest"));
             set(node, "coordinate_transformation_mode", std::string("asymmetric"));
             set(node, "nearest_mode", std::string("floor"));
+            return;
+        }
+        if (const auto padding = padding_of(general, in)) {
+            const std::vector<int64_t> pads{0, 0, padding->begin[0], padding->begin[1],
+                                            0, 0, padding->end[0],   padding->end[1]};
+            inputs.push_back(integers(pads, layer.name + "_pads"));
+            const bool is_constant = padding->mode == Padding::Mode::constant;
+            if (is_constant) {
+                inputs.push_back(unused(value_names_, layer.name + "_value"));
+                *graph().add_initializer() = encode({}, {padding->value}, inputs.back());
+            }
+            const char* mode = is_constant                               ? "constant"
+                               : padding->mode == Padding::Mode::reflect ? "reflect"
+                                                                         : "edge";
+            set(add_node("Pad", layer.name, inputs, output), "mode", std::string(mode));
+            return;
+        }
+        if (general.kind == GeneralKind::resample &&
+            general == interpolated(in, {general.dims[2], general.dims[3]})) {
+            inputs.insert(inputs.end(), {"", ""});  // no region of interest, no scales
+            inputs.push_back(integers(general.dims, layer.name + "_sizes"));
+            set(add_node("Resize", layer.name, inputs, output), "mode", std::string("linear"));
             return;
         }
         throw InputError(layer.name + ": a general layer (" + operation_text(layer) +

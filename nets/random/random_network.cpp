@@ -550,7 +550,7 @@ protected:
 private:
     /// What networks for pictures have between and behind convolutions.
     TensorId picture_step(TensorId x) {
-        switch (rng_.below(6)) {
+        switch (rng_.below(10)) {
             case 0:
                 return shuffle(x);
             case 1:
@@ -561,6 +561,14 @@ private:
                 return part(x);
             case 4:
                 return gate(x);
+            case 5:
+                return pad(x);
+            case 6:
+                return interpolate(x);
+            case 7:
+                return excite(x);
+            case 8:
+                return attend(x);
             default:
                 return enlarge(x);
         }
@@ -596,6 +604,66 @@ private:
             halves[static_cast<size_t>(n)] = append_general(
                 "half", {x}, part_of(dims(x), {n * half, 0, 0}, extent), magnitude(x));
         return product_or(GeneralFunction::multiply, halves[0], halves[1]);
+    }
+
+    TensorId pad(TensorId x) {
+        if (dims(x)[2] > 16 || dims(x)[3] > 16) return max_pool(x, pooling_window(x, false));
+        Padding padding;
+        constexpr std::array modes{Padding::Mode::constant, Padding::Mode::edge,
+                                   Padding::Mode::reflect};
+        padding.mode = modes[static_cast<size_t>(rng_.below(std::ssize(modes)))];
+        if (padding.mode == Padding::Mode::constant)
+            padding.value = rng_.chance(1, 2) ? 1.0F : -2.0F;  // zeros may fold into a convolution
+        for (size_t axis = 0; axis < 2; ++axis) {
+            const int64_t most = padding.mode == Padding::Mode::reflect
+                                     ? std::min<int64_t>(3, dims(x)[2 + axis] - 1)
+                                     : 3;
+            padding.begin[axis] = rng_.between(0, most);
+            padding.end[axis] = rng_.between(0, most);
+        }
+        if (padding.begin == padding.end && padding.begin == std::array<int64_t, 2>{})
+            return shuffle(x);
+        const Magnitude& m = magnitude(x);
+        return append_general("pad", {x}, padded(dims(x), padding),
+                              {std::max(m.units, int64_t{2} << m.fraction), m.fraction});
+    }
+
+    /// Between the elements of x, or half as many.
+    TensorId interpolate(TensorId x) {
+        std::array<int64_t, 2> extent{};
+        Magnitude m = magnitude(x);
+        for (size_t axis = 0; axis < 2; ++axis) {
+            const int64_t in = dims(x)[2 + axis];
+            const int64_t kind = rng_.below(4);
+            const bool halves = kind == 3 && in % 2 == 0;
+            extent[axis] = halves ? in / 2 : kind == 2 ? 4 * in : kind == 1 ? 2 * in : in;
+            // The factors are halves, quarters or eighths.
+            const int bits = extent[axis] == in ? 0 : halves ? 1 : kind == 2 ? 3 : 2;
+            m = {m.units << bits, m.fraction + bits};
+        }
+        const bool stays = extent[0] == dims(x)[2] && extent[1] == dims(x)[3];
+        if (stays || !is_exact(m) || extent[0] > 32 || extent[1] > 32) return shuffle(x);
+        return append_general("resize", {x}, interpolated(dims(x), extent), m);
+    }
+
+    /// x with a factor or summand per channel that the network computes: squeeze and excitation.
+    TensorId excite(TensorId x) {
+        Window whole;
+        whole.kernel = {dims(x)[2], dims(x)[3]};
+        TensorId factor = max_pool(x, whole);
+        factor = conv(factor, Window{}, rng_.chance(1, 8) ? 1 : dims(x)[1]);
+        return product_or(function_of_two(), x, factor);
+    }
+
+    /// x with a factor or summand per position.
+    TensorId attend(TensorId x) {
+        const TensorId factor = conv(x, same(x, 1), 1);
+        return product_or(function_of_two(), rng_.chance(1, 2) ? x : conv(x, same(x, 1), dims(x)[1]),
+                          factor);
+    }
+
+    GeneralFunction function_of_two() {
+        return rng_.chance(3, 4) ? GeneralFunction::multiply : GeneralFunction::subtract;
     }
 
     /// Every row and column repeated.

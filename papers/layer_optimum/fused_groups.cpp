@@ -247,7 +247,9 @@ std::vector<bool> places_read(const AxisWindow& w, const std::vector<bool>& outp
         if (!outputs[static_cast<size_t>(out)]) continue;
         for (int64_t tap = 0; tap < w.kernel; ++tap) {
             const std::optional<int64_t> at =
-                with_padding ? std::optional(out * w.stride + tap * w.dilation) : w.input(out, tap);
+                with_padding && !w.is_sampled()
+                    ? std::optional(out * w.stride + tap * w.dilation)
+                    : w.input(out, tap);
             if (at) places[static_cast<size_t>(*at)] = true;
         }
     }
@@ -313,6 +315,10 @@ int64_t compulsory_words(const Network& network, const std::vector<LayerId>& lay
             NeededPlaces places;
             int64_t words = p.inputs[static_cast<size_t>(reader.operand)].channels;
             for (size_t axis = 0; axis < 2; ++axis) {
+                if (p.inputs[static_cast<size_t>(reader.operand)].is_pixel) {
+                    places[axis].assign(1, true);
+                    continue;
+                }
                 places[axis] =
                     places_read(p.window[axis], needed[static_cast<size_t>(reader.nest)][axis],
                                 tensor.is_external());

@@ -89,6 +89,10 @@ private:
             });
         if (!is_schedulable(network_, patch.layer)) return;
         const LayerProblem problem = layer_problem(network_, patch.layer);
+        // A factor per channel or position has no window of the product.
+        if (std::any_of(problem.inputs.begin(), problem.inputs.end(),
+                        [](const LayerInput& input) { return input.is_pixel || input.is_plane; }))
+            return;
         if (!keeps_its_shape) {
             // A fully connected layer on a map that was flattened.
             if (problem.has_weights() && patch.inputs.size() == 1) patch.intake = Intake::sums;

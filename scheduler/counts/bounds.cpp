@@ -60,6 +60,12 @@ Box whole_output(const LayerProblem& p) {
     return {Coordinates(p.y().out, true), Coordinates(p.x().out, true)};
 }
 
+/// What a layer that reads `box` of a map reads of an operand of one pixel.
+Box one_pixel(const Box& box) {
+    const Coordinates read(1, size(box) > 0);
+    return {read, read};
+}
+
 BoxTaps box_taps(const LayerProblem& p, const Box& outputs) {
     return {axis_taps(p.y(), outputs[0]), axis_taps(p.x(), outputs[1])};
 }
@@ -75,6 +81,7 @@ public:
     /// Channels of an operand that the layer reads for the needed channels of its output.
     [[nodiscard]] int64_t channels_of(const LayerProblem& reader, const LayerInput& input) const {
         const int64_t z = channels_.at(reader.output);
+        if (input.is_plane) return std::min<int64_t>(z, 1);
         if (reader.operation == Operation::concat) {
             const int64_t covered =
                 std::min(reader[Dim::z], input.first_output_channel + input.channels) -
@@ -96,8 +103,9 @@ public:
         const BoxTaps taps = box_taps(reader, of_output(reader));
         const Box box{taps[0].inputs, taps[1].inputs};
         for (const LayerInput& input : reader.inputs) {
+            const Box needed = input.is_pixel ? one_pixel(box) : box;
             Box& known = boxes_[input.tensor];
-            if (known[0].empty() || size(known) < size(box)) known = box;
+            if (known[0].empty() || size(known) < size(needed)) known = needed;
             channels_[input.tensor] =
                 std::max(channels_[input.tensor], channels_of(reader, input));
         }
@@ -111,8 +119,9 @@ private:
 /// Elements of one input that a layer reads for the needed part of its output.
 Elements read_of(const LayerProblem& reader, const LayerInput& input, const Needs& needs) {
     const BoxTaps taps = box_taps(reader, needs.of_output(reader));
-    return Elements(needs.channels_of(reader, input)) * size(taps[0].inputs) *
-           size(taps[1].inputs);
+    Box box{taps[0].inputs, taps[1].inputs};
+    if (input.is_pixel) box = one_pixel(box);
+    return Elements(needs.channels_of(reader, input)) * size(box);
 }
 
 bool is_weighted_chain(const std::vector<LayerProblem>& group) {

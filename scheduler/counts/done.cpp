@@ -139,10 +139,9 @@ void count_map(DoneCounts& counts, const GroupSchedule& group,
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (size_t t = 0; t < counts.inputs.size(); ++t) {
         const TensorReader& reader = tensors[t].readers.front();
-        const LayerProblem& reads = problems[static_cast<size_t>(reader.nest)];
-        counts.inputs[t].reads.done =
-            Elements(reads.inputs[static_cast<size_t>(reader.operand)].channels * reads.y().in *
-                     reads.x().in);
+        const auto [channels, rows, columns] =
+            problems[static_cast<size_t>(reader.nest)].operand_extents(reader.operand);
+        counts.inputs[t].reads.done = Elements(channels * rows * columns);
     }
 }
 

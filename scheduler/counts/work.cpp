@@ -100,8 +100,9 @@ BoxRanges like_boxes(const BoxRanges& boxes, const LayerProblem& p) {
 /// The elements of the map that an external tensor is.
 Elements external_elements(const GroupTensor& tensor, const std::vector<LayerProblem>& problems) {
     const TensorReader& reader = tensor.readers.front();
-    const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
-    return Elements(p.inputs[static_cast<size_t>(reader.operand)].channels * p.y().in * p.x().in);
+    const auto [channels, rows, columns] =
+        problems[static_cast<size_t>(reader.nest)].operand_extents(reader.operand);
+    return Elements(channels * rows * columns);
 }
 
 /// The part of an array that comes from main memory where so many bytes pass through the caches

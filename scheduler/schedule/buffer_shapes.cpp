@@ -31,6 +31,7 @@ struct Span {
 
 /// Input coordinates that outputs `out`, not empty, read through a window, padding included.
 Span window_of(const AxisWindow& w, Span out) {
+    if (w.is_sampled()) return {w.sampled_begin(out.begin), w.sampled_end(out.end)};
     if (w.transposed) {  // input q feeds outputs q*S - pad + tap*dilation
         return {floor_div(out.begin + w.pad_begin - w.span() + w.stride, w.stride),
                 floor_div(out.end - 1 + w.pad_begin, w.stride) + 1};
@@ -414,13 +415,14 @@ private:
         const LayerProblem& p = g_.problem(reader.nest);
         const Span part = work(reader.nest, level);
         if (part.is_empty()) return {};
+        const LayerInput& input = p.inputs[at(reader.operand)];
+        if (axis_.kind == Axis::Kind::channels ? input.is_plane : input.is_pixel) return {0, 1};
         if (axis_.kind != Axis::Kind::channels) {
             const AxisWindow& w = axis_.kind == Axis::Kind::rows ? p.y() : p.x();
             return clip ? clipped(window_of(w, part), w.in) : window_of(w, part);
         }
         const std::optional<Dim> d = axis_.loops[at(reader.nest)];
         Span channels = part;
-        const LayerInput& input = p.inputs[at(reader.operand)];
         if (d == Dim::z && p.operation == Operation::concat) {
             channels = clipped(
                 {part.begin - input.first_output_channel, part.end - input.first_output_channel},

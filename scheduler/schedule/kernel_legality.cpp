@@ -147,7 +147,10 @@ bool ends_in_add(const std::vector<LayerProblem>& problems) {
         return std::any_of(operands.begin(), operands.end(),
                            [&](const LayerInput& o) { return o.tensor == tensor; });
     };
-    return reads(problems.front().output) &&
+    const bool is_of_one_shape =
+        std::none_of(operands.begin(), operands.end(),
+                     [](const LayerInput& o) { return o.is_pixel || o.is_plane; });
+    return is_of_one_shape && reads(problems.front().output) &&
            std::none_of(before.begin(), before.end(),
                         [&](const LayerInput& in) { return reads(in.tensor); });
 }

@@ -130,6 +130,8 @@ private:
                 return " = input of this channel";
             case Operation::rearrange:
                 return " = input of this phase";
+            case Operation::resample:
+                return " = weighted sum of inputs";
             case Operation::pointwise:
                 return " = activation(input)";
         }

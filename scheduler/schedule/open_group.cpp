@@ -98,7 +98,8 @@ void require_any_size(const GroupSchedule& group, const std::vector<LayerProblem
         if (nest.kernel.kind != KernelKind::columns && nest.strip[1] != 0)
             refuse(nest.layer, "strips of columns; expected strips of rows");
         for (const LayerInput& input : p.inputs) {
-            if (sizes.extent(input.tensor, Dim::x).is_constant() !=
+            if (!input.is_pixel &&
+                sizes.extent(input.tensor, Dim::x).is_constant() !=
                 sizes.extent(p.output, Dim::x).is_constant())
                 refuse(nest.layer, "it makes a map of a fixed size of one of any size");
         }
@@ -139,8 +140,8 @@ std::vector<KeptRows> kept_rows(const GroupSchedule& group,
             const int64_t rows = shapes[t].extent[1];
             before.push_back(kept[t].rows);
             kept[t].rows = std::max(kept[t].rows, rows);
-            kept[t].all =
-                kept[t].all && rows == at[static_cast<size_t>(reader.nest)].y().in;
+            kept[t].all = kept[t].all && rows == at[static_cast<size_t>(reader.nest)]
+                                                    .operand_extents(reader.operand)[1];
         }
     }
     // The last probe is taller, with longer strips.

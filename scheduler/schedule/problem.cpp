@@ -7,10 +7,26 @@
 
 #include "base/error.h"
 #include "nets/network/picture_views.h"
+#include "scheduler/schedule/sampled_window.h"
 
 namespace laminate {
 
+int64_t AxisWindow::sampled_begin(int64_t begin) const {
+    const int64_t at =
+        floor_div(begin * sampling.numerator + sampling.first, sampling.denominator);
+    return std::clamp<int64_t>(at, 0, in - 1 - sampling.whole_end);
+}
+int64_t AxisWindow::sampled_end(int64_t end) const {
+    const int64_t at =
+        floor_div((end - 1) * sampling.numerator + sampling.last, sampling.denominator);
+    return std::clamp<int64_t>(at, sampling.whole_begin, in - 1) + 1;
+}
+
 std::optional<int64_t> AxisWindow::input(int64_t out_at, int64_t tap) const {
+    if (is_sampled()) {
+        const int64_t at = sampled_begin(out_at) + tap;
+        return at < sampled_end(out_at + 1) ? std::optional(at) : std::nullopt;
+    }
     int64_t at = out_at * stride + tap * dilation - pad_begin;
     if (transposed) {
         const int64_t scaled = out_at + pad_begin - tap * dilation;
@@ -29,8 +45,16 @@ Elements LayerProblem::output_elements() const {
 }
 Elements LayerProblem::input_elements() const {
     Elements sum;
-    for (const LayerInput& input : inputs) sum += Elements(input.channels) * y().in * x().in;
+    for (int operand = 0; operand < std::ssize(inputs); ++operand) {
+        const auto [channels, rows, columns] = operand_extents(operand);
+        sum += Elements(channels) * rows * columns;
+    }
     return sum;
+}
+std::array<int64_t, 3> LayerProblem::operand_extents(int operand) const {
+    const LayerInput& input = inputs[static_cast<size_t>(operand)];
+    if (input.is_pixel) return {input.channels, 1, 1};
+    return {input.channels, y().in, x().in};
 }
 
 namespace {
@@ -39,6 +63,7 @@ namespace {
 /// every sensible layer. Otherwise parts of the output depend on padding alone, and a needed region
 /// can be empty in the middle of a loop.
 bool windows_reach_input(const AxisWindow& w) {
+    if (w.is_sampled()) return true;
     // Away from the borders all outputs reach an input: tap 0, or in a transposed window every tap
     // that the stride does not leave out. The check runs for every schedule that is built, so it
     // skips these outputs.
@@ -61,13 +86,26 @@ bool windows_reach_input(const AxisWindow& w) {
     return !w.transposed || w.dilation == 1 || w.stride == 1;
 }
 
-/// Of a general layer that computes each output from two elements in its place.
+bool is_one_pixel(const std::vector<int64_t>& dims) { return dims[2] == 1 && dims[3] == 1; }
+
+/// Of a general layer that computes each output from two elements in its place, or in the place of
+/// which one operand has one element for all rows and columns, or for all channels.
 std::optional<Operation> elementwise_operation(const Network& network, const Layer& layer) {
     const GeneralOperator& general = layer.general;
     if (general.kind != GeneralKind::binary || layer.inputs.size() != 2 ||
-        layer.inputs[0] == layer.inputs[1] ||
-        network.tensor(layer.inputs[0]).dims != network.tensor(layer.inputs[1]).dims)
+        layer.inputs[0] == layer.inputs[1])
         return {};
+    const std::vector<int64_t>& out = network.tensor(layer.output).dims;
+    bool is_whole = false;
+    for (const TensorId id : layer.inputs) {
+        const std::vector<int64_t>& dims = network.tensor(id).dims;
+        const bool has_pixels = std::equal(dims.begin() + 2, dims.end(), out.begin() + 2);
+        if (dims[0] != out[0] || (dims[1] != out[1] && dims[1] != 1) ||
+            (!has_pixels && !is_one_pixel(dims)))
+            return {};
+        is_whole = is_whole || dims == out;
+    }
+    if (!is_whole) return {};
     switch (general.function) {
         case GeneralFunction::add:
             return Operation::add;
@@ -129,7 +167,10 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             if (layer.inputs.size() != 1) return elementwise_operation(network, layer);
             if (first_of_part(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::concat;
-            return is_repeated(network, layer) ? std::optional(Operation::rearrange) : std::nullopt;
+            if (is_repeated(network, layer)) return Operation::rearrange;
+            if (samples_pixels(layer.general, network.tensor(layer.inputs[0]).dims))
+                return Operation::resample;
+            return {};
         default:
             return {};
     }
@@ -145,15 +186,20 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     p.name = layer.name;
     p.operation = *operation;
     p.output = layer.output;
+    const std::vector<int64_t>& out = network.tensor(p.output).dims;
+    // An operand of an elementwise operation may be smaller than the others.
+    const std::vector<int64_t>& in =
+        is_elementwise(*operation) ? out : network.tensor(layer.inputs.at(0)).dims;
     int64_t channels = 0;
     for (const TensorId tensor : layer.inputs) {
         const Tensor& t = network.tensor(tensor);
         p.inputs.push_back(
             {tensor, t.name, t.dims.at(1), *operation == Operation::concat ? channels : 0});
         channels += t.dims.at(1);
+        if (!is_elementwise(*operation)) continue;
+        p.inputs.back().is_pixel = is_one_pixel(t.dims) && !is_one_pixel(out);
+        p.inputs.back().is_plane = t.dims[1] != out[1];
     }
-    const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
-    const std::vector<int64_t>& out = network.tensor(p.output).dims;
     if (layer.kind == LayerKind::gemm) {
         p.extent = {out.at(1), 1, 1, in.at(1)};
         return p;
@@ -167,7 +213,8 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     }
     for (size_t axis = 0; axis < 2; ++axis) {
         AxisWindow& w = p.window[axis];
-        w = axis_window(layer, axis);
+        w = *operation == Operation::resample ? sampled_window(layer.general, axis, in.at(2 + axis))
+                                              : axis_window(layer, axis);
         w.in = in.at(2 + axis);
         w.out = out.at(2 + axis);
         if (layer.kind == LayerKind::global_average_pool) w.kernel = w.in;
@@ -245,6 +292,13 @@ std::vector<LayerProblem> layer_problems(const Network& network,
     return problems;
 }
 
+void append_window(std::vector<int64_t>& key, const AxisWindow& w) {
+    const Sampling& s = w.sampling;
+    key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in,
+                           w.out, s.numerator, s.denominator, s.first, s.last, s.whole_begin,
+                           s.whole_end});
+}
+
 std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
     std::vector<int64_t> key;
     std::map<TensorId, int64_t> numbers;
@@ -253,13 +307,13 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
         key.insert(key.end(), p.extent.begin(), p.extent.end());
         key.push_back(p.groups);
         for (const AxisWindow& w : p.window)
-            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation,
-                                   w.pad_begin, w.in, w.out});
+            append_window(key, w);
         key.push_back(static_cast<int64_t>(p.inputs.size()));
         for (const LayerInput& input : p.inputs) {
             key.push_back(
                 numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
-            key.insert(key.end(), {input.channels, input.first_output_channel});
+            key.insert(key.end(), {input.channels, input.first_output_channel,
+                                   input.is_pixel ? 1 : 0, input.is_plane ? 1 : 0});
         }
         key.push_back(
             numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);

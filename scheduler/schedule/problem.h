@@ -29,12 +29,13 @@ enum class Operation {
     multiply_accumulate,  ///< convolution, transposed convolution, Gemm
     max_pool,
     average_pool,  ///< includes global average pooling, whose window is the whole input
-    add,           ///< of two or more tensors of one shape
-    subtract,      ///< the first of two tensors of one shape less the second
-    multiply,      ///< of two tensors of one shape
+    add,           ///< of two or more tensors of one shape, or one that is repeated (LayerInput)
+    subtract,      ///< the first of two tensors less the second
+    multiply,      ///< of two tensors
     concat,        ///< along channels; of one tensor: a part of it (Split, Slice, Crop)
     pointwise,     ///< an activation of its own
     rearrange,     ///< DepthToSpace, repeated rows and columns: an output is one of its tap's inputs
+    resample,      ///< Pad, Resize: weighted sums of rows and columns, by sampled windows
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
@@ -50,6 +51,25 @@ struct LayerInput {
     /// concat: the output channel that the operand's channel 0 becomes, below 0 if it is left out;
     /// else 0.
     int64_t first_output_channel = 0;
+    /// Elementwise operations: one element for all rows and columns (a factor per channel), and one
+    /// channel for all channels (a factor per position).
+    bool is_pixel = false;
+    bool is_plane = false;
+};
+
+/// Which input coordinates an output of a sampled window reads: with n, d the numerator and
+/// denominator, output o reads from (o * n + first) / d to (o * n + last) / d, both rounded down
+/// and included, and both moved into the input. What reflects at a border reads further into the
+/// input than it moves there: the first `whole_begin` coordinates behind the first one come with
+/// the first output, and the last ones with `whole_end` before it stay to the last output.
+struct Sampling {
+    int64_t numerator = 0;  ///< 0: the window is no sampled one
+    int64_t denominator = 1;
+    int64_t first = 0;
+    int64_t last = 0;
+    int64_t whole_begin = 0;
+    int64_t whole_end = 0;
+    friend bool operator==(const Sampling&, const Sampling&) = default;
 };
 
 /// How one spatial axis of the output reads the input.
@@ -61,6 +81,14 @@ struct AxisWindow {
     int64_t pad_begin = 0;
     int64_t in = 1;   ///< input extent
     int64_t out = 1;  ///< output extent (D_y or D_x)
+    /// Of Pad and Resize. The kernel is then as large as the largest interval, and the stride the
+    /// numerator over the denominator, rounded up.
+    Sampling sampling;
+    [[nodiscard]] bool is_sampled() const { return sampling.numerator > 0; }
+    /// What outputs [begin, end) of a sampled window read: one interval without gaps between the
+    /// intervals of its outputs.
+    [[nodiscard]] int64_t sampled_begin(int64_t begin) const;
+    [[nodiscard]] int64_t sampled_end(int64_t end) const;
     /// Input coordinate that output `out` multiplies with kernel position `tap`, or nullopt if that
     /// is padding or a transposed window has no such tap.
     [[nodiscard]] std::optional<int64_t> input(int64_t out, int64_t tap) const;
@@ -102,6 +130,13 @@ struct LayerProblem {
     }
     /// Output channels of a group of channels.
     [[nodiscard]] int64_t group_outputs() const { return extent[Dim::z] / groups; }
+    /// Whether an operand has one element along an axis of the output, which all outputs read.
+    [[nodiscard]] bool repeats(int operand, Dim axis) const {
+        const LayerInput& input = inputs[static_cast<size_t>(operand)];
+        return axis == Dim::z ? input.is_plane : input.is_pixel;
+    }
+    /// Channels, rows and columns of an operand.
+    [[nodiscard]] std::array<int64_t, 3> operand_extents(int operand) const;
     [[nodiscard]] Elements weight_elements()
         const;  ///< kernel_y * kernel_x * D_i * D_z, 0 without weights
     [[nodiscard]] Elements output_elements() const;  ///< D_z * D_y * D_x
@@ -113,10 +148,11 @@ struct LayerProblem {
 [[nodiscard]] AxisWindow axis_window(const Layer& layer, size_t axis);
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
-/// at least its stride and that is not both strided and dilated; pooling; an add, difference,
-/// product or concat (along channels) of different tensors; a part of one; a depth_to_space or
-/// repeated rows and columns; or a separate activation, all of feature maps. The window of
-/// every output must reach a real input: no output depends on padding alone.
+/// at least its stride and that is not both strided and dilated; pooling; an add, difference or
+/// product of different tensors, one of which may have one pixel or one channel; a concat along
+/// channels; a part of a tensor; a depth_to_space or repeated rows and columns; a Pad or Resize of
+/// rows and columns; or a separate activation, all of feature maps. The window of every output must
+/// reach a real input: no output depends on padding alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other
 /// schedulable layers may be in a group; outside groups they run on the reference operators and are
@@ -125,6 +161,8 @@ struct LayerProblem {
 [[nodiscard]] LayerProblem layer_problem(const Network& network, LayerId layer);
 [[nodiscard]] std::vector<LayerProblem> layer_problems(const Network& network,
                                                        const std::vector<LayerId>& layers);
+/// Appends all numbers of a window.
+void append_window(std::vector<int64_t>& key, const AxisWindow& window);
 /// Key of everything that counts depend on: layers and wiring, without names. Groups with equal
 /// keys have the same fronts up to the names of their layers.
 [[nodiscard]] std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems);

@@ -143,7 +143,9 @@ std::vector<SizeFormula> TensorSizes::output_of(const Layer& layer) const {
             break;
     }
     // Any other operator: elementwise, or of shapes that do not depend on the size.
-    if (!layer.inputs.empty() && known == network_.tensor(layer.inputs.front()).dims) return out;
+    for (const TensorId input : layer.inputs) {
+        if (known == network_.tensor(input).dims) return dims_[input];
+    }
     return {known.begin(), known.end()};
 }
 

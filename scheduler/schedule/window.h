@@ -13,6 +13,7 @@ namespace laminate {
 /// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
 [[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {
     Range in;
+    if (w.is_sampled()) return {w.sampled_begin(out.begin), w.sampled_end(out.end)};
     if (w.transposed) {
         in.begin = floor_div(out.begin + w.pad_begin - w.span() + w.stride, w.stride);
         in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
@@ -26,6 +27,7 @@ namespace laminate {
 /// Number of kernel positions that outputs [out.begin, out.end) multiply in total, including those
 /// on padding.
 [[nodiscard]] inline int64_t taps_of(const AxisWindow& w, Range out) {
+    if (w.is_sampled()) return out.size();
     if (!w.transposed) return checked_multiply(out.size(), w.kernel);
     // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.
     int64_t taps = 0;

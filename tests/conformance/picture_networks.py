@@ -71,6 +71,26 @@ class Net:
         return self.op("Resize", [x, "", scales], mode="nearest", nearest_mode="floor",
                        coordinate_transformation_mode="asymmetric")
 
+    def resized(self, x, size, mode="linear", coordinates="half_pixel"):
+        sizes = self.constant(np.array([1, self.channels[x], *size], np.int64))
+        return self.op("Resize", [x, "", "", sizes], mode=mode,
+                       coordinate_transformation_mode=coordinates)
+
+    def padded(self, x, pads, mode="reflect"):
+        pads = [0, 0, *pads[:2], 0, 0, *pads[2:]]
+        return self.op("Pad", [x, self.constant(np.array(pads, np.int64))], mode=mode)
+
+    def excited(self, x, part=4):
+        """Squeeze and excitation."""
+        mean = self.op("GlobalAveragePool", [x])
+        few = self.conv(mean, max(1, self.channels[x] // part), 1, relu=True)
+        factors = self.op("HardSigmoid", [self.conv(few, self.channels[x], 1)])
+        return self.op("Mul", [x, factors])
+
+    def attended(self, x):
+        """A factor per position."""
+        return self.op("Mul", [self.op("Sigmoid", [self.conv(x, 1)]), x], self.channels[x])
+
     def halves(self, x):
         return self.op("Split", [x], self.channels[x] // 2, 2, axis=1)
 
@@ -137,7 +157,41 @@ def cropping(size, channels=8):
     return net.model(net.op("Sub", [net.conv(x, 3), net.cropped("x", 2)]), size)
 
 
-NETWORKS = {f.__name__: f for f in (espcn, espcn_rgb, artcnn, srvgg, gates, cropping)}
+def unet_se(size, channels=8):
+    """One level of a U-Net with squeeze and excitation."""
+    net = Net(3)
+    x = net.excited(net.conv(net.conv("x", channels, relu=True), channels, relu=True))
+    y = net.conv(net.resized(x, [(n + 1) // 2 for n in size]), 2 * channels, relu=True)
+    y = net.attended(net.excited(net.conv(y, 2 * channels, relu=True)))
+    y = net.resized(net.conv(y, channels), size, coordinates="align_corners")
+    y = net.op("Concat", [y, x], 2 * channels, axis=1)
+    return net.model(net.conv(net.conv(y, channels, relu=True), 3), size)
+
+
+def style(size, channels=8):
+    """Convolutions of reflected borders, enlarged by cubic interpolation."""
+    net = Net(3)
+    x = net.conv(net.padded("x", [4, 4, 4, 4]), channels, 9, pad=0, relu=True)
+    x = net.conv(net.padded(x, [1, 1, 1, 1]), channels, pad=0, relu=True)
+    x = net.resized(x, [2 * n for n in size], "cubic", "pytorch_half_pixel")
+    x = net.conv(net.padded(x, [1, 0, 1, 2], "edge"), channels, pad=0, relu=True)
+    x = net.conv(net.padded(x, [1, 1, 1, 1], "constant"), 3, pad=0)
+    return net.model(net.resized(x, [3 * n for n in size], "linear", "asymmetric"), size)
+
+
+def yolo_neck(size, channels=8):
+    """Maps of two sizes joined, as in the neck of a detector."""
+    net = Net(3)
+    x = net.conv("x", channels, relu=True)
+    low = net.op("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    low = net.conv(low, channels, relu=True)
+    up = net.padded(net.enlarged(low, 2), [0, 0, size[0] % 2, size[1] % 2], "edge")
+    y = net.op("Concat", [up, x], 2 * channels, axis=1)
+    return net.model(net.op("Sigmoid", [net.conv(net.conv(y, channels, relu=True), 6, 1)]), size)
+
+
+NETWORKS = {f.__name__: f for f in (espcn, espcn_rgb, artcnn, srvgg, gates, cropping, unet_se,
+                                    style, yolo_neck)}
 
 
 def wrong(program, path, seed, directory, exact):

@@ -179,6 +179,50 @@ TEST(CountingPage, Section1RepeatedRowsAndColumns) {
     }
 }
 
+TEST(CountingPage, Section1RepeatedOperands) {
+    Network network = empty_network(3, 4, 4);
+    network.tensors.push_back({"factors", {1, 3, 1, 1}});
+    network.inputs.push_back(1);
+    append(network, "product1",
+           {.kind = LayerKind::general,
+            .inputs = {0, 1},
+            .general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply}});
+    EXPECT_TRUE(layer_problem(network, 0).inputs[1].is_pixel);
+    for (const std::string factors : {"root/yo", "yo/yo"}) {
+        const GroupCounts counts = counted(
+            network, "{product1: yo zo xo io | zi yi xi ii n m; tile z3 y1 x4 i1; X0 yo/yo; X1 " +
+                         factors + "; Y xi/xi}");
+        EXPECT_EQ(counts.inputs[0].reads, Elements(48));
+        EXPECT_EQ(counts.inputs[1].reads, Elements(factors == "yo/yo" ? 12 : 3));
+    }
+}
+
+/// Needed rows, by output row.
+std::vector<std::pair<int64_t, int64_t>> needed_rows(const GeneralOperator& general) {
+    Network network = empty_network(1, 6, 6);
+    append(network, "layer1", {.kind = LayerKind::general, .inputs = {0}, .general = general});
+    const AxisWindow rows = layer_problem(network, 0).y();
+    std::vector<std::pair<int64_t, int64_t>> needed;
+    for (int64_t y = 0; y < rows.out; ++y)
+        needed.emplace_back(rows.sampled_begin(y), rows.sampled_end(y + 1) - 1);
+    return needed;
+}
+
+TEST(CountingPage, Section1PadAndResize) {
+    using Needed = std::vector<std::pair<int64_t, int64_t>>;
+    const std::vector<int64_t> map{1, 1, 6, 6};
+    EXPECT_EQ(needed_rows(padded(map, {Padding::Mode::reflect, {2, 2}, {2, 2}})),
+              (Needed{{0, 2}, {0, 2}, {0, 2}, {1, 2}, {2, 2}, {3, 3}, {3, 4}, {3, 5}, {3, 5}, {3, 5}}));
+    for (const Padding::Mode mode : {Padding::Mode::constant, Padding::Mode::edge}) {
+        EXPECT_EQ(
+            needed_rows(padded(map, {mode, {2, 2}, {2, 2}})),
+            (Needed{{0, 0}, {0, 0}, {0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {5, 5}, {5, 5}}));
+    }
+    EXPECT_EQ(needed_rows(interpolated(map, {12, 12})),
+              (Needed{{0, 0}, {0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}, {3, 4}, {3, 4}, {4, 5},
+                      {4, 5}, {5, 5}}));
+}
+
 TEST(CountingPage, Section2Strips) {
     const GroupCounts counts =
         counted(small_layer(),

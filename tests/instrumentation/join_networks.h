@@ -82,6 +82,16 @@ public:
                        .general = part_of(network_.tensor(x).dims, first, extent)},
                       {x});
     }
+    TensorId pad(TensorId x, const Padding& padding) {
+        return append({.kind = LayerKind::general,
+                       .general = padded(network_.tensor(x).dims, padding)},
+                      {x});
+    }
+    TensorId interpolate(TensorId x, int64_t rows, int64_t columns) {
+        return append({.kind = LayerKind::general,
+                       .general = interpolated(network_.tensor(x).dims, {rows, columns})},
+                      {x});
+    }
     TensorId enlarge(TensorId x, int64_t rows, int64_t columns) {
         return append({.kind = LayerKind::general,
                        .general = repeated(network_.tensor(x).dims, {rows, columns})},
@@ -136,9 +146,55 @@ inline Network small_concat() {
     return b.finish("concat");
 }
 
+/// Joins as networks for pictures have them.
+inline std::vector<Network> picture_joins() {
+    std::vector<Network> all;
+    {
+        JoinBuilder b;  // enlarged by convolutions, and the input beside it by repetition
+        const TensorId x = b.input(3, 6, 7);
+        const TensorId y = b.shuffle(b.conv(b.conv(x, 4, 3), 12, 3), 2, true);
+        b.add(y, b.enlarge(x, 2, 2));
+        all.push_back(b.finish("enlarged"));
+    }
+    {
+        JoinBuilder b;  // a gate, a difference, and a crop of what goes around
+        const TensorId x = b.input(3, 8, 7);
+        const TensorId y = b.conv(x, 6, 3);
+        const TensorId gate = b.both(GeneralFunction::multiply, b.part(y, {0, 0, 0}, {3, 8, 7}),
+                                     b.part(y, {3, 0, 0}, {3, 8, 7}));
+        const TensorId z = b.padded_conv(gate, 3, 3, 1, 0);
+        b.shuffle(b.conv(b.both(GeneralFunction::subtract, z, b.part(x, {0, 1, 1}, {3, 6, 5})), 9,
+                         1),
+                  3, false);
+        all.push_back(b.finish("gated"));
+    }
+    {
+        JoinBuilder b;  // squeeze and excitation, and attention to positions
+        const TensorId x = b.input(3, 8, 8);
+        const TensorId y = b.conv(x, 4, 3);
+        const TensorId factors = b.conv(b.conv(b.global_pool(y), 2, 1), 4, 1);
+        const TensorId z = b.both(GeneralFunction::multiply, y, factors);
+        b.both(GeneralFunction::multiply, b.conv(z, 1, 3), b.conv(z, 3, 3));
+        all.push_back(b.finish("excited"));
+    }
+    {
+        JoinBuilder b;  // a U-Net of one level: reflected borders, halved, enlarged, joined
+        const TensorId x = b.input(2, 8, 8);
+        const TensorId y = b.padded_conv(
+            b.pad(x, {Padding::Mode::reflect, {2, 1}, {1, 2}}), 3, 3, 1, 1);
+        const TensorId low = b.conv(b.interpolate(x, 4, 4), 3, 3);
+        const TensorId high = b.pad(b.interpolate(low, 8, 8), {Padding::Mode::edge, {1, 2}, {2, 1}});
+        b.conv(b.pad(b.add(y, high), {Padding::Mode::constant, {0, 2}, {1, 0}, 3}), 2, 3);
+        all.push_back(b.finish("resampled"));
+    }
+    return all;
+}
+
 /// Every shape of join that groups may have.
 inline std::vector<Network> join_networks() {
-    std::vector<Network> all{small_residual(), small_concat()};
+    std::vector<Network> all = picture_joins();
+    all.push_back(small_residual());
+    all.push_back(small_concat());
     {
         JoinBuilder b;  // a bottleneck with a projection, as in ResNet
         const TensorId x = b.input(3, 9, 8);
@@ -163,25 +219,6 @@ inline std::vector<Network> join_networks() {
         const TensorId second = b.input(2, 6, 7);
         b.add(b.add(b.conv(first, 2, 3), second), b.relu(first));
         all.push_back(b.finish("inputs"));
-    }
-    {
-        JoinBuilder b;  // enlarged by convolutions, and the input beside it by repetition
-        const TensorId x = b.input(3, 6, 7);
-        const TensorId y = b.shuffle(b.conv(b.conv(x, 4, 3), 12, 3), 2, true);
-        b.add(y, b.enlarge(x, 2, 2));
-        all.push_back(b.finish("enlarged"));
-    }
-    {
-        JoinBuilder b;  // a gate, a difference, and a crop of what goes around
-        const TensorId x = b.input(3, 8, 7);
-        const TensorId y = b.conv(x, 6, 3);
-        const TensorId gate = b.both(GeneralFunction::multiply, b.part(y, {0, 0, 0}, {3, 8, 7}),
-                                     b.part(y, {3, 0, 0}, {3, 8, 7}));
-        const TensorId z = b.padded_conv(gate, 3, 3, 1, 0);
-        b.shuffle(b.conv(b.both(GeneralFunction::subtract, z, b.part(x, {0, 1, 1}, {3, 6, 5})), 9,
-                         1),
-                  3, false);
-        all.push_back(b.finish("gated"));
     }
     {
         JoinBuilder b;  // MobileNetV2: expand, depthwise, project, around

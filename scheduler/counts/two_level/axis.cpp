@@ -13,8 +13,7 @@ std::vector<int64_t> AxisProblem::key() const {
         if (n.role == Role::grouped) key.insert(key.end(), {n.group_outputs, n.group_inputs});
         if (n.role != Role::spatial) continue;
         const AxisWindow& w = n.window;
-        key.insert(key.end(),
-                   {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in});
+        append_window(key, w);
     }
     for (const AxisArray& a : arrays) {
         const AxisPlacement& p = a.placement;
@@ -22,7 +21,7 @@ std::vector<int64_t> AxisProblem::key() const {
                    {a.is_weights ? 1 : 0, a.producer, a.whole, p.store.nest, p.store.depth,
                     p.compute.nest, p.compute.depth, static_cast<int64_t>(a.readers.size())});
         for (const AxisReader& r : a.readers)
-            key.insert(key.end(), {r.nest, r.first_output, r.channels});
+            key.insert(key.end(), {r.nest, r.first_output, r.channels, r.is_repeated ? 1 : 0});
     }
     return key;
 }

@@ -63,6 +63,8 @@ struct AxisReader {
     int64_t nest = 0;
     int64_t first_output = 0;  ///< grouped: the output channel that reads the tensor's channel 0
     int64_t channels = 1;      ///< grouped: channels of the tensor
+    /// The tensor has one element along the axis, which every output reads.
+    bool is_repeated = false;
 };
 
 /// A tensor or the weights of a nest.

@@ -69,6 +69,7 @@ private:
     /// What a body of the reader's nest reads if it covers `part`.
     [[nodiscard]] Range reads(const AxisReader& reader, bool is_weights, Range part) const {
         const AxisNest& n = nest(reader.nest);
+        if (reader.is_repeated) return unit;
         switch (n.role) {
             case Role::spatial:
                 return is_weights ? unit : window_of(n.window, part);

@@ -29,10 +29,13 @@ GroupModel::GroupModel(const std::vector<LayerProblem>& problems, const GroupSch
                               axis_level(axis, group, array.placement.compute)}};
             for (const TensorReader& reader : array.readers) {
                 const auto nest = static_cast<size_t>(reader.nest);
-                result.readers.push_back({reader.nest, 0, 1});
-                if (axis.roles[nest] != Role::grouped || array.is_weights) continue;
+                result.readers.push_back({reader.nest, 0, 1, false});
+                if (array.is_weights) continue;
                 const LayerInput& input =
                     problems[nest].inputs[static_cast<size_t>(reader.operand)];
+                result.readers.back().is_repeated =
+                    axis.is_channels ? input.is_plane : input.is_pixel;
+                if (axis.roles[nest] != Role::grouped) continue;
                 result.readers.back().first_output = input.first_output_channel;
                 result.readers.back().channels = input.channels;
             }

@@ -24,6 +24,12 @@ bool has_winograd_layer(const std::vector<LayerProblem>& problems) {
     return std::any_of(problems.begin(), problems.end(), winograd_pays);
 }
 
+/// New rows that so many rows of output need.
+int64_t rows_read(const AxisWindow& w, int64_t rows) {
+    if (w.is_sampled()) return ceil_div(rows * w.sampling.numerator, w.sampling.denominator);
+    return w.transposed ? ceil_div(rows, w.stride) : rows * w.stride;
+}
+
 /// Rows of each layer per iteration of its own row loop. Where a long row with several output
 /// channels keeps the vector registers busy, one row (or the two of a Winograd patch) makes the
 /// line buffer before the layer smallest. Elsewhere a layer computes the rows that its consumer
@@ -40,8 +46,7 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
                                    p[Dim::z] / p.groups >= several_channels;
         const int64_t fewest = winograd_pays(p) ? 2 : 1;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : wanted[k], 1, p[Dim::y]);
-        const int64_t read =
-            p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
+        const int64_t read = rows_read(p.y(), all[k]);
         for (size_t j = 0; j < k; ++j) {
             if (std::any_of(p.inputs.begin(), p.inputs.end(), [&](const LayerInput& input) {
                     return input.tensor == problems[j].output;
@@ -107,6 +112,8 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
 }
 
 int64_t rows_per_input_row(const LayerProblem& sink) {
+    const Sampling& s = sink.y().sampling;
+    if (sink.y().is_sampled()) return std::max<int64_t>(1, s.denominator / s.numerator);
     return sink.y().transposed ? sink.y().stride : 1;
 }
 

@@ -37,10 +37,11 @@ struct Rate {
     throw InputError(network.name + ": cannot run in windows: " + message);
 }
 
-/// Whether a layer leaves out rows or columns.
-bool crops(const Network& network, const Layer& layer) {
+/// Whether a layer leaves out rows or columns, or reads them at a rate of its own.
+bool shifts(const Network& network, const Layer& layer) {
     const LayerProblem p = layer_problem(network, network.producer(layer.output));
-    return p.operation == Operation::concat && (p.y().in != p[Dim::y] || p.x().in != p[Dim::x]);
+    return p.operation == Operation::resample ||
+           (p.operation == Operation::concat && (p.y().in != p[Dim::y] || p.x().in != p[Dim::x]));
 }
 
 /// Why a layer has no bounded reach; nullopt if it has one.
@@ -56,7 +57,7 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
             return kind + " reads the whole picture";
         case LayerKind::general:
             if (layer.general.kind == GeneralKind::unary) return {};  // element by element
-            if (is_schedulable(network, network.producer(layer.output)) && !crops(network, layer))
+            if (is_schedulable(network, network.producer(layer.output)) && !shifts(network, layer))
                 return {};
             return kind + " may read anything";
         case LayerKind::softmax:

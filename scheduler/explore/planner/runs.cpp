@@ -16,15 +16,24 @@ namespace {
 /// Whether the layer is of a kind that mostly networks for pictures have.
 bool is_of_pictures(const LayerProblem& p) {
     return p.operation == Operation::rearrange || p.operation == Operation::multiply ||
-           p.operation == Operation::subtract ||
+           p.operation == Operation::subtract || p.operation == Operation::resample ||
            (p.operation == Operation::concat && p.inputs.size() == 1);
 }
 
-/// By layer, the first layer that it is connected with; none where no schedule covers the layer.
+/// Whether the layer needs the whole map before its first output. A group that held it would hold
+/// the map, so it lies between groups.
+bool is_global_mean(const LayerProblem& p) {
+    return p.operation == Operation::average_pool && p[Dim::y] == 1 && p[Dim::x] == 1 &&
+           p.y().in * p.x().in > 1;
+}
+
+/// By layer, the first layer that it is connected with; none where no schedule covers the layer, or
+/// no group is to hold it.
 IndexVector<std::optional<LayerId>, LayerId> components(const Network& network) {
     IndexVector<std::optional<LayerId>, LayerId> first(network.layers.size());
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-        if (is_schedulable(network, id)) first[id] = id;
+        if (is_schedulable(network, id) && !is_global_mean(layer_problem(network, id)))
+            first[id] = id;
     }
     const Readers all = all_readers(network);
     const std::function<LayerId(LayerId)> root = [&](LayerId id) {

@@ -44,7 +44,8 @@ RingLayout ring_of(const GroupSchedule& group, const std::vector<LayerProblem>& 
     RingLayout ring;
     ring.rows = std::max<int64_t>(1, shape.extent[1]);
     ring.channels = std::max<int64_t>(1, shape.slide[0] ? shape.slide[0]->room : shape.extent[0]);
-    ring.coordinates = problem(tensor.readers.front().nest).y().in;
+    const TensorReader& first = tensor.readers.front();
+    ring.coordinates = problem(first.nest).operand_extents(first.operand)[1];
     ring.channel_slide = shape.slide[0];
     ring.column_slide = shape.slide[2];
     const int64_t columns = ring.column_slide ? ring.column_slide->room : shape.unclipped_columns;
@@ -96,6 +97,12 @@ SizeFormula columns_with_padding(const std::vector<LayerProblem>& problems,
     bool is_first = true;
     for (const TensorReader& reader : tensor.readers) {
         const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
+        if (p.repeats(reader.operand, Dim::x)) {
+            begin = is_first ? SizeFormula() : least(begin, 0);
+            end = is_first ? SizeFormula(1) : most(end, 1);
+            is_first = false;
+            continue;
+        }
         const AxisWindow& w = p.x();
         const SizeFormula out = sizes.extent(p.output, Dim::x);
         const int64_t from =
@@ -170,7 +177,7 @@ LineSizes open_line_sizes(LinePlan& plan, const GroupSchedule& group,
                              "the rows of " + tensors[t].name + "; expected whole rows");
         LineSizes::Ring ring;
         ring.rotates = !kept[t].all;
-        ring.rows = kept[t].all ? sizes.extent(reader.inputs.front().tensor, Dim::y)
+        ring.rows = kept[t].all ? sizes.extent(tensors[t].tensor, Dim::y)
                                 : SizeFormula(std::max<int64_t>(1, kept[t].rows));
         // An odd number of vectors: rows a multiple of 4 KiB apart would share a cache set.
         const SizeFormula columns = columns_with_padding(problems, tensors[t], sizes);

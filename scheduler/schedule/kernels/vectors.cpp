@@ -4,6 +4,8 @@
 //   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference or product
 //   Concat       Y[z, y, x] = X_e[z - c_e, y, x], c_e the first output channel of operand e
 //   activation   Y[z, y, x] = f(X[z, y, x])
+//                an operand of one pixel or one channel is read there
+//   resampling   Y[z, y, x] = sum over n, m of u[y, n] v[x, m] X[z, s[y, n], t[x, m]]
 //   rearranging  Y[z, y, x] = X[c, y div S, x div S], c = the channel of phase (y mod S, x mod S)
 #include <algorithm>
 #include <string>
@@ -18,11 +20,19 @@ namespace {
 
 int64_t vectors_multiplications(const LayerProblem&, const Kernel&, const KernelBox&) { return 0; }
 
+/// Elements that an output is made of: at most as many as its intervals hold, or as a cubic Resize
+/// needs.
+int64_t resampled_loads(const LayerProblem& p) {
+    constexpr int64_t most = 4;
+    return std::min(p.y().kernel, most) * std::min(p.x().kernel, most);
+}
+
 KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     const double outputs = output_vectors(box, kernel);
     const int64_t loads = is_elementwise(p.operation)           ? std::ssize(p.inputs)
                           : p.operation == Operation::rearrange ? 1
+                          : p.operation == Operation::resample  ? resampled_loads(p)
                                                                 : p.y().kernel * p.x().kernel;
     return {{"inputs", outputs * static_cast<double>(loads)},
             {"outputs", outputs},

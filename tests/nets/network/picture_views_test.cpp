@@ -48,5 +48,44 @@ TEST(PictureViews, OtherResamplingsAreNoRepetitions) {
     EXPECT_EQ(repetitions_of(padded), std::nullopt);
 }
 
+TEST(PictureViews, PaddingIsRecognised) {
+    const MapDims map{2, 3, 4, 5};
+    for (const Padding& padding : {Padding{Padding::Mode::constant, {1, 0}, {0, 3}, -2},
+                                   Padding{Padding::Mode::edge, {2, 1}, {1, 1}},
+                                   Padding{Padding::Mode::reflect, {3, 1}, {0, 4}}}) {
+        const GeneralOperator op = padded(map, padding);
+        EXPECT_EQ(padding_of(op, map), padding);
+        EXPECT_TRUE(samples_pixels(op, map));
+    }
+    const GeneralOperator reflected = padded({1, 1, 3, 1}, {Padding::Mode::reflect, {2, 0}, {1, 0}});
+    EXPECT_EQ(MapDims(reflected.sources.begin() + 2, reflected.sources.end()),
+              (MapDims{2, 1, 0, 1, 2, 1, 0}));
+    EXPECT_EQ(padding_of(interpolated(map, {8, 5}), map), std::nullopt);
+}
+
+TEST(PictureViews, OutputsOutsideLieBeforeAndBehindTheOthers) {
+    const MapDims map{1, 1, 4, 4};
+    GeneralOperator op = padded(map, {Padding::Mode::constant, {1, 0}, {2, 0}});
+    EXPECT_EQ(inside_of(sampled_axis(op, 2)), (Range{1, 5}));
+    EXPECT_EQ(inside_of(sampled_axis(op, 3)), (Range{0, 4}));
+    op.sources[2 + 2] = -1;  // row 2, amid those inside
+    EXPECT_FALSE(samples_pixels(op, map));
+}
+
+TEST(PictureViews, InterpolationReadsBothNeighbours) {
+    const GeneralOperator op = interpolated({1, 1, 2, 2}, {4, 1});
+    EXPECT_EQ(op.tap_counts, (MapDims{1, 1, 2, 2}));
+    EXPECT_EQ(op.sources, (MapDims{0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1}));
+    EXPECT_EQ(op.factors, (std::vector<float>{1, 1, 0.25F, 0.75F, 0.75F, 0.25F, 0.25F, 0.75F, 0.75F,
+                                              0.25F, 0.5F, 0.5F}));
+}
+
+TEST(PictureViews, RowsOfAResamplingAreItsOwnRows) {
+    const GeneralOperator op = interpolated({1, 1, 4, 2}, {8, 2});
+    const GeneralOperator rows = sampled_rows(op, 1, {3, 5});
+    EXPECT_EQ(rows.dims, (MapDims{1, 1, 2, 2}));
+    EXPECT_EQ(rows.sources, (MapDims{0, 0, 0, 1, 0, 1, 0, 1}));
+}
+
 }  // namespace
 }  // namespace laminate

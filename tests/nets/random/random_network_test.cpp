@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "nets/network/picture_views.h"
 #include "nets/onnx/onnx.h"
 #include "nets/operators/reference_operators.h"
 #include "tests/nets/onnx/builder.h"
@@ -22,7 +23,7 @@ TEST(RandomNetwork, SameSeedSameNetworkOnEveryMachine) {
     EXPECT_EQ(network_hash(random_network(1)), "8c0b1e73b83452b6");
     EXPECT_EQ(network_hash(random_network(2)), "59b25b3f54eabce2");
     EXPECT_EQ(network_hash(random_chain(1)), "8c06a7ad5dda0cf8");
-    EXPECT_EQ(network_hash(random_picture_network(1)), "0f30cbb0fef5aa88");
+    EXPECT_EQ(network_hash(random_picture_network(1)), "b3028e67902887f9");
 }
 
 bool has_asymmetric_padding(const Window& w) { return w.pad_begin != w.pad_end; }
@@ -102,17 +103,31 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
 
 TEST(RandomNetwork, EveryLayerOfPicturesOccurs) {
     std::map<std::string, int> seen;
-    for (uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < 600; ++seed) {
         const Network network = random_picture_network(seed);
         for (const Layer& layer : network.layers) {
             ++seen[operation_text(layer)];
+            if (layer.inputs.size() == 2 && layer.kind == LayerKind::general) {
+                const auto& a = network.tensor(layer.inputs[0]).dims;
+                const auto& b = network.tensor(layer.inputs[1]).dims;
+                if (a[1] != b[1]) ++seen["of one channel"];
+                if (a[2] * a[3] != b[2] * b[3]) ++seen["of one pixel"];
+            }
+            if (layer.general.kind == GeneralKind::resample && !layer.general.factors.empty())
+                ++seen["interpolated"];
+            if (layer.kind == LayerKind::general) {
+                if (const auto padding =
+                        padding_of(layer.general, network.tensor(layer.inputs[0]).dims))
+                    ++seen["padding " + std::to_string(static_cast<int>(padding->mode))];
+            }
             if (layer.kind != LayerKind::depth_to_space) continue;
             ++seen["block " + std::to_string(layer.block)];
             ++seen[layer.depth_to_space_crd ? "CRD" : "DCR"];
         }
     }
     for (const char* what : {"block 1", "block 2", "block 3", "CRD", "DCR", "multiply", "subtract",
-                             "view", "resample"}) {
+                             "view", "resample", "of one channel", "of one pixel", "interpolated",
+                             "padding 0", "padding 1", "padding 2"}) {
         EXPECT_GE(seen[what], 5) << what;
     }
 }

@@ -58,7 +58,8 @@ TEST(LayerProblem, WindowsReachInputsAsEveryOutputByItselfDoes) {
                                dilation,
                                pad,
                                in,
-                               network.tensor(network.outputs.at(0)).dims.at(2)};
+                               network.tensor(network.outputs.at(0)).dims.at(2),
+                               {}};
             bool reach = !transposed || dilation == 1 || stride == 1;
             for (int64_t out = 0; out < w.out; ++out) {
                 bool one = false;

@@ -11,8 +11,8 @@ LayerProblem conv(int64_t z, int64_t i, int64_t kernel, int64_t extent) {
     LayerProblem p;
     p.extent = {z, extent, extent, i};
     p.inputs = {{-1, "x", i, 0}};
-    p.window = {AxisWindow{false, kernel, 1, 1, kernel / 2, extent, extent},
-                AxisWindow{false, kernel, 1, 1, kernel / 2, extent, extent}};
+    p.window = {AxisWindow{false, kernel, 1, 1, kernel / 2, extent, extent, {}},
+                AxisWindow{false, kernel, 1, 1, kernel / 2, extent, extent, {}}};
     return p;
 }
 

@@ -106,14 +106,14 @@ TEST(Axis, AHullOverReadersHasNoGaps) {
     // three (row y of the sum reads row 4 * ceil(y / 4)), every second row repeated (2 * floor(y /
     // 2)). Row 1 of the sum jumps to row 4, row 2 reads row 2.
     const auto down = [](int64_t stride) {
-        return AxisWindow{false, 1, stride, 1, 0, 16, 16 / stride};
+        return AxisWindow{false, 1, stride, 1, 0, 16, 16 / stride, {}};
     };
     const auto up = [](int64_t stride, int64_t pad) {
-        return AxisWindow{true, stride, stride, 1, pad, 16 / stride, 13};
+        return AxisWindow{true, stride, stride, 1, pad, 16 / stride, 13, {}};
     };
     AxisProblem problem;
     problem.nests = {row_by_row(down(4)), row_by_row(down(2)), row_by_row(up(4, 3)),
-                     row_by_row(up(2, 0)), row_by_row({false, 1, 1, 1, 0, 13, 13})};
+                     row_by_row(up(2, 0)), row_by_row({false, 1, 1, 1, 0, 13, 13, {}})};
     const AxisPlacement each_row{{4, 0}, {4, 1}};
     problem.arrays = {AxisArray{false, -1, {{0}, {1}}, 0, each_row}, tensor(0, 2, each_row),
                       tensor(1, 3, each_row), tensor(2, 4, each_row), tensor(3, 4, each_row)};

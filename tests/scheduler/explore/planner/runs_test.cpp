@@ -66,6 +66,27 @@ TEST(Runs, WhereOneLayerWithoutWeightsDoesNotFitChainsArePlanned) {
     EXPECT_TRUE(fits(true)) << bytes;
 }
 
+/// Global means lie between groups, and the products with what is made of them within.
+TEST(Runs, AreDividedByGlobalMeans) {
+    Network network = empty_network(1, 64, 128);
+    const TensorId x = append(network, "conv1", 0, {8, square_window(3, 1, 1)});
+    const TensorId mean =
+        append(network, "mean2", {.kind = LayerKind::global_average_pool, .inputs = {x}});
+    const TensorId factors = append(network, "conv3", mean, {8, square_window(1, 1, 0)});
+    const TensorId excited = append(
+        network, "product4",
+        {.kind = LayerKind::general,
+         .inputs = {x, factors},
+         .general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply}});
+    append(network, "conv5", excited, {8, square_window(3, 1, 1)});
+    EXPECT_EQ(planned_runs(network), (Runs{{2, 3, 4}, {0}}));
+    const auto planned = line_buffer_schedule(network);
+    const Schedule& schedule = std::get<Schedule>(planned);
+    const std::vector<Nest>& nests = schedule.groups().back().nests;
+    ASSERT_GE(nests.size(), 2U);
+    EXPECT_EQ(nests[nests.size() - 2].layer, "product4");
+}
+
 /// Rows that add3 and conv2 read come in at the rows of add3, the first loop around both.
 TEST(Runs, OneGroupByLinesHoldsAll) {
     const auto planned = line_buffer_schedule(enlarging());
