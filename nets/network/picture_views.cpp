@@ -213,11 +213,17 @@ Range inside_of(const SampledAxis& axis) {
 GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
                              const std::array<int64_t, 2>& out) {
     GeneralOperator rows = op;
+    rows.dims[n_axis] = 1;
     rows.dims[h_axis] = out[1] - out[0];
     rows.sources.clear();
     rows.factors.clear();
     for (size_t d = 0; d < map_rank; ++d) {
         SampledAxis axis = sampled_axis(op, d);
+        if (d == n_axis) {
+            axis.sources = axis.sources.first(static_cast<size_t>(axis.taps));
+            if (!axis.factors.empty())
+                axis.factors = axis.factors.first(static_cast<size_t>(axis.taps));
+        }
         if (d == h_axis) {
             const auto begin = static_cast<size_t>(out[0] * axis.taps),
                        size = static_cast<size_t>(rows.dims[h_axis] * axis.taps);

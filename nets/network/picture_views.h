@@ -58,7 +58,8 @@ struct SampledAxis {
 [[nodiscard]] SampledAxis sampled_axis(const GeneralOperator& op, size_t axis);
 /// The outputs that read the input. The others are the operator's alpha.
 [[nodiscard]] Range inside_of(const SampledAxis& axis);
-/// The operator that makes rows `out` of a resampling from rows of its map from `first_row` on.
+/// The operator that makes rows `out` of one image of a resampling from rows of its map from
+/// `first_row` on.
 [[nodiscard]] GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
                                            const std::array<int64_t, 2>& out);
 

@@ -85,6 +85,7 @@ TEST(PictureViews, RowsOfAResamplingAreItsOwnRows) {
     const GeneralOperator rows = sampled_rows(op, 1, {3, 5});
     EXPECT_EQ(rows.dims, (MapDims{1, 1, 2, 2}));
     EXPECT_EQ(rows.sources, (MapDims{0, 0, 0, 1, 0, 1, 0, 1}));
+    EXPECT_EQ(sampled_rows(interpolated({3, 1, 4, 2}, {8, 2}), 1, {3, 5}), rows);
 }
 
 }  // namespace

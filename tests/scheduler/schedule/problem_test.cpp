@@ -77,17 +77,18 @@ TEST(LayerProblem, WindowsReachInputsAsEveryOutputByItselfDoes) {
     EXPECT_GT(refused, 100);
 }
 
-TEST(IsSchedulable, MapsRepeatedAFewTimesAndWhole) {
-    const auto is_covered = [](const std::vector<int64_t>& in, const GeneralOperator& op) {
+TEST(LayerProblem, MapsRepeatedAFewTimesAndWholeAreRearranged) {
+    const auto operation_of = [](const std::vector<int64_t>& in, const GeneralOperator& op) {
         Network network = empty_network(in[1], in[2], in[3]);
         append(network, "resize1", {.kind = LayerKind::general, .inputs = {0}, .general = op});
-        return is_schedulable(network, 0);
+        EXPECT_TRUE(is_schedulable(network, 0));
+        return layer_problem(network, 0).operation;
     };
-    EXPECT_TRUE(is_covered({1, 2, 4, 5}, repeated({1, 2, 4, 5}, {2, 1})));
-    EXPECT_TRUE(is_covered({1, 2, 1, 1}, repeated({1, 2, 1, 1}, {8, 8})));
-    EXPECT_FALSE(is_covered({1, 2, 1, 1}, repeated({1, 2, 1, 1}, {8, 9})));
+    EXPECT_EQ(operation_of({1, 2, 4, 5}, repeated({1, 2, 4, 5}, {2, 1})), Operation::rearrange);
+    EXPECT_EQ(operation_of({1, 2, 1, 1}, repeated({1, 2, 1, 1}, {8, 8})), Operation::rearrange);
+    EXPECT_EQ(operation_of({1, 2, 1, 1}, repeated({1, 2, 1, 1}, {8, 9})), Operation::resample);
     // Rows and columns 0 .. 3 of 5, once each: the rest is cut off.
-    EXPECT_FALSE(is_covered({1, 2, 5, 5}, repeated({1, 2, 4, 4}, {1, 1})));
+    EXPECT_EQ(operation_of({1, 2, 5, 5}, repeated({1, 2, 4, 4}, {1, 1})), Operation::resample);
 }
 
 TEST(Chains, EndWhereATensorIsUsedTwiceOrLeaves) {
