@@ -93,9 +93,12 @@ public:
 
     SegmentFront front() {
         if (problems_.size() > 1) {
-            bound_.emplace(problems_);
-            own_.bound = &*bound_;
-            if (unbeaten(bound_->steps()).empty()) return {};
+            if (is_beaten(search::Detail::coarse)) return {};
+            if (is_hard() && ends_soon()) return result();
+            if (is_hard() && is_beaten(search::Detail::fine)) {
+                open_.clear();
+                return result();
+            }
             find_good_points();
         }
         if (problems_.size() < too_deep_for_parts || parts_are_complete_)
@@ -129,15 +132,39 @@ private:
         return bounds;
     }
 
+    /// Whether known costs beat all that the bound leaves.
+    [[nodiscard]] bool is_beaten(search::Detail detail) {
+        bound_.emplace(problems_, detail);
+        own_.bound = &*bound_;
+        return unbeaten(bound_->steps()).empty();
+    }
+    /// Whether good schedules are worth their time, and a fine bound.
+    [[nodiscard]] bool is_hard() const {
+        return problems_.size() >= deep && problems_.size() < very_deep &&
+               options_.max_steps != INT64_MAX;
+    }
+    /// Searches with a part of the work. Most segments of classifiers take no more.
+    [[nodiscard]] bool ends_soon() {
+        if (problems_.size() >= too_deep_for_parts && !parts_are_complete_) return false;
+        search::GroupSearchOptions little = own_;
+        little.max_steps = options_.max_steps / part_of_rounds;
+        if (own_.tiles == search::Tiles::all) {
+            little.tiles = search::Tiles::powers_of_two;
+            (void)run(little);
+            little.tiles = own_.tiles;
+        }
+        open_ = unbeaten(at_least_both(run(little), *bound_));
+        return open_.empty();
+    }
+
     void find_good_points() {
         if (problems_.size() < very_deep) {
-            const bool is_hard = problems_.size() >= deep && options_.max_steps != INT64_MAX;
             search::GroupSearchOptions coarse = own_;
             const bool tries_all = own_.tiles == search::Tiles::all;
             if (tries_all) coarse.tiles = search::Tiles::powers_of_two;
-            if (is_hard) search_nearby(coarse, annealed_structures());
+            if (is_hard()) search_nearby(coarse, annealed_structures());
             if (tries_all) (void)run(coarse);
-            if (tries_all && is_hard) {
+            if (tries_all && is_hard()) {
                 coarse.tiles = search::Tiles::divisors;
                 search_nearby(coarse, structures_of(found_));
                 (void)run(coarse);

@@ -13,11 +13,12 @@ constexpr double rounding = 1 - 1e-9;
 
 }  // namespace
 
-CallBound::CallBound(const std::vector<LayerProblem>& problems)
-    : CallBound(problems, ChainSizes(problems)) {}
+CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail)
+    : CallBound(problems, ChainSizes(problems), detail) {}
 
-CallBound::CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes)
-    : choices_(call_choices(sizes)), input_(sizes.input()), weights_(sizes.all_weights) {
+CallBound::CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes,
+                     Detail detail)
+    : choices_(call_choices(sizes, detail)), input_(sizes.input()), weights_(sizes.all_weights) {
     for (const CallChoice& choice : choices_) {
         if (!choice.halos.count || halos_.contains(choice.halos)) continue;
         std::vector<double> channels;

@@ -72,7 +72,7 @@ namespace laminate::search {
 class CallBound {
 public:
     /// Two layers or more, all of them may_fuse().
-    explicit CallBound(const std::vector<LayerProblem>& problems);
+    explicit CallBound(const std::vector<LayerProblem>& problems, Detail detail = Detail::fine);
 
     /// No schedule within `memory` elements moves fewer elements than this; infinite if none fits.
     [[nodiscard]] double accesses(double memory) const;
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
-    CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes);
+    CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes, Detail detail);
 
     std::vector<CallChoice> choices_;  ///< by rising `held`
     std::map<Halos, HaloBound> halos_;

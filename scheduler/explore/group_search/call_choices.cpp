@@ -67,6 +67,8 @@ constexpr size_t most_states = 160;
 /// Up to so many layers, weights held while layer n runs are told from others, and narrow layers
 /// and numbers of trips from each other.
 constexpr size_t most_told_apart = 5;
+/// Channels that are told apart by their number of trips.
+constexpr double most_by_trips = 128;
 constexpr uint32_t some_layer = ~0U;
 
 /// Cap on `again`, which limits the number of states. Anything above costs more than any unbeaten
@@ -95,8 +97,8 @@ void keep_best(States& states) {
     }
 }
 
-/// Tiles of a class make as many trips. Up to most_told_apart layers every number of trips is a
-/// class; in longer chains tiles from one power of two to the next share one, of which the smallest
+/// Tiles of a class make as many trips. Up to most_told_apart layers of up to most_by_trips channels
+/// every number of trips is a class; else tiles from one power of two to the next share one, of which the smallest
 /// tile stands for all where a term rises with the tile, and the largest where it falls.
 struct Tile {
     double least, most;
@@ -107,7 +109,7 @@ std::vector<Tile> tiles_of(double extent, bool by_trips) {
     for (double t = 1; t <= extent; t = tiles.back().most + 1) {
         const double trips = std::ceil(extent / t);
         const double most = trips == 1 ? extent : std::ceil(extent / (trips - 1)) - 1;
-        tiles.push_back({t, by_trips ? most : std::min(t * 2 - 1, extent)});
+        tiles.push_back({t, by_trips && extent <= most_by_trips ? most : std::min(t * 2 - 1, extent)});
     }
     return tiles;
 }
@@ -116,11 +118,11 @@ std::vector<Tile> tiles_of(double extent, bool by_trips) {
 /// layer's tiles and weights.
 class CallChoices {
 public:
-    explicit CallChoices(const ChainSizes& sizes)
+    CallChoices(const ChainSizes& sizes, Detail detail)
         : n_(sizes.layers),
           sizes_(sizes),
           grain_(sizes.all_weights / steps_of_held),
-          tells_apart_(n_ <= most_told_apart) {}
+          tells_apart_(detail == Detail::fine && n_ <= most_told_apart) {}
 
     [[nodiscard]] std::vector<CallChoice> all() const {
         std::vector<CallChoice> choices;
@@ -267,8 +269,8 @@ ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
     }
 }
 
-std::vector<CallChoice> call_choices(const ChainSizes& sizes) {
-    std::vector<CallChoice> choices = CallChoices(sizes).all();
+std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
+    std::vector<CallChoice> choices = CallChoices(sizes, detail).all();
     std::sort(choices.begin(), choices.end(),
               [](const CallChoice& a, const CallChoice& b) { return a.held < b.held; });
     std::vector<CallChoice> kept;

@@ -48,8 +48,12 @@ struct CallChoice {
     double per_rest = 0;    ///< R_k S_{n-1} D_{n-1} of 6, over what is left beside `held`
 };
 
+/// How much the choices tell apart: of chains of up to five layers, fine ones bound more and take
+/// some ten times as long to find.
+enum class Detail { coarse, fine };
+
 /// All choices that no other one beats in every respect, by rising `held`.
-[[nodiscard]] std::vector<CallChoice> call_choices(const ChainSizes& sizes);
+[[nodiscard]] std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail);
 
 /// MACs of what is needed for the whole output, each once.
 [[nodiscard]] double least_macs(const std::vector<LayerProblem>& problems);
