@@ -67,7 +67,7 @@ constexpr size_t too_deep_for_parts = 4;
 constexpr size_t deepest_of_papers = 3;
 
 /// Of the search for better structures near known ones: rounds at most, and the part of
-/// ExploreOptions::max_steps that each may take.
+/// ExploreOptions::max_steps that each may take, as may the first try without them.
 constexpr int most_rounds = 8;
 constexpr int64_t part_of_rounds = 20;
 

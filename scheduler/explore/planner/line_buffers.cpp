@@ -163,18 +163,67 @@ public:
         Elements live;
     };
 
-    /// The first sizes that fit, widest lines first. If none fits, the smallest memory seen.
-    [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
+    using Chosen = std::variant<Choice, Elements>;
+
+    /// The first sizes that fit, widest lines first. If none fits, the smallest memory seen. Equal
+    /// for segments of the same shape.
+    [[nodiscard]] Chosen choose(const std::vector<LayerId>& segment) {
         const std::vector<LayerProblem> problems = layer_problems(network_, segment);
+        const auto [known, is_new] = chosen_.try_emplace(shape_key(problems));
+        if (is_new) known->second = chosen_for(problems);
+        Chosen chosen = known->second;
+        if (auto* choice = std::get_if<Choice>(&chosen)) {
+            for (size_t k = 0; k < problems.size(); ++k)
+                choice->group.nests[k].layer = problems[k].name;
+        }
+        return chosen;
+    }
+
+    /// Moves each Add into the group of one of its operands. Layers computed from their whole input
+    /// add while they store. Within a budget, any group that still fits with the Add saves the
+    /// accesses of its own output.
+    void take_adds(std::vector<GroupSchedule>& groups) {
+        std::map<TensorId, GroupSchedule*> by_output;
+        for (GroupSchedule& group : groups) {
+            const TensorId output =
+                network_.layer(network_.find_layer(group.nests.back().layer)).output;
+            if (!network_.is_output(output) && network_.consumers(output).size() == 1)
+                by_output[output] = &group;
+        }
+        std::set<LayerId> grouped;
+        for (const GroupSchedule& group : groups) {
+            for (const Nest& nest : group.nests) grouped.insert(network_.find_layer(nest.layer));
+        }
+        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
+            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id) ||
+                grouped.contains(id))
+                continue;
+            const LayerProblem add = layer_problem(network_, id);
+            GroupSchedule* taken = nullptr;
+            std::optional<WithAdd> best;
+            for (const LayerInput& operand : add.inputs) {
+                const auto found = by_output.find(operand.tensor);
+                if (found == by_output.end()) continue;
+                std::optional<WithAdd> with = with_add(*found->second, id);
+                if (!with || (best && best->price < with->price)) continue;
+                best = std::move(with);
+                taken = found->second;
+            }
+            if (best) *taken = std::move(best->group);
+        }
+    }
+
+private:
+    [[nodiscard]] Chosen chosen_for(const std::vector<LayerProblem>& problems) {
         // Small maps are faster layer by layer than row by row: their tensors stay in a core's
         // caches, so fusion saves no accesses that cost time.
         const auto goes_alone = [&](const LayerProblem& p) {
             return a_map_kernel_pays(p) || goes_to_winograd_map(p);
         };
-        if (segment.size() > 1 && !options_.memory &&
+        if (problems.size() > 1 && !options_.memory &&
             std::any_of(problems.begin(), problems.end(), goes_alone))
             return Elements{};
-        const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
+        const bool takes_what_it_needs = !options_.memory && problems.size() == 1;
         // A budget is met even at some cost. Without one, a group that repeats much work or goes
         // row by row gains nothing.
         const int64_t repeated_percent = options_.memory ? 25 : 5;
@@ -221,7 +270,7 @@ public:
                 return Choice{group, stripped.accesses(), stripped.live_total};
             }
         }
-        if (segment.size() == 1 && options_.memory) {
+        if (problems.size() == 1 && options_.memory) {
             const std::vector<GroupPoint>& points = tiled(problems);
             for (const GroupPoint& point : points) {
                 least = std::min(least.value_or(point.live_total), point.live_total);
@@ -235,41 +284,6 @@ public:
         return least.value_or(Elements{});
     }
 
-    /// Moves each Add into the group of one of its operands. Layers computed from their whole input
-    /// add while they store. Within a budget, any group that still fits with the Add saves the
-    /// accesses of its own output.
-    void take_adds(std::vector<GroupSchedule>& groups) {
-        std::map<TensorId, GroupSchedule*> by_output;
-        for (GroupSchedule& group : groups) {
-            const TensorId output =
-                network_.layer(network_.find_layer(group.nests.back().layer)).output;
-            if (!network_.is_output(output) && network_.consumers(output).size() == 1)
-                by_output[output] = &group;
-        }
-        std::set<LayerId> grouped;
-        for (const GroupSchedule& group : groups) {
-            for (const Nest& nest : group.nests) grouped.insert(network_.find_layer(nest.layer));
-        }
-        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
-            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id) ||
-                grouped.contains(id))
-                continue;
-            const LayerProblem add = layer_problem(network_, id);
-            GroupSchedule* taken = nullptr;
-            std::optional<WithAdd> best;
-            for (const LayerInput& operand : add.inputs) {
-                const auto found = by_output.find(operand.tensor);
-                if (found == by_output.end()) continue;
-                std::optional<WithAdd> with = with_add(*found->second, id);
-                if (!with || (best && best->price < with->price)) continue;
-                best = std::move(with);
-                taken = found->second;
-            }
-            if (best) *taken = std::move(best->group);
-        }
-    }
-
-private:
     /// tiled_layer_points() of layers of the same shape.
     const std::vector<GroupPoint>& tiled(const std::vector<LayerProblem>& problems) {
         const auto [known, is_new] = tiled_.try_emplace(shape_key(problems));
@@ -389,6 +403,7 @@ private:
     const LineBufferOptions& options_;
     TwoLevelCache cache_;
     std::map<std::vector<int64_t>, std::vector<GroupPoint>> tiled_;
+    std::map<std::vector<int64_t>, Chosen> chosen_;
 };
 
 Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
