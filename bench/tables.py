@@ -162,7 +162,7 @@ def real(file):
     yield ["Network", "input", "beside", "differs by",
            *(["ours, ms", "theirs, ms", "times", "compiled, s"] if timed else [])]
     for row in networks:
-        cells = [row["net"], row["input"], row["peer"], f"{row['difference']:.1e}"]
+        cells = [row["net"].removesuffix("_model"), row["input"], row["peer"], f"{row['difference']:.1e}"]
         if timed:
             both = (row["ours"], row["theirs"])
             cells += [*(f"{figure(one['median_ms'])} ({figure(one['min_ms'])})" for one in both),
