@@ -290,8 +290,8 @@ def plot(answer, path):
         points = " ".join(f"{left + k * step:.1f},{y_of(row['resident']):.1f}"
                           for k, row in enumerate(rows))
         lines.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[name]}" '
-                     f'stroke-width="1.5"/><text x="{left + 10 + 130 * n}" y="20" '
-                     f'fill="{COLOURS[name]}">{name}</text>')
+                     f'stroke-width="1.5"/><text x="{left + 10 + 200 * n}" y="20" '
+                     f'fill="{COLOURS[name]}">{name}, {len(rows)} sizes</text>')
     lines.append(f'<text x="{left}" y="{height - 12}">resident memory beyond the start, after each '
                  f'of the random sizes; {answer["networks"][0]["net"]}</text></svg>')
     with open(path, "w") as out:

@@ -59,7 +59,7 @@ struct CompileOptions {
     /// For any size (scheduler/explore/planner/any_size.h has such schedules): of the network, which
     /// has the size that the code is planned for. Every group is then checked at several sizes.
     const TensorSizes* any_size = nullptr;
-    /// Of code of any size, as AnySizeOptions::strips_cache.
+    /// AnySizeOptions::strips_cache, which code of any size was planned with.
     Bytes strips_cache = usual_second_level_cache;
     CheckOptions check{};
     KernelOptions kernels{};

@@ -226,7 +226,7 @@ void GroupCompiler::compile(const std::vector<Made*>& made, int threads,
     }
     std::ranges::stable_sort(tasks, std::greater<>(), &Task::length);
     const Halide::Target host = Halide::get_host_target();
-    tell_in_parallel(progress, "compiling function", tasks.size(), threads, [&](size_t n) {
+    tell_in_parallel(progress, "compiling object file", tasks.size(), threads, [&](size_t n) {
         const CpuClock clock;
         *tasks[n].object = object_of_parts(*tasks[n].parts, host);
         tasks[n].seconds = clock.seconds();

@@ -79,40 +79,43 @@ TensorId inverted_residuals(Builder& b, TensorId x, const std::vector<InvertedRe
     return x;
 }
 
+/// The stages between a first strided convolution of `first` maps and a last one of `last`.
+Network classifier_of(Builder& b, TensorId input, int64_t first,
+                      const std::vector<InvertedResiduals>& stages, int64_t last) {
+    TensorId x = b.conv("conv1", input, {.out = first, .stride = 2, .pad = 1}, relu6());
+    x = inverted_residuals(b, x, stages);
+    x = b.conv("conv_last", x, {.out = last, .kernel = 1}, relu6());
+    return b.finish(b.classifier(x));
+}
+
 }  // namespace
 
 Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t height,
                      int64_t width) {
     Builder b(name, options);
-    TensorId x =
-        b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2, .pad = 1}, relu6());
-    x = inverted_residuals(b, x,
-                           {{0, 16, 1, 1},
-                            {6, 24, 2, 2},
-                            {6, 32, 3, 2},
-                            {6, 64, 4, 2},
-                            {6, 96, 3, 1},
-                            {6, 160, 3, 2},
-                            {6, 320, 1, 1}});
-    x = b.conv("conv_last", x, {.out = 1280, .kernel = 1}, relu6());
-    return b.finish(b.classifier(x));
+    return classifier_of(b, b.input(3, height, width), 32,
+                         {{0, 16, 1, 1},
+                          {6, 24, 2, 2},
+                          {6, 32, 3, 2},
+                          {6, 64, 4, 2},
+                          {6, 96, 3, 1},
+                          {6, 160, 3, 2},
+                          {6, 320, 1, 1}},
+                         1280);
 }
 
 Network mobilenet_v2_of_msf_cnn(const std::string& name, const ZooOptions& options, int64_t height,
                                 int64_t width) {
     Builder b(name, options);
-    TensorId x =
-        b.conv("conv1", b.input(3, height, width), {.out = 11, .stride = 2, .pad = 1}, relu6());
-    x = inverted_residuals(b, x,
-                           {{1, 5, 1, 1},
-                            {6, 8, 2, 2},
-                            {6, 11, 3, 2},
-                            {6, 22, 4, 2},
-                            {6, 33, 3, 1},
-                            {6, 56, 3, 2},
-                            {6, 112, 1, 1}});
-    x = b.conv("conv_last", x, {.out = 448, .kernel = 1}, relu6());
-    return b.finish(b.classifier(x));
+    return classifier_of(b, b.input(3, height, width), 11,
+                         {{1, 5, 1, 1},
+                          {6, 8, 2, 2},
+                          {6, 11, 3, 2},
+                          {6, 22, 4, 2},
+                          {6, 33, 3, 1},
+                          {6, 56, 3, 2},
+                          {6, 112, 1, 1}},
+                         448);
 }
 
 namespace {

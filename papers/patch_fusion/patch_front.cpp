@@ -136,7 +136,7 @@ private:
                          Blocks{chain, as_integer(bytes), as_integer(cost.macs), nullptr}));
     }
 
-    /// For every last layer, the front of the blocks from `first`.
+    /// Returns the front of the blocks from `first` to every last layer.
     [[nodiscard]] std::vector<Schedules> single_segments(int first) const {
         std::vector<Schedules> blocks(at(layers_ - first), Schedules(false));
         for (int last = first; last < layers_; ++last) {
@@ -161,7 +161,7 @@ private:
     [[nodiscard]] std::vector<Schedules> all_blocks(int first) const {
         std::vector<Schedules> blocks(at(layers_ - first), Schedules(false));
         const int64_t inputs = whole_bytes(graph_, first, first - 1);
-        // By the last layer and the rows of a strip of the last segment.
+        // Chains are kept by the last layer and the rows of a strip of the last segment.
         std::vector<std::map<int64_t, Chains>> open(at(layers_ - first));
         const auto offer = [&](const Priced& next, const Cost& cost, const ChainPtr& before) {
             const int last = next.segment.last;

@@ -23,7 +23,7 @@ namespace laminate {
 
 /// With a panel if the kernel has one.
 [[nodiscard]] MapPixelsLayout map_pixels_layout(const LayerProblem& problem, const Kernel& kernel);
-/// With the kernel's tiles and chunks.
+/// The layout has the kernel's tiles and chunks.
 [[nodiscard]] WinogradMapLayout winograd_map_layout(const LayerProblem& problem,
                                                     const Kernel& kernel);
 

@@ -139,7 +139,7 @@ TEST(NcnnLayers, PartsOfAMap) {
               (Values{2, 5}));
     EXPECT_EQ(result(grid + "Crop c 1 1 x y -23309=2,1,0 -23310=2,-233,-1 -23311=2,-2,-1\n", "", x),
               (Values{4, 5}));
-    // As large as a pooled map, one column further on.
+    // The crop is as large as a pooled map, and begins one column further on.
     EXPECT_EQ(result(grid + "Split s 1 2 x a b\nPooling p 1 1 b small 1=2 5=1\n"
                             "Crop c 2 1 a small y 0=1 1=1\nBinaryOp m 2 1 y small z\n",
                      "", x),
