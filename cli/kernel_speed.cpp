@@ -59,6 +59,7 @@ constexpr Shape shapes[] = {
     {{4, 0, 0}, 1, true},   {{4, 0, 0}, 1, false}, {{1, 0, 0}, 1, false}, {{4, 0, 40}, 1, false},
     {{2, 0, 24}, 1, false}, {{4, 0, 0}, 2, true},  {{4, 0, 0}, 2, false}, {{4, 0, 0}, 3, true},
     {{1, 0, 64}, 2, true},  {{4, 0, 128}, 2, true},
+    {{4, 0, 0, true}, 3, true},
 };
 
 struct Probe {

@@ -29,6 +29,7 @@ enum class Alignment { element, vector };
 /// stops: a vector that begins before the first column of an array's first row. Loads have zeros
 /// there, and stores leave these lanes out, as their predicate does.
 [[nodiscard]] Stmt without_negative_indices(const Stmt& body);
+inline constexpr int64_t elements_of_line = 16;  ///< of the caches of usual processors
 /// Asks for the line of an element before it is needed; the element need not exist.
 [[nodiscard]] Stmt prefetch(const std::string& array, const Expr& index);
 /// Evaluates only the chosen side, unlike select.

@@ -42,7 +42,10 @@ std::vector<float> weights_in(Order order, const std::vector<float>& canonical,
             return packed_by_input(canonical, p, block);
         case Order::winograd_1:
         case Order::winograd_2:
-            return winograd_weights(canonical, p, order == Order::winograd_1 ? 1 : 2, block);
+        case Order::winograd_4: {
+            const int64_t rows = order == Order::winograd_1 ? 1 : order == Order::winograd_2 ? 2 : 4;
+            return winograd_weights(canonical, p, rows, block);
+        }
         case Order::gathered:
         case Order::scattered:
             break;

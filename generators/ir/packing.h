@@ -26,6 +26,7 @@ struct Packing {
         by_input,    ///< [block][input channel][row and column of the kernel][channel of the block]
         winograd_1,  ///< winograd_weights() (kernels/winograd.h) for one row
         winograd_2,  ///< the same for two rows
+        winograd_4,  ///< the same for four rows
         gathered,    ///< gathered_weights() (kernels/column_filters.h)
         scattered,   ///< scattered_weights(); blocks are of rows of the kernel
     };

@@ -395,8 +395,10 @@ private:
         constexpr Packing::Source weights = Packing::Source::weights;
         if (tile.has_singles)
             code.weights[0] = append(".transformed1", weights, Packing::Order::winograd_1);
-        if (tile.has_pairs)
+        if (tile.has_bands && tile.rows == 2)
             code.weights[1] = append(".transformed2", weights, Packing::Order::winograd_2);
+        if (tile.has_bands && tile.rows == 4)
+            code.weights[1] = append(".transformed4", weights, Packing::Order::winograd_4);
         code.scratch = transforms_;
         code.input_row = [&](const Expr& row) { return simplify(nest.input().index(0, row, 0)); };
         code.input_plane = nest.input().pitch();

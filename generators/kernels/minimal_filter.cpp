@@ -85,17 +85,31 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     const auto sum = [&](const Expr& e) {
         return name(order == Order::free ? e : strict_float(e));
     };
-    const std::vector<double> all = polynomial_of_squares(points_, points_.size());
-    std::vector<Expr> v{sum(every_other(all, d, 0))};
+    // Products with powers of two are exact, so that fused ones round alike. Such a sum must have no
+    // term in common with another one that it is part of, and more than one use (or be stored): LLVM
+    // was seen to put others in its place.
+    const auto fused = [&](const Expr& e) { return name(e); };
+    std::vector<Expr> v(1);
+    Expr last;
     for (size_t n = 0; n < points_.size(); ++n) {
         // M(x) / (x - p) = x (x + p) Q(x^2).
+        const double p = points_[n];
         const std::vector<double> q = polynomial_of_squares(points_, n);
-        const Expr even = sum(every_other(q, d, 2));
-        const Expr odd = sum(every_other(q, d, 1));
-        v.push_back(sum(even + times(points_[n], odd)));
-        v.push_back(sum(even - times(points_[n], odd)));
+        const bool is_product_exact = q.size() == 2 && q.front() != -1;
+        const auto part = [&](size_t first) {
+            const Expr e = every_other(q, d, first);
+            return is_product_exact ? fused(e) : sum(e);
+        };
+        const Expr even = part(2);
+        const Expr odd = part(1);
+        v.push_back(p == 1 ? sum(even + odd) : fused(even + times(p, odd)));
+        v.push_back(p == 1 ? sum(even - odd) : fused(even - times(p, odd)));
+        if (n > 0) continue;
+        // M(x) / x = (x^2 - p^2) Q(x^2), the first p being 1.
+        v.front() = sum(even - sum(every_other(q, d, 0)));
+        last = sum(sum(every_other(q, d, 3)) - odd);
     }
-    v.push_back(sum(every_other(all, d, 1)));
+    v.push_back(last);
     return v;
 }
 

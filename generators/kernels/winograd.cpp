@@ -14,9 +14,9 @@ using namespace Halide::Internal;
 using winograd::kernel_size;
 using winograd::most_patch_rows;
 using winograd::most_rows;
-using winograd::Patch;
 using winograd::patch_columns;
 using winograd::patch_rows;
+using winograd::TileOrder;
 
 namespace {
 
@@ -25,6 +25,7 @@ struct Step {
     const LayerProblem& p;
     const WinogradTile& tile;
     const WinogradNames& names;
+    Expr end;  ///< of the step's rows
     int64_t rows;
     WinogradRowsLayout layout;
 
@@ -45,7 +46,7 @@ struct Step {
         for (int64_t r = 0; r < patch_rows(rows); ++r) {
             const Expr at = simplify(row + size(r - p.y().pad_begin));
             const auto n = static_cast<size_t>(r);
-            all.is_inside[n] = name(at >= 0 && at < names.input_rows);
+            all.is_inside[n] = name(at >= 0 && at < end_of_inputs());
             all.input[n] = name(names.input_row(Halide::clamp(at, 0, simplify(names.input_rows - 1))));
         }
         return all;
@@ -56,44 +57,64 @@ struct Step {
             all.output[static_cast<size_t>(r)] = name(names.output_row(row + size(r)));
         return all;
     }
+    /// Behind the last row that is there: of the picture, or that the step's outputs read.
+    [[nodiscard]] Expr end_of_inputs() const {
+        if (!tile.has_partial || tile.rows == 2 || rows == 1) return names.input_rows;
+        return simplify(
+            Halide::min(names.input_rows, end + size(kernel_size - 1 - p.y().pad_begin)));
+    }
     /// Columns that one vector of tiles covers.
     [[nodiscard]] int64_t width() const { return layout.lanes * WinogradTile::columns; }
 };
 
-/// A vector of patches of one input channel, from column x on, into V at tile `to`.
+/// A vector of patches of one input channel, from column x on, into V at tile `to`. Rows are
+/// transformed before columns are taken apart: fewer vectors are in registers at a time.
 Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& x,
                        const Expr& to) {
+    constexpr size_t parts_of_row = WinogradTile::columns + 1;
+    const TileOrder order =
+        s.tile.axis == VectorAxis::x ? TileOrder::by_fours : TileOrder::ascending;
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
-    const int64_t step = WinogradTile::columns;
     Values name(p.name + ".patch");
-    Patch d;
     const Expr column = simplify(x + channel * s.names.input_plane - size(p.x().pad_begin));
-    for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
-        for (int64_t c = 0; c < patch_columns; c += step) {
-            const Expr index = rows.input[r] + simplify(column + size(c));
-            const Expr wide =
-                name(ir::load(s.names.input, lanes_from(index, s.width()), ir::Alignment::element));
-            for (int64_t m = c; m < std::min(patch_columns, c + step); ++m) {
-                const Expr value = Shuffle::make_slice(
-                    wide, static_cast<int>(m - c), static_cast<int>(step), static_cast<int>(lanes));
-                // Rows outside the picture are zero and nowhere stored.
-                d[r][static_cast<size_t>(m)] = name(Halide::select(
-                    broadcast(rows.is_inside[r], lanes), value, make_zero(value.type())));
-            }
+    std::array<std::vector<Expr>, parts_of_row> parts;  // then by row
+    for (size_t n = 0; n < parts.size(); ++n) {
+        std::vector<Expr> d;
+        for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
+            const Expr index =
+                rows.input[r] + simplify(column + size(static_cast<int64_t>(n) * lanes));
+            const Expr value =
+                ir::load(s.names.input, lanes_from(index, lanes), ir::Alignment::element);
+            // Rows outside the picture are zero and nowhere stored.
+            d.push_back(name(Halide::select(broadcast(rows.is_inside[r], lanes), value,
+                                            make_zero(value.type()))));
         }
+        parts[n] = winograd::of_rows(name, d);
     }
-    d = winograd::of_patch(name, d, s.rows);
-    std::vector<Stmt> stores;
-    for (int64_t f = 0; f < s.layout.frequencies; ++f) {
-        const Expr index =
-            simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
-        const Expr& v =
-            d[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)];
-        stores.push_back(
-            ir::store(s.names.scratch, v, lanes_from(index, lanes), ir::Alignment::element));
+    std::vector<Stmt> all;
+    for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
+        // The next channel's rows lie elsewhere, in the third-level cache if the lines of a group
+        // need much memory.
+        for (int64_t c = 0; c < s.width(); c += ir::elements_of_line)
+            all.push_back(ir::prefetch(s.names.input,
+                                       rows.input[r] + column + s.names.input_plane + size(c)));
+        Values of_row(p.name + ".patch.row");
+        std::array<Expr, parts_of_row> row;
+        for (size_t n = 0; n < row.size(); ++n) row[n] = parts[n][r];
+        const winograd::PatchRow v =
+            winograd::of_columns(of_row, winograd::columns_of_patches(of_row, row, order));
+        std::vector<Stmt> stores;
+        for (int64_t c = 0; c < patch_columns; ++c) {
+            const int64_t f = static_cast<int64_t>(r) * patch_columns + c;
+            const Expr index =
+                simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
+            stores.push_back(ir::store(s.names.scratch, v[static_cast<size_t>(c)],
+                                       lanes_from(index, lanes), ir::Alignment::element));
+        }
+        all.push_back(of_row.around(ir::sequence(stores)));
     }
-    return name.around(ir::sequence(stores));
+    return name.around(ir::sequence(all));
 }
 
 /// Sums over the input channels. They end up in M, wherever `product_at` says.
@@ -117,7 +138,7 @@ Expr weights_of(const Step& s, const Expr& block, const Expr& f) {
 }
 
 Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f) {
-    const std::string weights = s.names.weights[static_cast<size_t>(s.rows - 1)];
+    const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
     Values once(s.p.name + ".base");
     const Expr patches = once(f * size(s.layout.frequency));
     const Expr kernel = once(weights_of(s, block, f));
@@ -139,7 +160,7 @@ Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f) {
 }
 
 Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const Expr& first_tile) {
-    const std::string weights = s.names.weights[static_cast<size_t>(s.rows - 1)];
+    const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
     Values once(s.p.name + ".base");
     const Expr patches = once(f * size(s.layout.frequency) + first_tile);
     const Expr kernel = once(weights_of(s, block, f));
@@ -159,16 +180,21 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
         }));
 }
 
-/// The outputs of a vector of products at M's element `at`.
-winograd::Outputs outputs_of(const Step& s, Values& name, const Expr& at) {
-    Patch m;
-    for (int64_t f = 0; f < s.layout.frequencies; ++f) {
-        const Expr index = lanes_from(simplify(at + size(s.layout.products + f * s.layout.product)),
-                                      s.layout.lanes);
-        m[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)] =
-            name(ir::load(s.names.scratch, index, ir::Alignment::element));
+/// A^T m of a vector of products at M's element `at`, by row of outputs, then column of products.
+std::vector<winograd::PatchRow> sums_of_rows(const Step& s, Values& name, const Expr& at) {
+    std::vector<winograd::PatchRow> sums(static_cast<size_t>(s.rows));
+    for (int64_t c = 0; c < patch_columns; ++c) {
+        std::vector<Expr> m;
+        for (int64_t r = 0; r < patch_rows(s.rows); ++r) {
+            const int64_t f = r * patch_columns + c;
+            const Expr index = simplify(at + size(s.layout.products + f * s.layout.product));
+            m.push_back(name(ir::load(s.names.scratch, lanes_from(index, s.layout.lanes),
+                                      ir::Alignment::element)));
+        }
+        const std::vector<Expr> of_column = winograd::rows_of_products(name, m);
+        for (size_t r = 0; r < sums.size(); ++r) sums[r][static_cast<size_t>(c)] = of_column[r];
     }
-    return winograd::of_products(name, m, s.rows);
+    return sums;
 }
 
 bool is_multiple(const Expr& extent, int64_t of) {
@@ -176,20 +202,21 @@ bool is_multiple(const Expr& extent, int64_t of) {
 }
 
 Stmt wanted_row(const Step& s, const Expr& row, const Stmt& store) {
-    return !s.tile.has_half_pairs || s.rows == 1 ? store : guarded(row < s.names.output_rows, store);
+    return !s.tile.has_partial || s.rows == 1 ? store : guarded(row < s.end, store);
 }
 
 /// Stores a vector of tiles of output channel z of a block.
 Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
                  const Expr& row, const Expr& x, int64_t vector) {
     Values name(s.p.name + ".product");
-    const auto outputs =
-        outputs_of(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
+    const auto sums =
+        sums_of_rows(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
     std::vector<Stmt> stores;
     for (int64_t r = 0; r < s.rows; ++r) {
-        const auto& columns = outputs[static_cast<size_t>(r)];
-        const Expr value = name(
-            s.names.finished(channel, Shuffle::make_interleave({columns.begin(), columns.end()})));
+        Values of_row(s.p.name + ".product.row");
+        const auto columns = winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]);
+        const Expr value = of_row(
+            s.names.finished(channel, winograd::side_by_side(of_row, columns)));
         const Expr column = simplify(x + size(vector * s.width()));
         const Expr to = lanes_from(rows.output[static_cast<size_t>(r)] +
                                        simplify(channel * s.names.output_plane + column),
@@ -203,7 +230,7 @@ Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, con
                 column + size(s.width()) <= s.names.output_columns, whole,
                 ir::store(s.names.output, value, to, ir::Alignment::element, inside));
         }
-        stores.push_back(wanted_row(s, row + size(r), store));
+        stores.push_back(of_row.around(wanted_row(s, row + size(r), store)));
     }
     return name.around(ir::sequence(stores));
 }
@@ -216,15 +243,17 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
     const int64_t lanes = s.layout.lanes;
     constexpr int64_t columns = WinogradTile::columns;
     Values name(p.name + ".product");
-    const auto outputs = outputs_of(s, name, tile * size(s.tile.channels) + size(vector * lanes));
+    const auto sums = sums_of_rows(s, name, tile * size(s.tile.channels) + size(vector * lanes));
     const Expr first = simplify(block * size(s.tile.channels) + size(vector * lanes));
     std::vector<Stmt> stores;
     for (int64_t r = 0; r < s.rows; ++r) {
+        Values of_row(p.name + ".product.row");
         std::vector<Expr> finished;
-        for (const Expr& sum : outputs[static_cast<size_t>(r)])
-            finished.push_back(name(s.names.finished(lanes_from(first, lanes), sum)));
-        const Expr all = name(Shuffle::make_interleave(finished));
-        std::vector<Stmt> of_row;
+        for (const Expr& sum :
+             winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]))
+            finished.push_back(of_row(s.names.finished(lanes_from(first, lanes), sum)));
+        const Expr all = of_row(Shuffle::make_interleave(finished));
+        std::vector<Stmt> of_lanes;
         for (int64_t z = 0; z < lanes; ++z) {
             const Expr value = Shuffle::make_slice(all, static_cast<int>(z * columns), 1,
                                                    static_cast<int>(columns));
@@ -242,14 +271,14 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
             }
             if (p[Dim::z] % s.tile.channels != 0)
                 store = guarded(first + size(z) < size(p[Dim::z]), store);
-            of_row.push_back(store);
+            of_lanes.push_back(store);
         }
-        stores.push_back(wanted_row(s, row + size(r), ir::sequence(of_row)));
+        stores.push_back(of_row.around(wanted_row(s, row + size(r), ir::sequence(of_lanes))));
     }
     return name.around(ir::sequence(stores));
 }
 
-/// One row, or a pair of rows, from `row` on.
+/// One row, or a band, from `row` on.
 Stmt rows_by_tiles(const Step& s, const Expr& row) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
@@ -290,21 +319,21 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
         }));
 }
 
-/// `count` rows or pairs of rows from `row` on, at most tile.pairs.
+/// `count` rows or bands from `row` on, at most tile.bands.
 Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     const int64_t row_tiles = s.layout.row_tiles;
-    const auto row_of = [&](const Expr& pair) { return simplify(row + pair * size(s.rows)); };
-    // Pairs in this order: what a vector writes behind the last tile of its rows belongs to the
+    const auto row_of = [&](const Expr& band) { return simplify(row + band * size(s.rows)); };
+    // Bands in this order: what a vector writes behind the last tile of its rows belongs to the
     // next rows.
-    const Stmt patches = s.loop(".pair", count, [&](const Expr& pair) {
+    const Stmt patches = s.loop(".band", count, [&](const Expr& band) {
         Values name(p.name + ".row");
-        const Step::Rows in = s.inputs_at(name, row_of(pair));
+        const Step::Rows in = s.inputs_at(name, row_of(band));
         return name.around(s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
             return s.loop(".x", size(ceil_div(row_tiles, lanes)), [&](const Expr& part) {
                 return transform_patches(s, in, i, simplify(part * size(s.width())),
-                                         simplify(pair * size(row_tiles) + part * size(lanes)));
+                                         simplify(band * size(row_tiles) + part * size(lanes)));
             });
         }));
     });
@@ -317,14 +346,14 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
                     return multiply_by_channels(s, block, f, simplify(t * size(s.tile.tiles)));
                 });
             });
-            const Stmt stores = s.loop(".pair", count, [&](const Expr& pair) {
+            const Stmt stores = s.loop(".band", count, [&](const Expr& band) {
                 Values name(p.name + ".row");
-                const Step::Rows out = s.outputs_at(name, row_of(pair));
+                const Step::Rows out = s.outputs_at(name, row_of(band));
                 return name.around(s.loop(".x", size(row_tiles), [&](const Expr& x) {
                     std::vector<Stmt> all;
                     for (int64_t v = 0; v < s.tile.channels / lanes; ++v)
                         all.push_back(store_channels(
-                            s, out, block, simplify(pair * size(row_tiles) + x), row_of(pair),
+                            s, out, block, simplify(band * size(row_tiles) + x), row_of(band),
                             simplify(x * size(WinogradTile::columns)), v));
                     return ir::sequence(all);
                 }));
@@ -361,31 +390,32 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
 
 Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit,
                    const WinogradNames& names, const Interval& rows) {
-    const auto step = [&](int64_t together) {
-        return Step{p, tile, names, together, WinogradRowsLayout(p, tile, unit, together)};
-    };
     Values name(p.name + ".step");
     const Expr begin = name(rows.begin);
     const Expr end = name(rows.end);
+    const auto step = [&](int64_t together) {
+        return Step{p, tile, names, end, together, WinogradRowsLayout(p, tile, unit, together)};
+    };
     const Expr count = simplify(end - begin);
     const Expr is_last = Halide::cast<int32_t>(end >= names.output_rows);
-    const Expr half_pairs = !tile.has_half_pairs ? Expr(0) : tile.has_singles ? is_last : Expr(1);
-    const Expr pairs = name(simplify((count + half_pairs) / 2));
+    const Expr may_be_partial = !tile.has_partial ? Expr(0) : tile.has_singles ? is_last : Expr(1);
+    const Expr bands =
+        name(simplify((count + may_be_partial * size(tile.rows - 1)) / size(tile.rows)));
     std::vector<Stmt> parts;
-    if (tile.has_pairs) {
-        const Step two = step(2);
-        if (tile.pairs == 1) {
-            parts.push_back(two.loop(".pair", pairs, [&](const Expr& pair) {
-                const Expr row = simplify(begin + pair * 2);
-                return tile.axis == VectorAxis::x ? rows_by_tiles(two, row)
-                                                  : rows_by_channels(two, row, 1);
+    if (tile.has_bands) {
+        const Step several = step(tile.rows);
+        if (tile.bands == 1) {
+            parts.push_back(several.loop(".band", bands, [&](const Expr& band) {
+                const Expr row = simplify(begin + band * size(tile.rows));
+                return tile.axis == VectorAxis::x ? rows_by_tiles(several, row)
+                                                  : rows_by_channels(several, row, 1);
             }));
         } else {
-            const Expr parts_of = (pairs + size(tile.pairs - 1)) / size(tile.pairs);
-            parts.push_back(two.loop(".pairs", parts_of, [&](const Expr& part) {
-                const Expr first = simplify(part * size(tile.pairs));
-                return rows_by_channels(two, simplify(begin + first * 2),
-                                        simplify(Halide::min(pairs - first, size(tile.pairs))));
+            const Expr parts_of = (bands + size(tile.bands - 1)) / size(tile.bands);
+            parts.push_back(several.loop(".bands", parts_of, [&](const Expr& part) {
+                const Expr first = simplify(part * size(tile.bands));
+                return rows_by_channels(several, simplify(begin + first * size(tile.rows)),
+                                        simplify(Halide::min(bands - first, size(tile.bands))));
             }));
         }
     }

@@ -4,14 +4,16 @@
 //
 // for each output channel, * by element. F(2x4, 3x3) gives two output rows and four output columns
 // from a patch d of four by six inputs with 24 multiplications instead of 72 (Winograd 1980; Lavin
-// and Gray, CVPR 2016). A row without a partner is computed by F(1x4, 3x3): 18 instead of 36.
+// and Gray, CVPR 2016), F(4x4, 3x3) four rows from six by six with 36 instead of 144.
 //
-// Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use F(2,3) at 0, 1, -1 or, one at a time,
-// the plain sum. Rows go by two because line buffers pass them on by two or four: a step of a
-// schedule is divided into pairs from its first row on. Strips of the same steps therefore leave no
-// seam: the pairs inside are the same, bit for bit. (Where rows are kept from strip to strip,
-// producers are computed directly.) Other tile heights pair rows otherwise, which changes
-// roundings.
+// Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use the same, F(2,3) at 0, 1, -1 or, one at
+// a time, the plain sum. Line buffers pass rows on by steps of a schedule, which are divided into
+// bands of two or four rows from their first row on. With two, a row without a partner is computed
+// by F(1x4, 3x3), with 18 multiplications instead of 36, and strips of the same steps leave no seam:
+// the pairs inside are the same, bit for bit. (Where rows are kept from strip to strip, producers are
+// computed directly.) Other tile heights pair rows otherwise, which changes roundings. With four,
+// the last band of a step may be partial: its missing rows are zeros, and strips have seams, for
+// their first steps are longer than the others.
 //
 // The code transforms patches of all input channels into V[frequency][input channel][tile]. For
 // each block of output channels, as many matrix products as there are frequencies give M, which it
@@ -43,7 +45,7 @@
 
 namespace laminate {
 
-/// G g G^T of canonical weights (constants.h) for one or two rows: [block of output
+/// G g G^T of canonical weights (constants.h) for one, two or four rows: [block of output
 /// channels][frequency][input channel][output channel of the block].
 [[nodiscard]] std::vector<float> winograd_weights(const std::vector<float>& canonical,
                                                   const LayerProblem& problem, int64_t rows,
@@ -55,7 +57,7 @@ struct WinogradNames {
     std::string input;  ///< array; zeros left and right of the picture, up to the last patch
     std::string output;
     std::array<std::string, 2>
-        weights;          ///< for one row, for two; empty where the tile has none such
+        weights;  ///< for one row, for bands; empty where the tile has none such
     std::string scratch;  ///< array of winograd_scratch_elements()
     /// Index of column 0 of a row of channel 0; the next channel's is a plane further.
     std::function<Halide::Expr(const Halide::Expr& row)> input_row;

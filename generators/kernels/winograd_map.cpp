@@ -20,14 +20,6 @@ using namespace Halide::Internal;
 namespace {
 
 static_assert(winograd::columns == WinogradMapLayout::columns_of_tile);
-constexpr int64_t elements_of_line = 16;
-
-/// Element of a patch, or of its products, at frequency f.
-template <class Patch>
-auto& at_frequency(Patch& patch, int64_t f) {
-    return patch[static_cast<size_t>(f / winograd::patch_columns)]
-                [static_cast<size_t>(f % winograd::patch_columns)];
-}
 
 /// What patches and products know of each other's place in the scratch block.
 class InputParts {
@@ -71,8 +63,9 @@ private:
     /// A vector of patches of input channel i into V's row `to`: those from tile x of their rows
     /// on, of several bands.
     [[nodiscard]] Stmt patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const;
-    [[nodiscard]] winograd::Patch inputs(Values& name, const Expr& i, int64_t x,
-                                         const Rows& rows) const;
+    /// Row r of the patches.
+    [[nodiscard]] winograd::PatchRow inputs(Values& name, const Expr& plane, int64_t r, int64_t x,
+                                            const Rows& rows) const;
     /// Columns from `column` on of the row that begins at element `begin`; zero where there is no
     /// picture.
     [[nodiscard]] Expr row_part(const Expr& begin, const Expr& is_inside, int64_t column,
@@ -114,25 +107,22 @@ Stmt MapPatches::code(const Expr& first) const {
     });
 }
 
-winograd::Patch MapPatches::inputs(Values& name, const Expr& i, int64_t x, const Rows& rows) const {
-    winograd::Patch d;
+winograd::PatchRow MapPatches::inputs(Values& name, const Expr& plane, int64_t r, int64_t x,
+                                      const Rows& rows) const {
+    winograd::PatchRow d;
     const int64_t width = at_.slots * winograd::columns;
-    const Expr plane = name(i * size(p_.y().in * p_.x().in));
-    for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r) {
-        for (int64_t c = 0; c < winograd::patch_columns; c += winograd::columns) {
-            std::vector<Expr> parts;
-            for (int64_t n = 0; n < at_.bands_of_vector; ++n) {
-                const auto row = static_cast<size_t>(n * at_.rows_of_tile + r);
-                parts.push_back(
-                    name(row_part(plane + rows.begins[row], rows.are_inside[row],
-                                  x * winograd::columns + c - p_.x().pad_begin, width)));
-            }
-            const Expr wide = parts.size() == 1 ? parts.front() : Shuffle::make_concat(parts);
-            for (int64_t m = c; m < std::min(winograd::patch_columns, c + winograd::columns); ++m) {
-                d[static_cast<size_t>(r)][static_cast<size_t>(m)] = name(Shuffle::make_slice(
-                    wide, static_cast<int>(m - c), static_cast<int>(winograd::columns),
-                    static_cast<int>(at_.lanes)));
-            }
+    for (int64_t c = 0; c < winograd::patch_columns; c += winograd::columns) {
+        std::vector<Expr> parts;
+        for (int64_t n = 0; n < at_.bands_of_vector; ++n) {
+            const auto row = static_cast<size_t>(n * at_.rows_of_tile + r);
+            parts.push_back(name(row_part(plane + rows.begins[row], rows.are_inside[row],
+                                          x * winograd::columns + c - p_.x().pad_begin, width)));
+        }
+        const Expr wide = parts.size() == 1 ? parts.front() : Shuffle::make_concat(parts);
+        for (int64_t m = c; m < std::min(winograd::patch_columns, c + winograd::columns); ++m) {
+            d[static_cast<size_t>(m)] = name(Shuffle::make_slice(wide, static_cast<int>(m - c),
+                                                                 static_cast<int>(winograd::columns),
+                                                                 static_cast<int>(at_.lanes)));
         }
     }
     return d;
@@ -140,10 +130,21 @@ winograd::Patch MapPatches::inputs(Values& name, const Expr& i, int64_t x, const
 
 Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const {
     Values name(p_.name + ".patch");
-    const winograd::Patch d = winograd::of_patch(name, inputs(name, i, x, rows), at_.rows_of_tile);
+    const Expr plane = name(i * size(p_.y().in * p_.x().in));
+    std::vector<winograd::PatchRow> d;
+    for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r)
+        d.push_back(inputs(name, plane, r, x, rows));
+    for (size_t c = 0; c < winograd::patch_columns; ++c) {
+        std::vector<Expr> column;
+        for (const winograd::PatchRow& row : d) column.push_back(row[c]);
+        column = winograd::of_rows(name, column);
+        for (size_t r = 0; r < d.size(); ++r) d[r][c] = column[r];
+    }
+    for (winograd::PatchRow& row : d) row = winograd::of_columns(name, row);
     std::vector<Stmt> stores;
     for (int64_t f = 0; f < at_.frequencies; ++f) {
-        const Expr& v = at_frequency(d, f);
+        const Expr& v = d[static_cast<size_t>(f / winograd::patch_columns)]
+                         [static_cast<size_t>(f % winograd::patch_columns)];
         const auto put = [&](const Expr& value, const Expr& tile) {
             const Expr index = simplify(to + tile) + size(f * at_.patch_frequency);
             stores.push_back(ir::store(code_.scratch(), value,
@@ -237,17 +238,20 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
             g[static_cast<size_t>(tap / n)][static_cast<size_t>(tap % n)] =
                 name(ir::load(code_.weights(), lanes_from(index, lanes)));
         }
-        const winograd::Patch u = winograd::of_kernel(
+        const auto u = winograd::of_kernel(
             g, at_.rows_of_tile, [&](const Expr& value) { return name(Halide::strict_float(value)); });
         std::vector<Stmt> stores;
         for (int64_t f = 0; f < at_.frequencies; ++f) {
             const Expr to =
                 i * size(at_.block) + size(at_.weights + f * at_.weight_frequency + v * lanes);
-            stores.push_back(ir::store(code_.scratch(), at_frequency(u, f), lanes_from(to, lanes)));
+            stores.push_back(ir::store(code_.scratch(),
+                                       u[static_cast<size_t>(f / winograd::patch_columns)]
+                                        [static_cast<size_t>(f % winograd::patch_columns)],
+                                       lanes_from(to, lanes)));
             // U is larger than the first-level cache, and stores of whole lines wait for them one
             // after the other: those of the next channel are asked for now. Halves of lines gain
             // nothing (docs/performance.md).
-            if (lanes >= elements_of_line)
+            if (lanes >= ir::elements_of_line)
                 stores.push_back(ir::prefetch(code_.scratch(), to + size(at_.block)));
         }
         all.push_back(name.around(ir::sequence(stores)));
@@ -328,20 +332,26 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
     constexpr int64_t columns = winograd::columns;
     const int64_t lanes = at_.lanes;
     Values name(p_.name + ".product");
-    winograd::Patch m;
-    for (int64_t f = 0; f < at_.frequencies; ++f) {
-        const Expr index = simplify(tile * size(at_.block)) +
-                           size(at_.products + f * at_.product_frequency + v * lanes);
-        at_frequency(m, f) = name(ir::load(code_.scratch(), lanes_from(index, lanes)));
+    std::vector<winograd::PatchRow> sums(static_cast<size_t>(at_.rows_of_tile));
+    for (int64_t c = 0; c < winograd::patch_columns; ++c) {
+        std::vector<Expr> m;
+        for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r) {
+            const int64_t f = r * winograd::patch_columns + c;
+            const Expr index = simplify(tile * size(at_.block)) +
+                               size(at_.products + f * at_.product_frequency + v * lanes);
+            m.push_back(name(ir::load(code_.scratch(), lanes_from(index, lanes))));
+        }
+        const std::vector<Expr> of_column = winograd::rows_of_products(name, m);
+        for (size_t r = 0; r < sums.size(); ++r) sums[r][static_cast<size_t>(c)] = of_column[r];
     }
-    const winograd::Outputs outputs = winograd::of_products(name, m, at_.rows_of_tile);
     const Expr first = simplify(z * size(at_.block) + size(v * lanes));
     const Expr column = simplify(x * size(columns));
     std::vector<Expr> of_row;
     const Expr channels = lanes_from(first, lanes);
     for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
         std::vector<Expr> results;
-        for (const Expr& sum : outputs[static_cast<size_t>(r)])
+        for (const Expr& sum :
+             winograd::columns_of_products(name, sums[static_cast<size_t>(r)]))
             results.push_back(
                 name(code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
         of_row.push_back(name(Shuffle::make_interleave(results)));

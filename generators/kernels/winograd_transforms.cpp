@@ -9,45 +9,111 @@ const MinimalFilter& column_filter() {
     return filter;
 }
 
-Patch of_patch(ir::Values& name, Patch d, int64_t rows) {
-    const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
-    for (size_t m = 0; rows == 2 && m < patch_columns; ++m) {
-        const std::array<Expr, 4> v{sum(d[0][m] - d[2][m]), sum(d[1][m] + d[2][m]),
-                                    sum(d[2][m] - d[1][m]), sum(d[1][m] - d[3][m])};
-        for (size_t r = 0; r < v.size(); ++r) d[r][m] = v[r];
+namespace {
+
+using Halide::Internal::Shuffle;
+
+/// Of two vectors, two lanes of each in turn, of every group of four lanes: one instruction that moves
+/// nothing across 16 bytes.
+Expr within_groups(ir::Values& name, const Expr& a, const Expr& b, const std::array<int, 4>& of_four) {
+    const int lanes = a.type().lanes();
+    std::vector<int> from;
+    for (int n = 0; n < lanes; ++n) {
+        const int of_pair = of_four[static_cast<size_t>(n % 4)];
+        from.push_back(n / 4 * 4 + of_pair % 4 + (of_pair < 4 ? 0 : lanes));
     }
-    for (size_t m = 0; rows == columns && m < patch_columns; ++m) {
-        std::vector<Expr> column;
-        for (const auto& row : d) column.push_back(row[m]);
-        const std::vector<Expr> v =
-            column_filter().of_patch(name, column, MinimalFilter::Order::as_written);
-        for (size_t r = 0; r < v.size(); ++r) d[r][m] = v[r];
-    }
-    for (size_t r = 0; r < static_cast<size_t>(patch_rows(rows)); ++r) {
-        const std::vector<Expr> v = column_filter().of_patch(name, {d[r].begin(), d[r].end()},
-                                                             MinimalFilter::Order::as_written);
-        std::copy(v.begin(), v.end(), d[r].begin());
-    }
-    return d;
+    return name(Shuffle::make({a, b}, from));
 }
 
-Outputs of_products(ir::Values& name, Patch m, int64_t rows) {
+/// Every other lane of two vectors.
+Expr every_other(ir::Values& name, const Expr& a, const Expr& b, int first) {
+    std::vector<int> from;
+    for (int n = 0; n < a.type().lanes(); ++n) from.push_back(first + 2 * n);
+    return name(Shuffle::make({a, b}, from));
+}
+
+}  // namespace
+
+int64_t tile_of_lane(TileOrder order, int64_t lane, int64_t lanes) {
+    return order == TileOrder::ascending ? lane : lane % columns * (lanes / columns) + lane / columns;
+}
+
+PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1>& parts,
+                            TileOrder order) {
+    const auto chosen = [&](const Expr& a, const Expr& b, int first) {
+        return order == TileOrder::ascending
+                   ? every_other(name, a, b, first)
+                   : within_groups(name, a, b, {first, first + 2, first + 4, first + 6});
+    };
+    // Every other element, twice.
+    PatchRow row;
+    for (int odd = 0; odd < 2; ++odd) {
+        const Expr first = chosen(parts[0], parts[1], odd);
+        const Expr second = chosen(parts[2], parts[3], odd);
+        row[static_cast<size_t>(odd)] = chosen(first, second, 0);
+        row[static_cast<size_t>(odd) + 2] = chosen(first, second, 1);
+    }
+    // Columns 4 and 5 are columns 0 and 1 of the next patch.
+    const int lanes = parts.front().type().lanes();
+    std::vector<int> lane_of(static_cast<size_t>(lanes));
+    for (int n = 0; n < lanes; ++n)
+        lane_of[static_cast<size_t>(tile_of_lane(order, n, lanes))] = n;
+    for (int c = 0; c < 2; ++c) {
+        std::vector<int> from;
+        for (int n = 0; n < lanes; ++n) {
+            const auto next = static_cast<size_t>(tile_of_lane(order, n, lanes)) + 1;
+            from.push_back(next < lane_of.size() ? lane_of[next] : lanes + c);
+        }
+        row[static_cast<size_t>(columns + c)] =
+            name(Shuffle::make({row[static_cast<size_t>(c)], parts[4]}, from));
+    }
+    return row;
+}
+
+Expr side_by_side(ir::Values& name, const std::array<Expr, columns>& outputs) {
+    std::array<std::array<Expr, 2>, 2> pairs;
+    for (size_t n = 0; n < 2; ++n)
+        pairs[n] = {within_groups(name, outputs[2 * n], outputs[2 * n + 1], {0, 4, 1, 5}),
+                    within_groups(name, outputs[2 * n], outputs[2 * n + 1], {2, 6, 3, 7})};
+    std::vector<Expr> all;
+    for (size_t n = 0; n < 2; ++n) {
+        all.push_back(within_groups(name, pairs[0][n], pairs[1][n], {0, 1, 4, 5}));
+        all.push_back(within_groups(name, pairs[0][n], pairs[1][n], {2, 3, 6, 7}));
+    }
+    return Shuffle::make_concat(all);
+}
+
+std::vector<Expr> of_rows(ir::Values& name, const std::vector<Expr>& d) {
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
-    for (size_t c = 0; rows == columns && c < patch_columns; ++c) {
-        std::vector<Expr> column;
-        for (const auto& row : m) column.push_back(row[c]);
-        const auto v = column_filter().of_products(name, column);
-        for (size_t r = 0; r < v.size(); ++r) m[r][c] = v[r];
+    const auto rows = static_cast<int64_t>(d.size()) - kernel_size + 1;
+    if (rows == 1) return d;
+    if (rows == 2)
+        return {sum(d[0] - d[2]), sum(d[1] + d[2]), sum(d[2] - d[1]), sum(d[1] - d[3])};
+    return column_filter().of_patch(name, d, MinimalFilter::Order::as_written);
+}
+
+PatchRow of_columns(ir::Values& name, const PatchRow& row) {
+    const std::vector<Expr> v = column_filter().of_patch(name, {row.begin(), row.end()},
+                                                         MinimalFilter::Order::as_written);
+    PatchRow transformed;
+    std::copy(v.begin(), v.end(), transformed.begin());
+    return transformed;
+}
+
+std::vector<Expr> rows_of_products(ir::Values& name, const std::vector<Expr>& m) {
+    const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
+    const auto rows = static_cast<int64_t>(m.size()) - kernel_size + 1;
+    if (rows == columns) {
+        const auto v = column_filter().of_products(name, m);
+        return {v.begin(), v.end()};
     }
-    for (size_t c = 0; rows != columns && c < patch_columns; ++c) {
-        const Expr first = sum(m[0][c] + m[1][c] + m[2][c]);
-        if (rows == 2) m[1][c] = sum(m[1][c] - m[2][c] - m[3][c]);
-        m[0][c] = first;
-    }
-    Outputs outputs;
-    for (size_t r = 0; r < static_cast<size_t>(rows); ++r)
-        outputs[r] = column_filter().of_products(name, {m[r].begin(), m[r].end()});
-    return outputs;
+    std::vector<Expr> sums{sum(m[0] + m[1] + m[2])};
+    if (rows == 2) sums.push_back(sum(m[1] - m[2] - m[3]));
+    return sums;
+}
+
+std::array<Expr, columns> columns_of_products(ir::Values& name, const PatchRow& sums) {
+    return column_filter().of_products(name, {sums.begin(), sums.end()});
 }
 
 }  // namespace laminate::winograd

@@ -27,19 +27,43 @@ inline constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
     return patch_rows(rows) * patch_columns;
 }
 
-/// By row and column; frequency f is in row f / patch_columns, column f % patch_columns.
-using Patch = std::array<std::array<Halide::Expr, patch_columns>, most_patch_rows>;
-using Outputs = std::array<std::array<Halide::Expr, columns>, most_rows>;
+/// A row of a patch, by column, or of its products.
+using PatchRow = std::array<Halide::Expr, patch_columns>;
 
 /// F(4,3), along columns.
 [[nodiscard]] const MinimalFilter& column_filter();
-// All sums are taken in the order written, so that layers of winograd.h and of winograd_map.h round
-// alike.
 
-/// B^T d B of a patch of inputs.
-[[nodiscard]] Patch of_patch(ir::Values& name, Patch d, int64_t rows);
-/// A^T m A of the products.
-[[nodiscard]] Outputs of_products(ir::Values& name, Patch m, int64_t rows);
+/// Which tile of a row a lane of a vector is.
+enum class TileOrder {
+    ascending,
+    /// Lane 4 j + v is tile v L / 4 + j of L: elements stay in their group of four lanes when columns
+    /// are taken apart, which processors do in less time.
+    by_fours
+};
+[[nodiscard]] int64_t tile_of_lane(TileOrder order, int64_t lane, int64_t lanes);
+/// The columns of patches, of a row whose parts follow each other: column c of tile t is element
+/// 4 t + c. Of the last part only the first two elements matter.
+[[nodiscard]] PatchRow columns_of_patches(ir::Values& name,
+                                          const std::array<Halide::Expr, columns + 1>& parts,
+                                          TileOrder order);
+/// The inverse, of outputs of tiles by fours: element 4 t + c is column c of tile t.
+[[nodiscard]] Halide::Expr side_by_side(ir::Values& name,
+                                        const std::array<Halide::Expr, columns>& outputs);
+
+// B^T d B and A^T m A, rows first. All sums are taken in the order written, so that layers of
+// winograd.h and of winograd_map.h round alike.
+
+/// B^T d: the rows of a patch, of any columns of it.
+[[nodiscard]] std::vector<Halide::Expr> of_rows(ir::Values& name,
+                                                const std::vector<Halide::Expr>& d);
+/// A row of (B^T d) B; frequency patch_columns * row + column.
+[[nodiscard]] PatchRow of_columns(ir::Values& name, const PatchRow& row);
+/// A^T m of a column of the products: a sum for each row of outputs.
+[[nodiscard]] std::vector<Halide::Expr> rows_of_products(ir::Values& name,
+                                                         const std::vector<Halide::Expr>& m);
+/// A row of (A^T m) A: outputs by column.
+[[nodiscard]] std::array<Halide::Expr, columns> columns_of_products(ir::Values& name,
+                                                                    const PatchRow& sums);
 /// By row and column.
 template <class Value>
 using Kernel = std::array<std::array<Value, kernel_size>, kernel_size>;

@@ -62,11 +62,12 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
 class LineBufferChoice {
 public:
     LineBufferChoice(const std::vector<LayerProblem>& problems, GroupSchedule group,
-                     const VectorUnit& unit, bool any_size)
+                     const VectorUnit& unit, const KernelOptions& options)
         : problems_(problems),
           group_(std::move(group)),
           unit_(unit),
-          any_size_(any_size),
+          any_size_(options.any_size),
+          may_be_fours_(options.fours && !options.any_size),
           whole_(whole_dimensions(group_, problems)),
           blocks_(channel_blocks(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
@@ -82,7 +83,8 @@ public:
             kernel = direct_kernel(k);
             if (!winograd || !allows_winograd(k)) continue;
             const WinogradAxes axes = any_size_ ? WinogradAxes::tiles : WinogradAxes::any;
-            if (const auto tile = winograd_tile(problems_[k], steps[k], unit_, axes))
+            if (const auto tile =
+                    winograd_tile(problems_[k], steps[k], unit_, axes, may_be_fours_))
                 kernel = kernel_of(*tile, unit_.lanes);
         }
         return group;
@@ -145,6 +147,7 @@ private:
     GroupSchedule group_;
     VectorUnit unit_;
     bool any_size_;
+    bool may_be_fours_;
     std::vector<PerDim<bool>> whole_;
     std::vector<int64_t> blocks_;  ///< by nest
     std::vector<BufferShape> shapes_;
@@ -184,7 +187,7 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
         for (Nest& nest : chain.nests) nest.kernel = kernel_for(KernelKind::columns, unit);
         if (fits(columns_layout(chain, problems).scratch_elements(), options)) return chain;
     }
-    const LineBufferChoice choice(problems, std::move(group), unit, options.any_size);
+    const LineBufferChoice choice(problems, std::move(group), unit, options);
     if (options.filters()) {
         GroupSchedule filtered = choice.with_kernels(true);
         if (fits(line_plan(filtered, problems).scratch_elements, options)) return filtered;

@@ -20,9 +20,8 @@ struct KernelOptions {
     /// Limit on a thread's scratch block. Kernels that would need more are not chosen, and pixels
     /// whose panel would are read in place.
     std::optional<Bytes> scratch{};
-    /// Minimal filtering of whole maps in tiles of four rows where that pays. False: tiles of two
-    /// rows, as kernels over line buffers have them and with their roundings, so that windows of a
-    /// picture agree whatever kernels their sizes get.
+    /// Minimal filtering in tiles of four rows where that pays. False: tiles of two rows, so that
+    /// windows of a picture agree bit for bit whatever schedules their sizes get.
     bool fours = true;
     /// Only kernels with code of any size (scheduler/schedule/open_group.h): none that takes whole
     /// maps, or whose sizes follow from the width of the picture.

@@ -31,20 +31,21 @@ int64_t rows_read(const AxisWindow& w, int64_t rows) {
 }
 
 /// Rows of each layer per iteration of its own row loop. Where a long row with several output
-/// channels keeps the vector registers busy, one row (or the two of a Winograd patch) makes the
+/// channels keeps the vector registers busy, one row (or those of a Winograd tile) makes the
 /// line buffer before the layer smallest. Elsewhere a layer computes the rows that its consumer
 /// newly needs, so that in the steady state there is one tile of the layer per tile of its
 /// consumer.
-std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
+std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems,
+                                        const LineBufferSizes& sizes) {
     constexpr int64_t long_row = 128;
     constexpr int64_t several_channels = 6;
     std::vector<int64_t> all(problems.size()), wanted(problems.size(), 0);
-    wanted.back() = rows;
+    wanted.back() = sizes.rows;
     for (size_t k = problems.size(); k-- > 0;) {
         const LayerProblem& p = problems[k];
         const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row &&
                                    p[Dim::z] / p.groups >= several_channels;
-        const int64_t fewest = winograd_pays(p) ? 2 : 1;
+        const int64_t fewest = !winograd_pays(p) ? 1 : sizes.fours ? 4 : 2;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : wanted[k], 1, p[Dim::y]);
         const int64_t read = rows_read(p.y(), all[k]);
         for (size_t j = 0; j < k; ++j) {
@@ -61,7 +62,7 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
                                 const LineBufferSizes& sizes) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
-    const std::vector<int64_t> rows = rows_per_iteration(problems, sizes.rows);
+    const std::vector<int64_t> rows = rows_per_iteration(problems, sizes);
     for (int k = 0; k <= sink; ++k) {
         const LayerProblem& p = problems[static_cast<size_t>(k)];
         Nest nest;
@@ -245,7 +246,7 @@ private:
             if (!by_column_tiles) return false;
             const int64_t all = problems.back()[Dim::x];
             return column_tiles_memory(
-                       problems, rows_per_iteration(problems, sizes.rows),
+                       problems, rows_per_iteration(problems, sizes),
                        sizes.strip_columns > 0 ? std::min(sizes.strip_columns, all) : all) <=
                    most_column_tiles_memory(cache);
         };
@@ -256,7 +257,7 @@ private:
             if (columns != 0 && !options_.memory && has_winograd) break;
             for (const int64_t rows : row_choices(problems)) {
                 if (rows < fewest_rows) continue;
-                LineBufferSizes sizes{rows, 0, columns};
+                LineBufferSizes sizes{rows, 0, columns, options_.fours};
                 const GroupCounts counts =
                     two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
                 if (counts.macs().value() > base + base / 100 * repeated_percent) continue;

@@ -26,6 +26,9 @@ struct LineBufferSizes {
     /// Output columns per strip; 0 means full width. Strips shorten the lines and compute halos
     /// twice.
     int64_t strip_columns = 0;
+    /// Whether layers for Winograd compute four rows at a time wherever they are in the group, for
+    /// tiles of four rows; their line buffers are higher. False: two where that is enough.
+    bool fours = false;
 };
 
 ///   {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo &
@@ -61,6 +64,7 @@ struct LineBufferOptions {
     /// Whether layers for which the kernel winograd_map pays are groups of their own. False if they
     /// will be computed by the definition.
     bool winograd = true;
+    bool fours = false;  ///< LineBufferSizes::fours of all groups
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of
     /// layers with weights alone.

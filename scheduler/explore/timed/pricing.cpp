@@ -1,5 +1,7 @@
 #include "scheduler/explore/timed/pricing.h"
 
+#include <algorithm>
+
 #include "scheduler/counts/done.h"
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/pareto.h"
@@ -131,7 +133,10 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
     };
     KernelOptions kernels = options_.kernels;
     kernels.fours = false;
-    if (priced.group.nests.front().kernel[KernelSize::fours] == 1) offer(kernels, 1);
+    if (std::ranges::any_of(priced.group.nests, [](const Nest& nest) {
+            return nest.kernel[KernelSize::fours] == 1;
+        }))
+        offer(kernels, 1);
     kernels.winograd = false;
     offer(kernels, surely_faster);
 }

@@ -160,6 +160,15 @@ private:
     std::vector<size_t> part_;  ///< by layer: another layer of its part, itself for the first
 };
 
+bool has_layers_for_winograd(const Network& network) {
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (is_schedulable(network, id) &&
+            kernel_pays(layer_problem(network, id), KernelKind::winograd_rows))
+            return true;
+    }
+    return false;
+}
+
 /// Adds the planner's schedules. `budgets`: of live memory.
 void add_candidates(Candidates& candidates, const Network& network, const TimedOptions& options,
                     const std::vector<Bytes>& budgets) {
@@ -177,6 +186,12 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     if (planned_runs(network) != schedulable_chains(network)) {
         wishes.push_back(plain);
         wishes.back().joins = false;
+    }
+    if (options.kernels.fours && has_layers_for_winograd(network)) {
+        // Higher line buffers of groups as long as those of the largest wish above.
+        wishes.push_back(plain);
+        wishes.back().fours = true;
+        wishes.back().second_level_cache = Bytes(6 * options.second_level_cache.value());
     }
     for (const Bytes budget : budgets) {
         wishes.push_back(plain);

@@ -30,8 +30,8 @@ enum class KernelKind {
     channels,           ///< sums of z vectors of channels x x columns in registers
     phases,             ///< transposed convolution: all phases of x vectors of input positions
     vectors,            ///< pooling, Add, Concat, activation: a vector of columns at a time
-    winograd_rows,      ///< F(2x4, 3x3), lanes are tiles side by side
-    winograd_channels,  ///< F(2x4, 3x3), lanes are output channels
+    winograd_rows,      ///< F(2x4, 3x3) or F(4x4, 3x3), lanes are tiles side by side
+    winograd_channels,  ///< F(2x4, 3x3) or F(4x4, 3x3), lanes are output channels
     // All nests of a chain.
     columns,  ///< minimal filtering along columns, lanes are tiles of four columns
     // One layer, or a layer and an Add, from whole arrays.
@@ -51,7 +51,7 @@ enum class KernelSize {
     channels,  ///< z: output channels in registers together, or vectors of them
     rows,      ///< y: output rows in registers together
     columns,   ///< x: columns, or vectors of columns or of tiles, in registers together
-    pairs,     ///< p: pairs of rows, or rows of tiles, whose patches are transformed together
+    pairs,     ///< p: bands, rows of tiles, whose patches are transformed together
     half,      ///< h: 1 if half of the last vector of a row is enough
     panel,     ///< c: 1 if the pixels of a tile are copied to a panel first
     fours,     ///< f: 1 if tiles of minimal filtering have four rows, not two

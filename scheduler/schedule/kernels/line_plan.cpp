@@ -188,7 +188,7 @@ LineSizes open_line_sizes(LinePlan& plan, const GroupSchedule& group,
         open.rings.push_back(ring);
     }
     for (std::optional<WinogradTile>& tile : plan.winograd) {
-        if (tile) tile->has_pairs = tile->has_singles = tile->has_half_pairs = true;
+        if (tile) *tile = winograd_tile_of(kernel_of(*tile, plan.lanes));
     }
     open.transforms_offset = end;
     open.scratch_elements = end + transform_elements(plan, group, problems);

@@ -1,14 +1,15 @@
-// winograd_rows and winograd_channels: minimal filtering F(2x4, 3x3) over line buffers (Winograd
-// 1980; Lavin and Gray, CVPR 2016).
+// winograd_rows and winograd_channels: minimal filtering F(2x4, 3x3), with f1 F(4x4, 3x3), over line
+// buffers (Winograd 1980; Lavin and Gray, CVPR 2016).
 //
-//   Y = A' ((G g G') * (B' d B)) A  of patches d of 4 x 6 inputs, 24 products for 2 x 4 outputs
+//   Y = A' ((G g G') * (B' d B)) A  of patches d of 4 x 6 inputs, 24 products for 2 x 4 outputs,
+//                                   or of 6 x 6 inputs, 36 products for 4 x 4 outputs
 //
-// Rows go by pairs from the first row of a box; a row without a partner goes by F(1x4, 3x3), 18
-// products for 4 outputs. At the end of the picture it goes as half a pair, whose other row is not
-// stored.
+// Rows go by bands of two or four from the first row of a box. A row without a partner goes by
+// F(1x4, 3x3), 18 products for 4 outputs; at the end of the picture, or with bands of four, the last
+// band is partial: rows that are not asked for are not stored.
 //   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers
 //   winograd_channels  lanes are output channels; z vectors of v channels x x tiles in registers,
-//                      tiles from p pairs of rows together
+//                      tiles from p bands together
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
 
 #include <utility>
@@ -40,11 +41,13 @@ int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
                                     box[Dim::y].end);
 }
 
-/// Transformed weights beyond half a second-level cache come from further away for every box.
+/// Transformed weights beyond half a second-level cache come from further away for every box. Tiles of
+/// four rows transform as many values for an output as those of two.
 KernelWork winograd_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     constexpr Bytes kept{512 << 10};
-    const int64_t weights = WinogradTile::frequencies(2) * p[Dim::z] * p[Dim::i];
+    const int64_t rows = winograd_tile_of(kernel).rows;
+    const int64_t weights = WinogradTile::frequencies(rows) * p[Dim::z] * p[Dim::i];
     const int64_t pixels = box[Dim::y].size() * box[Dim::x].size();
     return {{"products", vectors_of(winograd_multiplications(p, kernel, box), kernel)},
             {"inputs", vectors_of(p[Dim::i] * pixels, kernel)},
@@ -77,12 +80,13 @@ KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize
 
 const KernelRow winograd_rows_kernel =
     winograd_row(KernelKind::winograd_rows, "winograd_rows",
-                 {KernelSize::channels, KernelSize::columns, KernelSize::lanes},
-                 "F(2x4, 3x3), z channels x x vectors of tiles in registers");
+                 {KernelSize::channels, KernelSize::columns, KernelSize::fours, KernelSize::lanes},
+                 "F(2x4, 3x3) or F(4x4, 3x3), z channels x x vectors of tiles in registers");
 
 const KernelRow winograd_channels_kernel =
     winograd_row(KernelKind::winograd_channels, "winograd_channels",
-                 {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::lanes},
-                 "F(2x4, 3x3), z vectors of channels x x tiles in registers");
+                 {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::fours,
+                  KernelSize::lanes},
+                 "F(2x4, 3x3) or F(4x4, 3x3), z vectors of channels x x tiles in registers");
 
 }  // namespace laminate

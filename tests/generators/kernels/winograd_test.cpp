@@ -69,12 +69,13 @@ GroupSchedule on_whole_map(const Network& network, const VectorUnit& unit, int64
 }
 
 /// The largest difference from the reference operators, relative to the largest output. Tiles of
-/// four rows, which round worse, only where the group says so.
-double error_of(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
+/// four rows, which round worse, only where the group or `fours` says so.
+double error_of(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                bool fours = false) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    const GroupCode code = default_code(network, group, unit, {.fours = false});
+    const GroupCode code = default_code(network, group, unit, {.fours = fours});
     const Outcome whole = run_poisoned(code, expected.size(), inputs, false);
     const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
     EXPECT_TRUE(whole.guards_intact);
@@ -271,6 +272,35 @@ TEST(Winograd, ChainsOfLineBuffers) {
     EXPECT_LE(error_of(chain_of(30, 30, {24, 44, 32}, same()), {30, 0, 0}, unit), allowed);
 }
 
+/// Steps of whole bands, of bands and a part, and of less than one; lanes of tiles and of channels.
+TEST(Winograd, TilesOfFourRowsOverLineBuffers) {
+    int used = 0;
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
+        for (const LineBufferSizes& sizes :
+             {LineBufferSizes{4, 0, 0, true}, LineBufferSizes{8, 16, 0, true},
+              LineBufferSizes{4, 11, 0, true}, LineBufferSizes{6, 9, 0, true}}) {
+            for (const int64_t columns : {20, 70}) {
+                const Network network = chain_of(23, columns, {24, 20, 24}, same());
+                const GroupSchedule group = line_buffer_group(network, {0, 1}, sizes);
+                GroupSchedule with_kernels =
+                    with_default_kernels(group_problems(network, group), group, unit);
+                for (Nest& nest : with_kernels.nests) {
+                    if (!kernel_row(nest.kernel.kind).filters) continue;
+                    nest.kernel.size[KernelSize::fours] = 1;
+                    ++used;
+                }
+                EXPECT_LE(error_of(network, with_kernels, unit), 4 * allowed)
+                    << to_text(with_kernels);
+            }
+        }
+    }
+    const Network padded = chain_of(23, 130, {24, 32, 24}, square_window(3, 1, 2));
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    EXPECT_LE(error_of(padded, line_buffer_group(padded, {0, 1}, {4, 8, 0, true}), unit, true),
+              4 * allowed);
+    EXPECT_GT(used, 20);
+}
+
 /// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every
 /// time.
 TEST(Winograd, RandomSchedules) {
@@ -299,6 +329,8 @@ TEST(Winograd, RandomSchedules) {
             ++used;
             EXPECT_LE(error_of(network, group, unit), allowed)
                 << "seed " << seed << ": " << to_text(group);
+            EXPECT_LE(error_of(network, group, unit, true), 4 * allowed)
+                << "seed " << seed << ", tiles of four rows: " << to_text(group);
         }
         if (HasFailure()) return;
     }

@@ -8,29 +8,30 @@ namespace laminate {
 
 namespace {
 
-/// Sets what the steps ask for and returns the most pairs of rows of one.
-int64_t note_steps(WinogradTile& tile, const LayerProblem& p,
-                   const std::set<std::pair<int64_t, int64_t>>& steps) {
-    int64_t most_pairs = 1;
+using Steps = std::set<std::pair<int64_t, int64_t>>;
+
+/// Sets what the steps ask for and returns the most bands of one.
+int64_t note_steps(WinogradTile& tile, const LayerProblem& p, const Steps& steps) {
+    int64_t most_bands = 1;
     for (const auto& [begin, end] : steps) {
-        // A pair may reach over the end of the picture: below it there is nothing but zeros.
-        const int64_t rows = end == p[Dim::y] ? ceil_div(end - begin, 2) * 2 : end - begin;
-        if (rows != end - begin) tile.has_half_pairs = true;
-        if (rows >= 2) tile.has_pairs = true;
-        if (rows % 2 == 1) tile.has_singles = true;
-        most_pairs = std::max(most_pairs, rows / 2);
+        // A band may reach over the end of the picture: below it there is nothing but zeros.
+        const bool may_be_partial = tile.rows == 4 || end == p[Dim::y];
+        const int64_t rows = may_be_partial ? round_up(end - begin, tile.rows) : end - begin;
+        if (rows != end - begin) tile.has_partial = true;
+        if (rows >= tile.rows) tile.has_bands = true;
+        if (rows % tile.rows != 0) tile.has_singles = true;
+        most_bands = std::max(most_bands, rows / tile.rows);
     }
-    return most_pairs;
+    return most_bands;
 }
 
-}  // namespace
-
-std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
-                                          const std::set<std::pair<int64_t, int64_t>>& steps,
-                                          const VectorUnit& unit, WinogradAxes axes) {
-    if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
+/// The tile for bands of that many rows, and how much of a core's peak its products reach.
+std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps& steps,
+                                             const VectorUnit& unit, WinogradAxes axes,
+                                             int64_t rows_of_band) {
     WinogradTile tile;
-    const int64_t most_pairs = note_steps(tile, p, steps);
+    tile.rows = rows_of_band;
+    const int64_t most_bands = note_steps(tile, p, steps);
     const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {
@@ -46,34 +47,51 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
             tile.channels = channels;
             tile.tiles = vectors * unit.lanes;
         }
-        // Patches of as many pairs of rows together as leave V in the caches.
+        // Patches of as many bands together as leave V in the caches.
         constexpr int64_t most_patch_elements = (int64_t{2} << 20) / 4;
         const int64_t that_fit = std::max<int64_t>(
-            1, most_patch_elements / (WinogradTile::frequencies(2) * p[Dim::i] * row_tiles));
-        const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
+            1, most_patch_elements / (WinogradTile::frequencies(tile.rows) * p[Dim::i] * row_tiles));
+        const int64_t bands = ceil_div(most_bands, ceil_div(most_bands, that_fit));
         const bool by_channels = axes == WinogradAxes::any;
         for (int64_t tiles = 1; by_channels && tiles <= unit.sums_per_vector(vectors); ++tiles) {
             // Every weight comes from the caches once for all tiles: few tiles wait for it. Results
             // are scattered over planes.
-            const auto together = static_cast<double>(pairs * row_tiles);
+            const auto together = static_cast<double>(bands * row_tiles);
             const double waits = 1 + 4 / together;
             const double score = 0.9 / waits * product_efficiency(vectors, tiles) *
-                                 used_part(pairs * row_tiles, tiles) *
+                                 used_part(bands * row_tiles, tiles) *
                                  used_part(p[Dim::z], vectors * unit.lanes);
             if (score <= best + 1e-9) continue;
             best = score;
             tile.axis = VectorAxis::z;
             tile.channels = vectors * unit.lanes;
             tile.tiles = tiles;
-            tile.pairs = pairs;
+            tile.bands = bands;
         }
     }
-    if (tile.axis == VectorAxis::x) tile.pairs = 1;
+    if (tile.axis == VectorAxis::x) tile.bands = 1;
+    return {tile, best};
+}
+
+}  // namespace
+
+std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const Steps& steps,
+                                          const VectorUnit& unit, WinogradAxes axes,
+                                          bool may_be_fours) {
+    if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
+    const auto [pairs, efficiency] = tile_of_rows(p, steps, unit, axes, 2);
     // A third of the products plus the transforms must still be less than the direct way.
     constexpr double least_efficiency = 0.45;
-    return best * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency
-               ? std::nullopt
-               : std::optional(tile);
+    if (efficiency * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency)
+        return std::nullopt;
+    if (!may_be_fours) return pairs;
+    const WinogradTile fours = tile_of_rows(p, steps, unit, axes, 4).first;
+    const auto products = [&](const WinogradTile& tile) {
+        int64_t all = 0;
+        for (const auto& [begin, end] : steps) all += winograd_multiplications(p, tile, begin, end);
+        return all;
+    };
+    return products(fours) < products(pairs) ? fours : pairs;
 }
 
 Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {
@@ -82,7 +100,8 @@ Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {
     kernel.kind = by_tiles ? KernelKind::winograd_rows : KernelKind::winograd_channels;
     kernel.size[KernelSize::channels] = by_tiles ? tile.channels : tile.channels / lanes;
     kernel.size[KernelSize::columns] = by_tiles ? tile.tiles / lanes : tile.tiles;
-    kernel.size[KernelSize::pairs] = by_tiles ? 0 : tile.pairs;
+    kernel.size[KernelSize::pairs] = by_tiles ? 0 : tile.bands;
+    kernel.size[KernelSize::fours] = tile.rows == 4 ? 1 : 0;
     kernel.size[KernelSize::lanes] = lanes;
     return kernel;
 }
@@ -94,15 +113,16 @@ WinogradTile winograd_tile_of(const Kernel& kernel) {
     tile.axis = by_tiles ? VectorAxis::x : VectorAxis::z;
     tile.channels = kernel[KernelSize::channels] * (by_tiles ? 1 : lanes);
     tile.tiles = kernel[KernelSize::columns] * (by_tiles ? lanes : 1);
-    tile.pairs = by_tiles ? 1 : kernel[KernelSize::pairs];
-    tile.has_pairs = tile.has_singles = tile.has_half_pairs = true;
+    tile.rows = kernel[KernelSize::fours] == 1 ? 4 : 2;
+    tile.bands = by_tiles ? 1 : kernel[KernelSize::pairs];
+    tile.has_bands = tile.has_partial = true;
+    tile.has_singles = tile.rows == 2;
     return tile;
 }
 
-WinogradTile winograd_tile_of(const LayerProblem& p, const Kernel& kernel,
-                              const std::set<std::pair<int64_t, int64_t>>& steps) {
+WinogradTile winograd_tile_of(const LayerProblem& p, const Kernel& kernel, const Steps& steps) {
     WinogradTile tile = winograd_tile_of(kernel);
-    tile.has_pairs = tile.has_singles = tile.has_half_pairs = false;
+    tile.has_bands = tile.has_singles = tile.has_partial = false;
     note_steps(tile, p, steps);
     return tile;
 }
@@ -114,7 +134,7 @@ WinogradRowsLayout::WinogradRowsLayout(const LayerProblem& p, const WinogradTile
                                            : ceil_div(p[Dim::x], WinogradTile::columns)),
       // Whole vectors are stored, and whole blocks of tiles read, behind the last tile too.
       tiles(tile.axis == VectorAxis::x ? tile.tiles
-                                       : ceil_div(row_tiles * (rows == 1 ? 1 : tile.pairs) +
+                                       : ceil_div(row_tiles * (rows == 1 ? 1 : tile.bands) +
                                                       std::max(unit.lanes, tile.tiles),
                                                   unit.lanes) *
                                              unit.lanes),
@@ -127,15 +147,15 @@ WinogradRowsLayout::WinogradRowsLayout(const LayerProblem& p, const WinogradTile
 
 int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
                                   const VectorUnit& unit) {
-    return WinogradRowsLayout(problem, tile, unit, tile.has_pairs ? 2 : 1).elements();
+    return WinogradRowsLayout(problem, tile, unit, tile.has_bands ? tile.rows : 1).elements();
 }
 
 WinogradRows winograd_rows_of(const LayerProblem& p, const WinogradTile& tile, int64_t begin,
                               int64_t end) {
     const int64_t count = end - begin;
     const bool is_last = end >= p[Dim::y];
-    const bool may_be_half = tile.has_half_pairs && (is_last || !tile.has_singles);
-    return {.pairs = tile.has_pairs ? (count + (may_be_half ? 1 : 0)) / 2 : 0,
+    const bool may_be_partial = tile.has_partial && (is_last || !tile.has_singles);
+    return {.bands = tile.has_bands ? (count + (may_be_partial ? tile.rows - 1 : 0)) / tile.rows : 0,
             .singles = tile.has_singles && count % 2 == 1 && !is_last ? 1 : 0};
 }
 
@@ -144,10 +164,11 @@ int64_t winograd_multiplications(const LayerProblem& p, const WinogradTile& tile
     const WinogradRows rows = winograd_rows_of(p, tile, begin, end);
     const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
     const auto whole = [&](int64_t tiles) { return ceil_div(tiles, tile.tiles) * tile.tiles; };
-    const int64_t in_batch = whole(tile.pairs * row_tiles), rest = rows.pairs % tile.pairs;
-    const int64_t of_pairs = rows.pairs / tile.pairs * in_batch + whole(rest * row_tiles);
+    const int64_t in_batch = whole(tile.bands * row_tiles), rest = rows.bands % tile.bands;
+    const int64_t of_bands = rows.bands / tile.bands * in_batch + whole(rest * row_tiles);
     const int64_t of_singles = rows.singles * whole(row_tiles);
-    return (of_pairs * WinogradTile::frequencies(2) + of_singles * WinogradTile::frequencies(1)) *
+    return (of_bands * WinogradTile::frequencies(tile.rows) +
+            of_singles * WinogradTile::frequencies(1)) *
            p[Dim::i] * ceil_div(p[Dim::z], tile.channels) * tile.channels;
 }
 

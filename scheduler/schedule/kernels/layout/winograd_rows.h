@@ -1,4 +1,8 @@
-// Tile and scratch of winograd.h: F(2x4, 3x3) and F(1x4, 3x3) on rows of a line buffer.
+// Tile and scratch of winograd.h: F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3) on rows of a line buffer.
+//
+// A band is a row of tiles: two or four rows of outputs. A step, the rows asked for at once, goes by
+// bands from its first row on. Tiles of two rows leave a row without a partner to F(1x4, 3x3), but at
+// the end of the picture. Tiles of four compute a last band whose end is missing too.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +20,28 @@ namespace laminate {
 /// How one layer is computed.
 struct WinogradTile {
     static constexpr int64_t columns = 4;  ///< outputs of a patch
-    /// Products per patch and pair of channels; `rows`: of outputs, 1 or 2.
+    /// Products per patch and pair of channels; `rows`: of outputs, 1, 2 or 4.
     [[nodiscard]] static constexpr int64_t frequencies(int64_t rows) {
         return (rows + 2) * (columns + 2);
     }
     VectorAxis axis = VectorAxis::x;
-    int64_t channels = 1;    ///< output channels of a block; with VectorAxis::z whole vectors
-    int64_t tiles = 1;       ///< whose sums are in registers together; VectorAxis::x: whole vectors
-    int64_t pairs = 1;       ///< of rows, whose patches are in V together; 1 with VectorAxis::x
-    bool has_pairs = false;  ///< some rows are computed by two
-    bool has_singles = false;     ///< some rows are computed alone
-    bool has_half_pairs = false;  ///< some pairs reach over the end of the picture into zeros
+    int64_t rows = 2;           ///< of outputs in a band, 2 or 4
+    int64_t channels = 1;       ///< output channels of a block; with VectorAxis::z whole vectors
+    int64_t tiles = 1;          ///< with sums in registers together; VectorAxis::x: whole vectors
+    int64_t bands = 1;          ///< whose patches are in V together; 1 with VectorAxis::x
+    bool has_bands = false;     ///< some rows are computed by bands
+    bool has_singles = false;   ///< some rows are computed alone
+    bool has_partial = false;   ///< some bands reach over the end of their step into zeros
 };
 
 /// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
 enum class WinogradAxes { any, tiles };
 /// None where the layer is no 3x3 convolution worth it (kernel_pays), or so narrow that most
-/// lanes would be empty. `steps`: the rows asked for (row_steps()).
+/// lanes would be empty. `steps`: the rows asked for (row_steps()). `may_be_fours`: tiles have four
+/// rows where that multiplies less.
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(
     const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
-    const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any);
+    const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any, bool may_be_fours = false);
 
 /// The kernel winograd_rows or winograd_channels with that tile, and its tile for rows of any kind.
 [[nodiscard]] Kernel kernel_of(const WinogradTile& tile, int64_t lanes);
@@ -48,13 +54,13 @@ enum class WinogradAxes { any, tiles };
 /// [frequency][output channel][tile], with VectorAxis::z [frequency][tile][output channel].
 struct WinogradRowsLayout {
     int64_t lanes = 0;
-    int64_t row_tiles = 0;  ///< tiles of one row or pair of rows that are looked at together
+    int64_t row_tiles = 0;  ///< tiles of one band that are looked at together
     int64_t tiles = 0;      ///< of V's rows
     int64_t frequencies = 0;
     int64_t frequency = 0;  ///< from one frequency of V to the next
     int64_t products = 0;   ///< where M begins
     int64_t product = 0;    ///< from one frequency of M to the next
-    /// `rows`: of outputs, 1 or 2.
+    /// `rows`: of outputs in a tile.
     WinogradRowsLayout(const LayerProblem& problem, const WinogradTile& tile,
                        const VectorUnit& unit, int64_t rows);
     [[nodiscard]] int64_t elements() const { return products + frequencies * product; }
@@ -64,19 +70,19 @@ struct WinogradRowsLayout {
 [[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem,
                                                 const WinogradTile& tile, const VectorUnit& unit);
 
-/// Rows [begin, end) of a step as the code divides them: pairs from the first row on, perhaps one
-/// that reaches over the end of the picture, and perhaps a single row.
+/// Rows [begin, end) of a step as the code divides them: bands from the first row on, the last one
+/// perhaps partial, and perhaps a single row.
 struct WinogradRows {
-    int64_t pairs = 0;
+    int64_t bands = 0;
     int64_t singles = 0;  ///< 0 or 1
 };
 [[nodiscard]] WinogradRows winograd_rows_of(const LayerProblem& problem, const WinogradTile& tile,
                                             int64_t begin, int64_t end);
 
-/// Products of a step of rows [begin, end) in the frequency domain: 24 * D_i for each tile of a
-/// pair of rows and each channel of each block, 18 * D_i for tiles of a single row. Counts tiles
-/// behind the end of a row or of a batch of pairs, the row below the picture, and channels of zero
-/// weights. Does not count the products with constants in the transforms.
+/// Products of a step of rows [begin, end) in the frequency domain: 24 * D_i for each tile of two
+/// rows and each channel of each block, 36 * D_i for tiles of four, 18 * D_i for those of a single
+/// row. Counts tiles behind the end of a row or of a batch of bands, the missing rows of a partial
+/// band, and channels of zero weights. Does not count the products with constants in the transforms.
 [[nodiscard]] int64_t winograd_multiplications(const LayerProblem& problem,
                                                const WinogradTile& tile, int64_t begin,
                                                int64_t end);
