@@ -1,9 +1,11 @@
 """Races compiled networks against onnxruntime, and against OpenVINO, PyTorch, ncnn and MNN where they
 are installed (bench/requirements-*.txt). runtimes.py runs each of them.
 
-  peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W]
-           [--threads 1,2] [--rounds 7] [--before PROGRAM] [--json FILE]
+  peers.py --laminate PROGRAM [--net zoo:NAME?...|picture:NAME?...|FILE.onnx]...
+           [--height H --width W] [--threads 1,2] [--rounds 7] [--before PROGRAM] [--json FILE]
 
+A picture: network has seeded weights; its name is a function of tests/conformance/picture_networks.py,
+its sizes are that function's: "picture:artcnn?height=1080&width=1920&channels=32".
 A network must have one input and one output, both FLOAT. For each network and thread count the
 contestants are the fused network, the same network compiled layer by layer and, if asked for, by an
 older version of the program, onnxruntime and the other runtimes, all in float32. Outputs are
@@ -38,6 +40,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 from runtimes import PEERS, Failed, installed_peers, last_line
 
@@ -205,6 +208,23 @@ def memory_cells(row, peer):
             "-" if None in (own, other) else f"1/{other / max(1, own):.1f}")
 
 
+def made_picture(net, target):
+    import onnx
+
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.insert(0, os.path.join(folder, "tests", "conformance"))
+    import picture_networks
+
+    name, _, query = net.removeprefix("picture:").partition("?")
+    try:
+        sizes = {key: int(value) for key, value in urllib.parse.parse_qsl(query, strict_parsing=True)}
+        model = getattr(picture_networks, name)((sizes.pop("height"), sizes.pop("width")), **sizes)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Failed(f"{type(error).__name__}: {error}; expected picture:NAME?height=H&width=W and "
+                     "sizes of a network of picture_networks.py") from error
+    onnx.save(model, target)
+
+
 def fixed_sizes(source, target, height, width):
     """Writes the model at source with its symbolic sizes replaced, so that every contestant gets the
     same file, whatever it does with symbols."""
@@ -304,6 +324,8 @@ def race(program, net, options, threads, directory):
     model = os.path.join(directory, "net.onnx")
     if net.startswith("zoo:"):
         run([program, "zoo", "export", net, "-o", model])
+    elif net.startswith("picture:"):
+        made_picture(net, model)
     else:
         fixed_sizes(net, model, options.height, options.width)
     quiet = onnxruntime.SessionOptions()

@@ -46,9 +46,11 @@ def figure(value):
 
 def network(net):
     """The published name of a network: zoo:fsrcnn?height=540&width=960 is fsrcnn 960x540."""
-    name, _, query = net.removeprefix("zoo:").partition("?")
+    name, _, query = net.removeprefix("zoo:").removeprefix("picture:").partition("?")
     size = dict(part.split("=") for part in query.split("&")) if query else {}
-    return pathlib.PurePath(name).name + (f" {size['width']}x{size['height']}" if size else "")
+    columns, rows = size.pop("width", None), size.pop("height", None)
+    others = "".join(f", {key} {value}" for key, value in size.items())
+    return pathlib.PurePath(name).name + others + (f" {columns}x{rows}" if columns else "")
 
 
 def data(file, schema):
