@@ -1,16 +1,22 @@
 #include "generators/kernels/map_channels.h"
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
 
 namespace {
+
+constexpr int64_t line = 16;  // elements of a line of the caches
 
 class MapChannels {
 public:
@@ -20,14 +26,67 @@ public:
     [[nodiscard]] Stmt body() const;
 
 private:
-    /// A block of output channels x the `pixels` pixels from `x` on.
-    [[nodiscard]] Stmt tile(const Expr& z_block, const Expr& x, int64_t pixels) const;
+    /// Pixels that are summed at once, and the block of output channels.
+    struct Tile {
+        Expr number;
+        Expr first;  ///< pixel; a constant but for 1x1 layers of stride 1, whose tiles are all alike
+        int64_t pixels = 0;
+        Expr z_block;
+    };
+    /// A row of the window, and input channels.
+    struct Pass {
+        int64_t n = 0;
+        Interval inputs;
+        Expr is_first;
+    };
+    using Value = std::function<Expr(int64_t v, int64_t pixel)>;  ///< of a tile
+
+    /// All passes over the tiles of a block that are in `chunk`.
+    [[nodiscard]] Stmt block(const Expr& z_block, const Interval& chunk) const;
+    [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
+                                 const std::function<Stmt(const Tile&)>& make) const;
+    /// Adds a pass to a tile's sums; `start` has what they were, `put` takes them.
+    [[nodiscard]] Stmt add(const Tile& tile, const Pass& pass, const Value& start,
+                           const std::function<Stmt(const Value&)>& put) const;
     /// Adds the products of input channel i.
-    [[nodiscard]] Stmt products(const Accumulators& sums, const Expr& z_block, const Expr& i,
-                                const Expr& x, int64_t pixels) const;
+    [[nodiscard]] Stmt products(const Accumulators& sums, const Tile& tile, int64_t n,
+                                const Expr& i) const;
+    /// Asks for the weights of the next pass or block, as many of them as tiles and channels are
+    /// summed meanwhile.
+    [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
+    /// Sums of all passes become outputs.
+    [[nodiscard]] Stmt finish(const Tile& tile, const Value& sum) const;
+    /// The same of vector v of the channels, as vectors of pixels.
+    [[nodiscard]] Stmt finish_transposed(const Tile& tile, int64_t v, const Value& sum) const;
+    /// Asks for what will be added to a tile's outputs; nothing if the layer's group adds nothing.
+    [[nodiscard]] Stmt ask_for_added(const Tile& tile) const;
+
     /// Vector v of the channels of a block.
+    [[nodiscard]] Expr first_channel(const Expr& z_block, int64_t v) const {
+        return simplify(z_block * size(at_.block()) + size(v * at_.lanes));
+    }
     [[nodiscard]] Expr channels(const Expr& z_block, int64_t v) const {
-        return lanes_from(simplify(z_block * size(at_.block()) + size(v * at_.lanes)), at_.lanes);
+        return lanes_from(first_channel(z_block, v), at_.lanes);
+    }
+    /// Sums of a pixel that wait for the next pass.
+    [[nodiscard]] Expr waiting(const Tile& tile, int64_t v, int64_t pixel) const {
+        const Expr first = simplify(tile.first * size(at_.block()));
+        return lanes_from(simplify(first + size(pixel * at_.block() + v * at_.lanes)), at_.lanes);
+    }
+    /// The first weight of channel i of row n.
+    [[nodiscard]] Expr weight(const Expr& z_block, int64_t n, const Expr& i) const {
+        return ((z_block * size(at_.window_rows) + size(n)) * size(at_.inputs) + i) *
+               size(p_.x().kernel * at_.block());
+    }
+    /// Where a pixel of a tile reads a plane of X through a tap, unless that is padding.
+    [[nodiscard]] std::optional<Expr> tap(const Tile& tile, int64_t pixel, int64_t n,
+                                          int64_t m) const {
+        if (is_pointwise(p_)) return simplify(tile.first + size(pixel));
+        const int64_t at = *Halide::Internal::as_const_int(tile.first) + pixel;
+        const auto row = p_.y().input(at / p_[Dim::x], n);
+        const auto column = p_.x().input(at % p_[Dim::x], m);
+        if (!row || !column) return std::nullopt;
+        return size(*row * p_.x().in + *column);
     }
 
     const MapCode& code_;
@@ -37,78 +96,238 @@ private:
 
 Stmt MapChannels::body() const {
     return code_.for_parts([&](const Expr& part) {
-        const Expr number = simplify(part / size(at_.channel_parts));
-        const Interval chunk = part_of(number, at_.chunks, at_.whole_tiles());
+        const Interval chunk =
+            part_of(simplify(part / size(at_.channel_parts)), at_.chunks, at_.tiles);
         const Interval blocks =
             part_of(simplify(part % size(at_.channel_parts)), at_.channel_parts, at_.blocks);
-        return code_.loop(".z", blocks, [&](const Expr& z) {
-            std::vector<Stmt> all;
-            if (at_.whole_tiles() > 0) {
-                all.push_back(code_.loop(".x", chunk, [&](const Expr& x) {
-                    return tile(z, simplify(x * size(at_.tile_pixels)), at_.tile_pixels);
-                }));
-            }
-            if (at_.rest() > 0) {
-                all.push_back(
-                    ir::guarded(number == size(at_.chunks - 1),
-                                tile(z, size(at_.whole_tiles() * at_.tile_pixels), at_.rest())));
-            }
-            return ir::sequence(all);
-        });
+        return code_.loop(".z", blocks, [&](const Expr& z) { return block(z, chunk); });
     });
 }
 
-Stmt MapChannels::tile(const Expr& z_block, const Expr& x, int64_t pixels) const {
+Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
+                            const std::function<Stmt(const Tile&)>& make) const {
+    std::vector<Stmt> all;
+    if (!is_pointwise(p_)) {
+        for (int64_t n = 0; n < at_.tiles; ++n) {
+            const Tile tile{size(n), size(at_.first_pixel(n)), at_.tile_pixels(n), z_block};
+            all.push_back(ir::guarded(has(chunk, n), make(tile)));
+        }
+        return ir::sequence(all);
+    }
+    const auto add_loop = [&](int64_t begin, int64_t end) {
+        if (begin == end) return;
+        const Interval numbers{simplify(Halide::max(chunk.begin, size(begin))),
+                               simplify(Halide::min(chunk.end, size(end)))};
+        const int64_t pixels = at_.tile_pixels(begin);
+        all.push_back(code_.loop(".x", numbers, [&](const Expr& n) {
+            const Expr first = simplify((n - size(begin)) * size(pixels)) +
+                               size(at_.first_pixel(begin));
+            return make({n, simplify(first), pixels, z_block});
+        }));
+    };
+    add_loop(0, at_.larger_tiles());
+    add_loop(at_.larger_tiles(), at_.tiles);
+    return ir::sequence(all);
+}
+
+Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
+    const auto bias = [&](int64_t v, int64_t) {
+        return ir::load(code_.bias(), channels(z_block, v));
+    };
+    if (at_.passes() == 1) {
+        return for_tiles(z_block, chunk, [&](const Tile& tile) {
+            const Stmt sums = add(tile, {0, {0, size(at_.inputs)}, const_true()}, bias,
+                                  [&](const Value& sum) { return finish(tile, sum); });
+            return ir::sequence({ask_for_added(tile), sums});
+        });
+    }
+    const auto add_pass = [&](const Tile& tile, const Pass& pass) {
+        const Value start = [&](int64_t v, int64_t pixel) -> Expr {
+            if (pass.n > 0) return ir::load(code_.scratch(), waiting(tile, v, pixel));
+            return Halide::select(pass.is_first, bias(v, pixel),
+                                  ir::load(code_.scratch(), waiting(tile, v, pixel)));
+        };
+        return add(tile, pass, start, [&](const Value& sum) {
+            std::vector<Stmt> stores;
+            for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+                for (int64_t v = 0; v < at_.vectors; ++v)
+                    stores.push_back(ir::store(code_.scratch(), sum(v, pixel),
+                                               waiting(tile, v, pixel)));
+            }
+            return ir::sequence(stores);
+        });
+    };
+    std::vector<Stmt> all;
+    for (int64_t n = 0; n < at_.window_rows; ++n) {
+        if (n + 1 == at_.window_rows)
+            all.push_back(for_tiles(z_block, chunk,
+                                    [&](const Tile& tile) { return ask_for_added(tile); }));
+        all.push_back(code_.loop(".inputs", {0, size(at_.input_parts)}, [&](const Expr& part) {
+            const Pass pass{n, part_of(part, at_.input_parts, at_.inputs), simplify(part == 0)};
+            return for_tiles(z_block, chunk,
+                             [&](const Tile& tile) { return add_pass(tile, pass); });
+        }));
+    }
+    all.push_back(for_tiles(z_block, chunk, [&](const Tile& tile) {
+        return finish(tile, [&](int64_t v, int64_t pixel) {
+            return ir::load(code_.scratch(), waiting(tile, v, pixel));
+        });
+    }));
+    return ir::sequence(all);
+}
+
+Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
+                      const std::function<Stmt(const Value&)>& put) const {
     const Accumulators sums{unique_name(p_.name + ".sum"), at_.lanes};
+    const int64_t pixels = tile.pixels;
     std::vector<Stmt> parts;
     for (int64_t v = 0; v < at_.vectors; ++v) {
-        for (int64_t c = 0; c < pixels; ++c)
-            parts.push_back(sums.set(v * pixels + c, ir::load(code_.bias(), channels(z_block, v))));
+        for (int64_t pixel = 0; pixel < pixels; ++pixel)
+            parts.push_back(sums.set(v * pixels + pixel, start(v, pixel)));
     }
-    parts.push_back(code_.loop(".i", {0, size(at_.inputs)}, [&](const Expr& i) {
-        return products(sums, z_block, i, x, pixels);
+    parts.push_back(code_.loop(".i", pass.inputs, [&](const Expr& i) {
+        return ir::sequence({ask_ahead(tile, pass, i), products(sums, tile, pass.n, i)});
     }));
-    for (int64_t v = 0; v < at_.vectors; ++v) {
-        const Expr wanted = p_[Dim::z] % at_.block() == 0
-                                ? Expr()
-                                : channels(z_block, v) < broadcast(size(p_[Dim::z]), at_.lanes);
-        for (int64_t c = 0; c < pixels; ++c) {
-            const Expr first = z_block * size(at_.block()) + size(v * at_.lanes);
-            const Expr to =
-                lanes_from(simplify(first * size(at_.pixels) + x + size(c)), at_.lanes, at_.pixels);
-            parts.push_back(
-                code_.output().store(channels(z_block, v), sums.get(v * pixels + c), to, wanted));
-        }
-    }
+    parts.push_back(
+        put([&](int64_t v, int64_t pixel) { return sums.get(v * pixels + pixel); }));
     return sums.around(at_.vectors * pixels, ir::sequence(parts));
 }
 
-Stmt MapChannels::products(const Accumulators& sums, const Expr& z_block, const Expr& i,
-                           const Expr& x, int64_t pixels) const {
-    std::vector<Expr> vectors_of_weights;
-    for (int64_t v = 0; v < at_.vectors; ++v) {
-        const Expr index =
-            (z_block * size(at_.inputs) + i) * size(at_.block()) + size(v * at_.lanes);
-        vectors_of_weights.push_back(ir::load(code_.weights(), lanes_from(index, at_.lanes)));
-    }
-    return ir::with_values(p_.name + ".w", vectors_of_weights, [&](const std::vector<Expr>& w) {
-        std::vector<Stmt> all;
-        for (int64_t c = 0; c < pixels; ++c) {
-            const Expr in =
-                ir::load("X", simplify(i * size(at_.pixels) + x + size(c)), ir::Alignment::element);
-            all.push_back(ir::with_values(
-                p_.name + ".in", {broadcast(in, at_.lanes)}, [&](const std::vector<Expr>& value) {
-                    std::vector<Stmt> uses;
-                    for (int64_t v = 0; v < at_.vectors; ++v) {
-                        const int64_t n = v * pixels + c;
-                        uses.push_back(
-                            sums.set(n, sums.get(n) + value.front() * w[static_cast<size_t>(v)]));
-                    }
-                    return ir::sequence(uses);
-                }));
+Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, int64_t n,
+                           const Expr& i) const {
+    const int64_t plane = p_.y().in * p_.x().in;
+    std::vector<Stmt> taps;
+    for (int64_t m = 0; m < p_.x().kernel; ++m) {
+        const auto multiply = [&](const std::vector<Expr>& weights) {
+            std::vector<Stmt> all;
+            for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+                const auto at = tap(tile, pixel, n, m);
+                if (!at) continue;
+                const Expr in =
+                    ir::load("X", simplify(i * size(plane) + *at), ir::Alignment::element);
+                all.push_back(ir::with_values(
+                    p_.name + ".in", {broadcast(in, at_.lanes)},
+                    [&](const std::vector<Expr>& value) {
+                        std::vector<Stmt> uses;
+                        for (int64_t v = 0; v < at_.vectors; ++v) {
+                            const int64_t sum = v * tile.pixels + pixel;
+                            uses.push_back(sums.set(sum, sums.get(sum) +
+                                                             value.front() *
+                                                                 weights[static_cast<size_t>(v)]));
+                        }
+                        return ir::sequence(uses);
+                    }));
+            }
+            return ir::sequence(all);
+        };
+        std::vector<Expr> weights;
+        for (int64_t v = 0; v < at_.vectors; ++v) {
+            const Expr first = weight(tile.z_block, n, i) + size(m * at_.block() + v * at_.lanes);
+            weights.push_back(ir::load(code_.weights(), lanes_from(first, at_.lanes)));
         }
-        return ir::sequence(all);
+        bool meets_picture = false;
+        for (int64_t pixel = 0; pixel < tile.pixels; ++pixel)
+            meets_picture = meets_picture || tap(tile, pixel, n, m).has_value();
+        if (meets_picture) taps.push_back(ir::with_values(p_.name + ".w", weights, multiply));
+    }
+    return ir::sequence(taps);
+}
+
+Stmt MapChannels::ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const {
+    if (at_.pixels == 1) return {};
+    const int64_t tiles = std::max<int64_t>(1, at_.tiles / at_.chunks);
+    const int64_t lines = ceil_div(p_.x().kernel * at_.block(), line);  // of an input channel
+    const Expr inputs = simplify(pass.inputs.end - pass.inputs.begin);
+    const Expr step = (tile.number % size(tiles)) * inputs + (i - pass.inputs.begin);
+    std::vector<Stmt> all;
+    for (int64_t n = 0; n < ceil_div(lines, tiles); ++n) {
+        const Expr ahead = (step * size(lines) / size(tiles) + size(n)) * size(line);
+        all.push_back(ir::prefetch(
+            code_.weights(), simplify(weight(tile.z_block, pass.n, pass.inputs.end) + ahead)));
+    }
+    return ir::sequence(all);
+}
+
+Stmt MapChannels::ask_for_added(const Tile& tile) const {
+    if (!code_.output().prefetch(0, 1).defined() || at_.pixels == 1) return Evaluate::make(0);
+    return code_.loop(".added", {0, size(at_.block())}, [&](const Expr& z) {
+        const Expr channel = tile.z_block * size(at_.block()) + z;
+        return code_.output().prefetch(simplify(channel * size(at_.pixels) + tile.first),
+                                       tile.pixels);
     });
+}
+
+Stmt MapChannels::finish(const Tile& tile, const Value& sum) const {
+    // Stores under a mask are slow on processors without mask registers.
+    constexpr int64_t lanes_of_masks = 16;
+    std::vector<Stmt> parts;
+    for (int64_t v = 0; v < at_.vectors; ++v) {
+        if (at_.lanes >= lanes_of_masks && at_.pixels > 1 && tile.pixels <= at_.lanes) {
+            parts.push_back(finish_transposed(tile, v, sum));
+            continue;
+        }
+        const Expr wanted =
+            p_[Dim::z] % at_.block() == 0
+                ? Expr()
+                : channels(tile.z_block, v) < broadcast(size(p_[Dim::z]), at_.lanes);
+        for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+            const Expr to = lanes_from(simplify(first_channel(tile.z_block, v) * size(at_.pixels) +
+                                                tile.first + size(pixel)),
+                                       at_.lanes, at_.pixels);
+            parts.push_back(
+                code_.output().store(channels(tile.z_block, v), sum(v, pixel), to, wanted));
+        }
+    }
+    return ir::sequence(parts);
+}
+
+/// The transposed square of vectors: element n of vector m becomes element m of vector n. `name`
+/// gives a value a name.
+std::vector<Expr> transposed(std::vector<Expr> rows, ir::Values& name) {
+    const auto lanes = std::ssize(rows);
+    // Bit by bit of the two numbers of an element: pairs of vectors exchange their halves, then
+    // pairs of vectors the alternate quarters, ...
+    for (int64_t half = lanes / 2; half >= 1; half /= 2) {
+        std::vector<Expr> next(rows.size());
+        for (int64_t n = 0; n < lanes; ++n) {
+            if ((n & half) != 0) continue;
+            std::vector<int> low, high;
+            for (int64_t e = 0; e < lanes; ++e) {
+                const bool is_upper = (e & half) != 0;
+                low.push_back(static_cast<int>(is_upper ? lanes + e - half : e));
+                high.push_back(static_cast<int>(is_upper ? lanes + e : e + half));
+            }
+            const auto a = static_cast<size_t>(n), b = static_cast<size_t>(n + half);
+            next[a] = name(Shuffle::make({rows[a], rows[b]}, low));
+            next[b] = name(Shuffle::make({rows[a], rows[b]}, high));
+        }
+        rows = std::move(next);
+    }
+    return rows;
+}
+
+Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& sum) const {
+    ir::Values name(p_.name + ".t");
+    const int64_t pixels = tile.pixels;
+    std::vector<Expr> rows;
+    for (int64_t n = 0; n < at_.lanes; ++n)
+        rows.push_back(n < pixels ? name(sum(v, n)) : rows.front());
+    const std::vector<Expr> columns = transposed(std::move(rows), name);
+    const Expr wanted = pixels == at_.lanes
+                            ? Expr()
+                            : lanes_from(0, at_.lanes) < broadcast(size(pixels), at_.lanes);
+    std::vector<Stmt> stores;
+    for (int64_t z = 0; z < at_.lanes; ++z) {
+        const Expr channel = simplify(first_channel(tile.z_block, v) + size(z));
+        const Expr to =
+            lanes_from(simplify(channel * size(at_.pixels) + tile.first), at_.lanes);
+        const Stmt store =
+            code_.output().store(channel, columns[static_cast<size_t>(z)], to, wanted);
+        stores.push_back(p_[Dim::z] % at_.block() == 0
+                             ? store
+                             : ir::guarded(channel < size(p_[Dim::z]), store));
+    }
+    return name.around(ir::sequence(stores));
 }
 
 }  // namespace

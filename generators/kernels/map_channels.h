@@ -1,9 +1,13 @@
-// 1x1 convolutions and dense layers on maps of few pixels. A vector is a run of output channels z,
-// all of which one element of X multiplies:
+// Convolutions and dense layers on maps of few pixels. A vector is a run of output channels z, all
+// of which one element of X multiplies:
 //
-//     Y[z][q] = f(b[z] + sum over i of W[z][i] * X[i][q])
+//     Y[z][q] = f(b[z] + sum over n, i, m of W[z][n][i][m] * X[i][tap(q, n, m)])
 //
-// On a map of one pixel, the layer is a matrix times a vector.
+// A tile of pixels q is written out, so which of its taps are padding is known, and those are left
+// out. X is read in place. The maps are so small that weights set the pace: while the tiles of a
+// block use some of them, the code asks for the next ones.
+//
+// On a map of one pixel, a 1x1 layer is a matrix times a vector.
 #pragma once
 
 #include "generators/group_code.h"

@@ -186,6 +186,13 @@ Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
                           : p.weight_elements();
 }
 
+/// Whether weights are in the second-level cache by the time that they are needed: map_channels asks
+/// for the next ones while it computes, and with so many pixels memory is the quicker of the two.
+bool asks_for_weights_ahead(const LayerProblem& p, const Kernel& kernel) {
+    constexpr int64_t enough_pixels = 16;
+    return kernel.kind == KernelKind::map_channels && p[Dim::y] * p[Dim::x] >= enough_pixels;
+}
+
 /// Every box of a nest reads its weights again. Where all weights that a group reads in turn do not
 /// fit into the last cache, part of them comes from main memory each time: none when they just fit,
 /// all when they are half as much again.
@@ -248,8 +255,11 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
     Bytes weights = other_weights;
     for (const LayerProblem& p : problems) weights += to_bytes(p.weight_elements());
     Elements external = problems.back().output_elements();
-    for (size_t k = 0; k < problems.size(); ++k)
-        add_memory(terms, weights_read(problems[k], group.nests[k].kernel), weights, caches);
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const Kernel& kernel = group.nests[k].kernel;
+        const Bytes between = asks_for_weights_ahead(problems[k], kernel) ? Bytes() : weights;
+        add_memory(terms, weights_read(problems[k], kernel), between, caches);
+    }
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
         external += external_elements(tensor, problems);

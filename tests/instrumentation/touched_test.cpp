@@ -111,7 +111,7 @@ TEST(Touched, EveryKernelOfTheTable) {
     for (const auto& [network, segment] : cases) {
         const GroupSchedule group = line_buffer_group(network, segment, {4, 0, 0});
         const std::vector<LayerProblem> problems = group_problems(network, group);
-        for (int draw = 0; draw < 8; ++draw) {
+        for (int draw = 0; draw < 12; ++draw) {
             const GroupSchedule drawn = random_kernels(problems, group, rng);
             for (const Nest& nest : drawn.nests) seen.insert(nest.kernel.kind);
             expect_true_events(network, drawn, network.name);

@@ -43,9 +43,12 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
             return kernel;
         }
     }
-    if (kernel_pays(p, map_pixels) || kernel_pays(p, map_channels)) {
-        if (!kernel_pays(p, map_pixels) || prefers_map_channels(p, unit))
-            return kernel_for(map_channels, unit);
+    if (kernel_pays(p, map_channels) &&
+        (!kernel_pays(p, map_pixels) || prefers_map_channels(p, unit))) {
+        const Kernel kernel = kernel_for(map_channels, unit);
+        if (fits(map_scratch_elements(p, kernel), options)) return kernel;
+    }
+    if (kernel_pays(p, map_pixels)) {
         Kernel kernel = kernel_for(map_pixels, unit);
         kernel.size[KernelSize::panel] = map_pixels_layout(p, unit, options.scratch).has_panel;
         return kernel;

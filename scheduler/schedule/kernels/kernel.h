@@ -36,7 +36,7 @@ enum class KernelKind {
     columns,  ///< minimal filtering along columns, lanes are tiles of four columns
     // One layer, or a layer and an Add, from whole arrays.
     map_pixels,     ///< 1x1, lanes are pixels of the map
-    map_channels,   ///< 1x1, lanes are output channels
+    map_channels,   ///< few pixels, lanes are output channels
     map_windows,    ///< convolution over a copy with padding
     map_panels,     ///< strided first layer over panels of all taps
     map_depthwise,  ///< one filter per channel

@@ -1,14 +1,9 @@
-// map_channels: 1x1 convolutions and dense layers on a few pixels, straight from the caller's
-// arrays.
+// map_channels: convolutions and dense layers on a few pixels, straight from the caller's arrays.
 //
-//   Y[z, q] = sum over i of W[z, i] X[i, q],  q = y * columns + x
+//   Y[z, q] = sum over n, i, m of W[z, n, i, m] X[i, tap(q, n, m)],  q = y * columns + x
 //
-// Lanes are output channels. On a map of one pixel, the layer is a matrix times a vector.
-// Threads divide channels.
-#include <algorithm>
-#include <limits>
-#include <string>
-
+// Lanes are output channels. On a map of one pixel, a 1x1 layer is a matrix times a vector. Threads
+// divide channels, then pixels.
 #include "base/units.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -19,27 +14,26 @@ namespace laminate {
 
 namespace {
 
-constexpr int64_t most_vectors_of_pixels = 4;
-
 bool map_channels_accepts(const LayerProblem& p) {
-    constexpr int64_t widest_vector = 32;
-    return is_dense_convolution(p) && is_pointwise(p) &&
-           p[Dim::y] * p[Dim::x] <= most_vectors_of_pixels * widest_vector;
+    // The taps of all pixels are written out.
+    constexpr int64_t most_pixels = 784, most_taps_of_pixels = 1600;
+    const int64_t pixels = p[Dim::y] * p[Dim::x];
+    return is_dense_convolution(p) && pixels <= most_pixels &&
+           pixels * p.y().kernel * p.x().kernel <= most_taps_of_pixels;
 }
 
-/// Of the maps on which map_pixels pays, those of one pixel or of half a vector at least.
+/// 1x1 layers on one pixel or half a vector at least. Wider windows on maps so small that minimal
+/// filtering would transform more weights than it saves products, and strided 1x1 layers on maps
+/// that stay in the caches though they are read in pieces. Both axes of channels are to fill vectors
+/// and to use what was loaded.
 bool map_channels_pays(const LayerProblem& p) {
-    constexpr int64_t half_a_vector = 8;
+    constexpr int64_t half_a_vector = 8, most_pixels = 64, most_strided_pixels = 256,
+                      most_taps = 25, enough_outputs = 32, enough_inputs = 16;
     const int64_t pixels = p[Dim::y] * p[Dim::x];
-    return pixels == 1 || pixels >= half_a_vector;
-}
-
-std::optional<std::string> map_channels_size_refusal(const LayerProblem& p, const Kernel& kernel) {
-    const int64_t pixels = p[Dim::y] * p[Dim::x];
-    const int64_t most = most_vectors_of_pixels * kernel[KernelSize::lanes];
-    if (pixels <= most) return std::nullopt;
-    return "a map of " + std::to_string(pixels) + " pixels, expected at most " +
-           std::to_string(most);
+    if (is_pointwise(p)) return pixels == 1 || pixels >= half_a_vector;
+    const int64_t taps = p.y().kernel * p.x().kernel;
+    return pixels >= half_a_vector && pixels <= (taps == 1 ? most_strided_pixels : most_pixels) &&
+           taps <= most_taps && p[Dim::z] >= enough_outputs && p[Dim::i] >= enough_inputs;
 }
 
 KernelWork map_channels_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
@@ -56,11 +50,10 @@ const KernelRow map_channels_kernel{
     .sizes = {KernelSize::sums, KernelSize::lanes},
     .formula = "sums over vectors of output channels of a few pixels",
     .scope = KernelScope::map,
-    .layers = "a dense 1x1 convolution of stride 1 without padding, on at most 128 pixels",
+    .layers = "a dense convolution on at most 784 pixels, of at most 1600 taps of all together",
     .accepts = map_channels_accepts,
     .pays = map_channels_pays,
     .work = map_channels_work,
-    .size_refusal = map_channels_size_refusal,
 };
 
 }  // namespace laminate

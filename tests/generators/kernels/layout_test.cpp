@@ -129,6 +129,30 @@ TEST(Layout, ChannelsAreMultipliedAsPredicted) {
     EXPECT_GE(map_channels_layout(layer.problem, by_sixteen).multiplications(), 9 * 96 * 48);
 }
 
+TEST(Layout, TapsOfAFewPixelsAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const Window& window :
+             {square_window(3, 1, 1), square_window(3, 2, 1), square_window(1, 2),
+              square_window(5, 1, 2), square_window(3, 1, 2, 2)}) {
+            for (const int64_t extent : {5, 8}) {
+                const Alone layer = alone(70, extent, extent, {.channels = 37, .window = window});
+                const MapChannelsLayout at = map_channels_layout(layer.problem, unit);
+                expect_done(at, at.parts(), map_channels_code(layer.output(), at),
+                            text(layer.problem, unit));
+            }
+        }
+    }
+    // A 3x3 window with padding on 7 x 7 pixels: of 21 x 21 taps, two rows and columns are padding.
+    const Alone layer = alone(70, 7, 7, {.channels = 64, .window = square_window(3, 1, 1)});
+    const MapChannelsLayout at = map_channels_layout(layer.problem, by_sixteen);
+    EXPECT_EQ(at.multiplications(), 19 * 19 * 64 * 70);
+    // Tiles are rows. 70 inputs of three taps and two vectors are 26 KiB, so each row of the window
+    // is one pass, between which sums of 49 pixels and two vectors wait.
+    EXPECT_EQ(at.tiles, 7);
+    EXPECT_EQ(at.passes(), 3);
+    EXPECT_EQ(at.scratch_elements(), 49 * 2 * 16);
+}
+
 TEST(Layout, PanelsAreMultipliedAsPredicted) {
     for (const VectorUnit& unit : both_units) {
         for (const Window& window : {square_window(3, 2, 1), square_window(7, 2, 3),

@@ -94,9 +94,9 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
 }
 
 TEST(WholeMap, PointwiseLayers) {
-    // 9 pixels: lanes are channels; 49: one tile of four vectors, the last of which reaches back;
-    // 196: three vectors of pixels four times and four pixels more; 64 and 70 channels read pixels
-    // from a panel.
+    // Few pixels or many inputs: lanes are channels, in even tiles of pixels. Otherwise lanes are
+    // pixels: 400 of them in tiles of three vectors, and a smaller one that reaches back; 64 channels
+    // read pixels from a panel.
     for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9},
                                           {96, 7, 41},
                                           {33, 14, 20},
@@ -225,11 +225,38 @@ TEST(WholeMap, StridedConvolutionsFromAGrid) {
     expect_right(layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), avx512, "3 x 3, stride 2");
     expect_right(layer_of(16, 35, 33, conv(64, square_window(1, 2))), avx512,
                  "1 x 1, stride 2: some rows and columns are never read");
-    // Two tiles of three vectors of 16: 15 lanes more than pixels.
-    expect_right(layer_of(16, 17, 17, conv(64, square_window(1, 2))), avx512,
-                 "1 x 1, stride 2: 81 pixels");
+    // Seven tiles of three vectors of 16: 12 lanes more than pixels.
+    expect_right(layer_of(16, 35, 35, conv(64, square_window(1, 2))), avx512,
+                 "1 x 1, stride 2: 324 pixels");
     expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12},
                  "3 x 3, stride 2, dilated, 8 lanes");
+}
+
+TEST(WholeMap, WindowsOnAFewPixelsByChannels) {
+    const auto expect_by_channels = [](const Network& network, const VectorUnit& unit,
+                                       const std::string& what) {
+        const GroupSchedule group = with_default_kernels(
+            layer_problems(network, {0}), line_buffer_group(network, {0}), unit, {.winograd = false});
+        EXPECT_EQ(group.nests.front().kernel.kind, KernelKind::map_channels) << what;
+        expect_right(network, unit, what);
+    };
+    for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+        const std::string lanes = ", " + std::to_string(unit.lanes) + " lanes";
+        expect_by_channels(layer_of(20, 7, 7, conv(70, square_window(3, 1, 1))), unit,
+                           "3 x 3" + lanes);
+        expect_by_channels(layer_of(20, 13, 14, conv(32, square_window(3, 2, 1))), unit,
+                           "3 x 3, stride 2" + lanes);
+        expect_by_channels(layer_of(16, 5, 8, conv(33, square_window(5, 1, 2))), unit,
+                           "5 x 5" + lanes);
+        expect_by_channels(layer_of(16, 10, 9, conv(40, square_window(3, 1, 1, 2))), unit,
+                           "3 x 3, dilated" + lanes);
+        expect_by_channels(layer_of(16, 17, 17, conv(64, square_window(1, 2))), unit,
+                           "1 x 1, stride 2" + lanes);
+        // 300 inputs x 3 taps x 32 channels x 4 bytes = 112 KiB: two passes for a row of the
+        // window, of 56 KiB each for 16 lanes and one for 8.
+        expect_by_channels(layer_of(300, 4, 4, conv(64, square_window(3, 1, 1))), unit,
+                           "passes over inputs" + lanes);
+    }
 }
 
 TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
@@ -247,16 +274,16 @@ TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
 }
 
 TEST(WholeMap, NarrowConvolutionsFromAGrid) {
-    expect_right(layer_of(20, 7, 7, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 7 x 7");
+    expect_right(layer_of(20, 9, 9, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 9 x 9");
     Window tall = square_window(1);
     tall.kernel[0] = 7;
     tall.pad_begin[0] = tall.pad_end[0] = 3;
     expect_right(layer_of(18, 9, 17, conv(40, tall)), avx512, "7 x 1");
-    // 4, 22 and 37 vectors of 8 pixels: one more than tiles of three hold, which two tiles of two
+    // 22 and 37 vectors of 8 pixels: one more than tiles of three hold, which two tiles of two
     // share, with threads beginning at either.
     tall.kernel[0] = 3;
     tall.pad_begin[0] = tall.pad_end[0] = 1;
-    for (const int64_t size : {5, 13, 17})
+    for (const int64_t size : {13, 17})
         expect_right(layer_of(18, size, size, conv(40, tall)), {8, 12},
                      "3 x 1 at " + std::to_string(size));
     expect_right(layer_of(16, 27, 27, conv(64, square_window(1, 2))), {8, 12},

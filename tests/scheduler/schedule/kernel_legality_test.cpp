@@ -47,7 +47,7 @@ TEST(KernelLegality, BoxesHaveWholeBlocksOfVectorsOfChannels) {
                          "conv1: kernel channels z2 x4 v4: its boxes begin or end at multiples of "
                          "12 output channels; expected multiples of the 8 that it computes "
                          "together, or another kernel: rows, channels, winograd_rows, "
-                         "winograd_channels, columns, map_windows");
+                         "winograd_channels, columns, map_channels, map_windows");
         }
     }
 }

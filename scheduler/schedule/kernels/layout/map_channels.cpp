@@ -3,12 +3,17 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/layout/pixel_tile.h"
 #include "scheduler/schedule/kernels/layout/runs.h"
 
 namespace laminate {
 
 namespace {
+
+/// Weights of a pass: with the next ones and the inputs that they meet, less than a second-level
+/// cache.
+constexpr Bytes weights_of_pass(64 << 10);
 
 /// Vectors of a dense layer. It reads its weights once, so a long stream of them counts, without
 /// zeros at the end and with something for every thread; and enough sums that none waits for its
@@ -27,31 +32,34 @@ int64_t dense_vectors(int64_t outputs, const VectorUnit& unit) {
     return best;
 }
 
-/// Sets the register tile and its predicted cycles.
-void choose_tile(MapChannelsLayout& at, int64_t outputs, const VectorUnit& unit) {
-    // The code stores a column of outputs one by one.
-    constexpr int64_t lane_store = 2;
-    // Single elements come from as many streams as there are input channels.
-    if (at.pixels > 4 * at.lanes) return;
-    for (int64_t vectors = 1; vectors <= 4; ++vectors) {
-        // Weights and one element at a time leave the other registers to sums.
-        const int64_t most = (unit.registers() - vectors - 1) / vectors;
-        const int64_t tile_pixels = ceil_div(at.pixels, ceil_div(at.pixels, most));
-        const int64_t rest = at.pixels % tile_pixels;
-        const int64_t of_tile = cycles_of_tile(vectors, tile_pixels, unit);
-        // Weights come from memory once, for the first pixels, a byte while one product is computed
-        // (measured on an Intel Xeon).
-        const int64_t arrival = vectors * at.lanes * bytes_per_element;
-        const int64_t of_block = std::max(of_tile, arrival) +
-                                 (at.pixels / tile_pixels - 1) * of_tile +
-                                 (rest == 0 ? 0 : cycles_of_tile(vectors, rest, unit));
-        const int64_t stores = vectors * at.pixels * at.lanes * lane_store;
-        const int64_t cycles =
-            ceil_div(outputs, vectors * at.lanes) * (of_block * at.inputs + stores);
-        if (cycles >= at.cycles) continue;
+/// The most pixels of a tile of so many vectors. Weights and one element at a time leave the other
+/// registers to sums. Taps of a wider window share elements, which need registers too: a tile is
+/// then a row of the map or a few short ones.
+int64_t most_pixels(int64_t vectors, const LayerProblem& p, const VectorUnit& unit) {
+    const int64_t most = std::max<int64_t>(1, (unit.registers() - vectors - 1) / vectors);
+    const int64_t row = p[Dim::x];
+    if (p.x().kernel == 1 || row > most) return most;
+    return std::max<int64_t>(1, most / 2 / row) * row;
+}
+
+/// Sets the register tile and its predicted cycles. The fewer vectors a tile has, the more pixels,
+/// and the less often weights come from the second-level cache; a single vector loads more than it
+/// multiplies.
+void choose_tile(MapChannelsLayout& at, const LayerProblem& p, const VectorUnit& unit) {
+    const int64_t all = ceil_div(p[Dim::z], unit.lanes);
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int64_t vectors = std::min<int64_t>(2, all); vectors <= std::min<int64_t>(4, all);
+         ++vectors) {
+        const int64_t computed = ceil_div(all, vectors) * vectors;
+        if (computed >= least) continue;
+        least = computed;
         at.vectors = vectors;
-        at.tile_pixels = tile_pixels;
-        at.cycles = cycles;
+        at.tiles = ceil_div(at.pixels, most_pixels(vectors, p, unit));
+        // Sums become rows of pixels before they are stored, which takes as long as some products.
+        int64_t of_block = at.tiles * vectors * 8 * unit.lanes;
+        for (int64_t n = 0; n < at.tiles; ++n)
+            of_block += cycles_of_tile(vectors, at.tile_pixels(n), unit) * at.inputs;
+        at.cycles = ceil_div(all, vectors) * of_block;
     }
 }
 
@@ -62,22 +70,31 @@ MapChannelsLayout map_channels_layout(const LayerProblem& p, const VectorUnit& u
     at.lanes = unit.lanes;
     at.inputs = p[Dim::i];
     at.pixels = p[Dim::y] * p[Dim::x];
-    choose_tile(at, p[Dim::z], unit);
+    at.taps = row_taps(p.y(), 0, p[Dim::y]) * row_taps(p.x(), 0, p[Dim::x]);
     if (at.pixels == 1) {
         at.vectors = dense_vectors(p[Dim::z], unit);
-        at.tile_pixels = 1;
+    } else {
+        choose_tile(at, p, unit);
     }
     at.blocks = ceil_div(p[Dim::z], at.block());
+    at.window_rows = p.y().kernel;
+    if (at.pixels > 1) {
+        const Bytes of_input = to_bytes(Elements(p.x().kernel * at.block()));
+        at.input_parts = ceil_div(of_input.value() * at.inputs, weights_of_pass.value());
+    }
     // With few blocks of channels, threads divide the pixels too.
     at.channel_parts = std::min(at.blocks, map_parts_wanted);
-    at.chunks =
-        std::clamp<int64_t>(at.whole_tiles(), 1, ceil_div(map_parts_wanted, at.channel_parts));
+    at.chunks = std::min(at.tiles, ceil_div(map_parts_wanted, at.channel_parts));
     return at;
 }
 
 bool prefers_map_channels(const LayerProblem& p, const VectorUnit& unit) {
     const int64_t pixels = p[Dim::y] * p[Dim::x];
-    return pixels == 1 || map_channels_layout(p, unit).cycles < pixel_tile(p, pixels, unit).cycles;
+    if (pixels == 1) return true;
+    // map_pixels waits for its weights, which come one by one, each for about two products.
+    const int64_t arrival = 2 * p.weight_elements().value();
+    const PixelTile tile = pixel_tile(p, pixels, unit);
+    return pixels < unit.lanes || map_channels_layout(p, unit).cycles <= tile.cycles + arrival;
 }
 
 }  // namespace laminate

@@ -1,7 +1,8 @@
-// Tiles of map_channels: a 1x1 convolution or dense layer whose vectors are runs of output
-// channels; and which of map_pixels and map_channels is quicker.
+// Tiles of map_channels: a convolution or dense layer on a small map whose vectors are runs of
+// output channels; and which of map_pixels and map_channels is quicker for a 1x1 convolution.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -14,14 +15,20 @@ struct MapChannelsLayout {
     int64_t lanes = 1;
     int64_t inputs = 1;  ///< input channels
     int64_t pixels = 1;  ///< of the map, rows and columns as one axis
+    int64_t taps = 1;    ///< of all pixels together that meet the picture
 
     // The register tile.
-    int64_t vectors = 1;      ///< vectors of output channels
-    int64_t tile_pixels = 1;  ///< pixels of a whole tile
-    int64_t blocks = 1;       ///< of all output channels; zero weights fill up the last one
+    int64_t vectors = 1;  ///< vectors of output channels
+    int64_t tiles = 1;    ///< of the pixels, as even as can be
+    int64_t blocks = 1;   ///< of all output channels; zero weights fill up the last one
 
-    // Parts for threads: chunks of whole tiles x parts of the blocks of output channels. The last
-    // chunk computes the rest of the pixels too.
+    /// A pass over the tiles of a block takes one row of the window and a part of the input
+    /// channels, whose weights stay in the second-level cache. Sums wait in the scratch block
+    /// between passes.
+    int64_t window_rows = 1;
+    int64_t input_parts = 1;
+
+    // Parts for threads: chunks of tiles x parts of the blocks of output channels.
     int64_t chunks = 1;
     int64_t channel_parts = 1;
 
@@ -30,13 +37,20 @@ struct MapChannelsLayout {
     int64_t cycles = std::numeric_limits<int64_t>::max();
 
     [[nodiscard]] int64_t block() const { return vectors * lanes; }  ///< output channels
-    [[nodiscard]] int64_t whole_tiles() const { return pixels / tile_pixels; }
-    [[nodiscard]] int64_t rest() const { return pixels % tile_pixels; }  ///< pixels
+    /// The first tiles have a pixel more than the others, so many of them.
+    [[nodiscard]] int64_t larger_tiles() const { return pixels % tiles; }
+    [[nodiscard]] int64_t tile_pixels(int64_t n) const {
+        return pixels / tiles + (n < larger_tiles() ? 1 : 0);
+    }
+    [[nodiscard]] int64_t first_pixel(int64_t n) const {
+        return n * (pixels / tiles) + std::min(n, larger_tiles());
+    }
+    [[nodiscard]] int64_t passes() const { return window_rows * input_parts; }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
-    [[nodiscard]] int64_t scratch_elements() const { return 0; }
-    /// Products of the whole layer: D_i for each pixel and each channel of each block. Counts
-    /// channels of zero weights.
-    [[nodiscard]] int64_t multiplications() const { return pixels * blocks * block() * inputs; }
+    [[nodiscard]] int64_t scratch_elements() const { return passes() > 1 ? pixels * block() : 0; }
+    /// Products of the whole layer: D_i for each tap of each pixel and each channel of each block.
+    /// Counts channels of zero weights. Taps on padding are left out.
+    [[nodiscard]] int64_t multiplications() const { return taps * blocks * block() * inputs; }
 };
 
 [[nodiscard]] MapChannelsLayout map_channels_layout(const LayerProblem& problem,
