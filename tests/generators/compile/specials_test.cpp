@@ -101,8 +101,11 @@ TEST(Specials, NormalisationsOverChannelsKeepThem) {
         next.inputs = {network.layers.back().output};
         append(network, "norm2", next);
         append(network, "conv3", network.layers.back().output, {2, square_window(1)});
-        network.layers.back().weights = std::make_shared<const Constant>(Constant{
-            {2, channels, 1, 1}, std::vector<float>(static_cast<size_t>(2 * channels), 0.5F)});
+        // Of no equal weights: standardised channels sum to zero.
+        std::vector<float> weights(static_cast<size_t>(2 * channels));
+        for (size_t n = 0; n < weights.size(); ++n) weights[n] = static_cast<float>(n % 3) - 0.5F;
+        network.layers.back().weights = std::make_shared<const Constant>(
+            Constant{{2, channels, 1, 1}, std::move(weights)});
         return network;
     };
     const auto general = [](GeneralFunction function) {
