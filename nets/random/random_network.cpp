@@ -166,11 +166,14 @@ public:
         while (left_ > 0) {
             // A step from an older tensor makes a fork. Tensors that remain unread become outputs.
             const bool goes_back = network_.layers.size() > 1 && rng_.chance(1, 6);
-            newest = step(goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest);
+            TensorId from = goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest;
+            if (is_normalised(from)) ++from;  // the clip behind it
+            newest = step(from);
         }
         for (TensorId id = 1; id < static_cast<TensorId>(network_.tensors.size()); ++id) {
             const bool is_read = !network_.consumers(id).empty();
-            if (!is_read || rng_.chance(1, 20)) network_.outputs.push_back(id);
+            if (!is_read || (rng_.chance(1, 20) && !is_normalised(id)))
+                network_.outputs.push_back(id);
         }
         check(network_);
         return std::move(network_);
@@ -184,6 +187,11 @@ protected:
         return magnitudes_[static_cast<size_t>(id)];
     }
     [[nodiscard]] bool is_map(TensorId id) const { return dims(id).size() == 4; }
+    /// Whether a tensor has values that are not exact.
+    [[nodiscard]] bool is_normalised(TensorId id) const {
+        const LayerId producer = network_.producer(id);
+        return producer >= 0 && normalisation_of(network_.layer(producer));
+    }
 
     virtual TensorId step(TensorId x) {
         if (!is_map(x))
