@@ -63,8 +63,8 @@ struct SampledAxis {
 [[nodiscard]] GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
                                            const std::array<int64_t, 2>& out);
 
-/// What a layer computes over the channels of each pixel of a map, by themselves: softmax,
-/// standardise or root_mean_square. nullopt of all other layers.
+/// The function of a layer that normalises the channels of each pixel: softmax, standardise or
+/// root_mean_square. nullopt for all other layers.
 [[nodiscard]] std::optional<GeneralFunction> normalisation_of(const Layer& layer);
 
 }  // namespace laminate

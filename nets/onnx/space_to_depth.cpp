@@ -12,7 +12,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// Elements that a layer copies, and where the first of each run of rows lies.
+/// An element of a tensor, by its place in memory.
 struct Source {
     TensorId tensor = -1;
     int64_t element = 0;

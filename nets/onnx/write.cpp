@@ -305,7 +305,8 @@ private:
             set(add_node("Resize", layer.name, inputs, output), "mode", std::string("linear"));
             return;
         }
-        if (normalisation_of(layer)) return write_normalisation(layer, inputs[0], output);
+        if (normalisation_of(layer) && general.function != GeneralFunction::softmax)
+            return write_normalisation(layer, inputs[0], output);
         throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
                          ") cannot be written as ONNX; the file that it was read from holds it");
     }
