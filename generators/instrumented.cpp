@@ -5,6 +5,7 @@
 #include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/ir/constants.h"
+#include "generators/ir/normalisation.h"
 #include "generators/ir/sampled_tables.h"
 #include "generators/lowering/group_lowering.h"
 #include "scheduler/schedule/buffer_shapes.h"
@@ -386,6 +387,8 @@ private:
                 return rearranged(k, point);
             case Operation::resample:
                 return ir::store(to.name(), resampled(k, point), at);
+            case Operation::normalise:
+                return normalised(k, point);
         }
         return {};
     }
@@ -397,6 +400,25 @@ private:
                            [&](const Expr& row, const Expr& column) {
                                return ir::load(from.name(), from.index(point[0], row, column));
                            });
+    }
+
+    /// The first iteration of i does it all, so that sums need no place between iterations.
+    Stmt normalised(int k, const std::array<Expr, 4>& point) {
+        const auto& [z, y, x, i] = point;
+        const RotatingBuffer& to = output_buffer(k);
+        const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
+        const auto element = [&](const Expr& channel) {
+            return ir::load(from.name(), from.index(channel, y, x));
+        };
+        const ir::PixelVectors pixel{
+            .name = problem(k).name,
+            .channels = problem(k)[Dim::i],
+            .load = [&](const Expr& channel, int64_t) { return element(channel); }};
+        const Stmt body =
+            ir::with_statistics(layer(k), pixel, [&](const ir::Normalised& normalised) {
+                return ir::store(to.name(), normalised(element(z), 0), to.index(z, y, x));
+            });
+        return ir::guarded(i == 0, body);
     }
 
     /// The iteration of i that is the output's: all others do nothing.

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "generators/compile/group_reference.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -65,6 +66,30 @@ float largest_constant(const Activation& a) {
     return most;
 }
 
+/// Instead of a normalisation, what it makes of the error of each channel at most. Softmax passes
+/// on the sum of all; the others divide those of the channel and of the mean by a standard deviation
+/// of no less than sqrt(alpha). A convolution says both.
+Layer enlarged_errors(const Layer& layer, int64_t channels) {
+    const GeneralFunction function = *normalisation_of(layer);
+    const bool is_softmax = function == GeneralFunction::softmax;
+    const float scale = is_softmax ? 1 : 1 / std::sqrt(layer.general.alpha);
+    const float of_all = is_softmax ? 1 : scale / static_cast<float>(channels);
+    const auto count = static_cast<size_t>(channels);
+    std::vector<float> weights(count * count, of_all);
+    for (size_t c = 0; c < count; ++c) weights[c * (count + 1)] += scale;
+    const auto constant = [](std::vector<int64_t> dims, std::vector<float> values) {
+        return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
+    };
+    Layer bound = layer;
+    bound.kind = LayerKind::conv;
+    bound.general = {};
+    bound.weights = constant({channels, channels, 1, 1}, std::move(weights));
+    // No result is larger than this.
+    const float most = is_softmax ? 1 : std::sqrt(static_cast<float>(channels));
+    bound.bias = constant({channels}, std::vector<float>(count, most));
+    return bound;
+}
+
 /// The network with weights, biases and values of its group's layers by magnitude, so that it
 /// computes sums of |w x|. What an activation adds becomes a lower bound.
 Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& problems) {
@@ -77,6 +102,10 @@ Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& p
     Network result = network;
     for (const LayerProblem& p : problems) {
         Layer& layer = result.layers[static_cast<size_t>(p.layer)];
+        if (p.operation == Operation::normalise) {
+            layer = enlarged_errors(layer, p[Dim::i]);
+            continue;
+        }
         layer.weights = magnitudes(layer.weights);
         layer.bias = magnitudes(layer.bias);
         GeneralOperator& general = layer.general;

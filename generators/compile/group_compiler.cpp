@@ -13,6 +13,7 @@
 #include "generators/ir/code_parts.h"
 #include "generators/ir/shared_bodies.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/open_group.h"
 
 namespace laminate {
@@ -48,6 +49,10 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
             for (const int64_t taps : general.tap_counts) add(taps);
             for (const int64_t source : general.sources) add(source);
             for (const float factor : general.factors) add(std::bit_cast<uint32_t>(factor));
+        }
+        if (p.operation == Operation::normalise) {
+            add(static_cast<int>(*normalisation_of(network.layer(id))));
+            add(std::bit_cast<uint32_t>(network.layer(id).general.alpha));
         }
         add(network.layer(id).count_include_pad);
         add(p.groups);

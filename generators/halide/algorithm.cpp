@@ -231,6 +231,8 @@ void HalideAlgorithm::define_layer(int k) {
     if (p.y().transposed || p.x().transposed) {
         throw InputError(p.name + ": transposed windows have no form as Halide Funcs here");
     }
+    if (p.operation == Operation::normalise)
+        throw InputError(p.name + ": normalisations have no form as Halide Funcs here");
     if (p.operation == Operation::resample ||
         std::any_of(p.inputs.begin(), p.inputs.end(),
                     [](const LayerInput& input) { return input.is_pixel || input.is_plane; }))
@@ -266,6 +268,7 @@ void HalideAlgorithm::define_layer(int k) {
             break;
         case Operation::rearrange:
         case Operation::resample:
+        case Operation::normalise:
             break;  // refused above
     }
 }

@@ -77,7 +77,9 @@ Expr with_power_and_rest(const Expr& x,
     });
 }
 
-/// e^x to the last bit or two: 0 below -88, infinity from 88.4 on.
+}  // namespace
+
+/// Infinity from 88.4 on.
 Expr exponential(const Expr& x) {
     return with_power_and_rest(
         at_least(at_most(x, 89), -88), [&](const Expr& power, const Expr& rest) {
@@ -85,6 +87,8 @@ Expr exponential(const Expr& x) {
                               [&](const Expr& e) { return Halide::strict_float(power * e); });
         });
 }
+
+namespace {
 
 /// e^x - 1, near 0 as precise as elsewhere; for x above 80 what it is for 80.
 Expr exponential_minus_one(const Expr& x) {

@@ -25,6 +25,9 @@ namespace laminate::ir {
 [[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value,
                                     const Halide::Expr& slope);
 
+/// e^x to the last bit or two; 0 below -88.
+[[nodiscard]] Halide::Expr exponential(const Halide::Expr& x);
+
 /// The largest element, as max pooling takes it: NaN wins. The elements are loaded: LLVM assumes
 /// that sums in registers are not NaN.
 [[nodiscard]] Halide::Expr largest(const std::vector<Halide::Expr>& elements);

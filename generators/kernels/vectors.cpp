@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "generators/ir/activations.h"
+#include "generators/ir/normalisation.h"
 #include "generators/ir/packing.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
@@ -30,6 +31,7 @@ public:
             });
         }
         if (p_.operation == Operation::rearrange) return rearranged();
+        if (p_.operation == Operation::normalise) return normalised();
         std::vector<Stmt> operands;
         const bool is_concat = p_.operation == Operation::concat;
         for (size_t e = 0; e < (is_concat ? p_.inputs.size() : 1); ++e) {
@@ -89,6 +91,43 @@ private:
         return ir::store(nest_.output_array(), ir::activate(nest_.layer.activation, value, slopes),
                          lanes_from(simplify(nest_.output_index(z, y, x)), lanes_),
                          ir::Alignment::element, predicate);
+    }
+
+    /// Vectors of pixels together: the sum of each waits for its last addition.
+    Stmt normalised() const {
+        constexpr int64_t together = 4;
+        const Interval& all = range_[2];
+        const Expr vectors = (all.end - all.begin + size(lanes_ - 1)) / size(lanes_);
+        const Expr blocks = simplify(vectors / size(together));
+        return GroupLowering::for_each(p_.name + ".y", range_[1], [&](const Expr& y) {
+            const auto from = [&](const Expr& vector, int64_t count) {
+                return normalised(y, simplify(all.begin + vector * size(lanes_)), count);
+            };
+            return ir::sequence(
+                {GroupLowering::for_each(
+                     p_.name + ".x", {0, blocks},
+                     [&](const Expr& block) { return from(block * size(together), together); }),
+                 GroupLowering::for_each(
+                     p_.name + ".rest", {simplify(blocks * size(together)), simplify(vectors)},
+                     [&](const Expr& vector) { return from(vector, 1); })});
+        });
+    }
+    Stmt normalised(const Expr& y, const Expr& x, int64_t vectors) const {
+        const auto column = [&](int64_t v) { return simplify(x + size(v * lanes_)); };
+        const ir::PixelVectors pixels{
+            .name = p_.name,
+            .channels = p_[Dim::i],
+            .lanes = lanes_,
+            .vectors = vectors,
+            .load = [&](const Expr& c, int64_t v) { return element_of(0, c, y, column(v)); }};
+        return ir::with_statistics(nest_.layer, pixels, [&](const ir::Normalised& normalised) {
+            return GroupLowering::for_each(p_.name + ".z", range_[0], [&](const Expr& z) {
+                std::vector<Stmt> parts;
+                for (int64_t v = 0; v < vectors; ++v)
+                    parts.push_back(store(z, y, column(v), normalised(pixels.load(z, v), v)));
+                return ir::sequence(parts);
+            });
+        });
     }
 
     /// Each row of input positions makes a row of outputs, interleaved of one channel per phase.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nets/network/network.h"
+
 namespace laminate {
 
 namespace {
@@ -235,6 +237,24 @@ GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
         rows.factors.insert(rows.factors.end(), axis.factors.begin(), axis.factors.end());
     }
     return rows;
+}
+
+std::optional<GeneralFunction> normalisation_of(const Layer& layer) {
+    if (layer.kind == LayerKind::softmax && layer.axis == int64_t{c_axis})
+        return GeneralFunction::softmax;
+    const GeneralOperator& op = layer.general;
+    const bool is_of_channels = layer.kind == LayerKind::general &&
+                                op.kind == GeneralKind::normalise &&
+                                op.axes == std::vector<int64_t>{c_axis};
+    if (!is_of_channels) return {};
+    switch (op.function) {
+        case GeneralFunction::softmax:
+        case GeneralFunction::standardise:
+        case GeneralFunction::root_mean_square:
+            return op.function;
+        default:
+            return {};
+    }
 }
 
 }  // namespace laminate

@@ -1,5 +1,5 @@
 // General operators (general_operator.h) that schedules cover: what networks for pictures do to
-// feature maps without computing. All are of [N, C, H, W].
+// feature maps without weights. All are of [N, C, H, W].
 #pragma once
 
 #include <array>
@@ -62,5 +62,9 @@ struct SampledAxis {
 /// `first_row` on.
 [[nodiscard]] GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
                                            const std::array<int64_t, 2>& out);
+
+/// The function of a layer that normalises the channels of each pixel: softmax, standardise or
+/// root_mean_square. nullopt for all other layers.
+[[nodiscard]] std::optional<GeneralFunction> normalisation_of(const Layer& layer);
 
 }  // namespace laminate

@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "nets/network/picture_views.h"
+#include "nets/onnx/channels_first.h"
 #include "nets/onnx/model.h"
+#include "nets/onnx/space_to_depth.h"
 
 namespace laminate::onnx {
 
@@ -98,13 +100,13 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     return false;
 }
 
-// ---- activations in several nodes
+// ---- layers in several nodes
 
-/// Recognises activations that exporters spell with several nodes because their opset lacks the
-/// operator, and makes each one layer again.
-class ActivationsInNodes {
+/// Recognises activations and normalisations that exporters spell with several nodes because their
+/// opset lacks the operator, and makes each one layer again.
+class LayersInNodes {
 public:
-    explicit ActivationsInNodes(RawNetwork& raw)
+    explicit LayersInNodes(RawNetwork& raw)
         : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
         for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
         for (size_t k = 0; k < raw.layers.size(); ++k) {
@@ -120,8 +122,10 @@ public:
                 recognise_sixth(layer);
             } else if (is_half(&layer)) {
                 recognise_half(layer);
-            } else if (is_product(layer)) {
+            } else if (is_binary(&layer, GeneralFunction::multiply)) {
                 recognise_product(layer);
+            } else if (is_binary(&layer, GeneralFunction::divide)) {
+                recognise_quotient(layer);
             }
         }
         std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
@@ -139,10 +143,13 @@ private:
         return layer.layer.inputs.empty() ? nullptr : before(layer.layer.inputs[0]);
     }
 
-    static bool is_product(const RawLayer& layer) {
-        const GeneralOperator& op = layer.layer.general;
-        return layer.layer.kind == LayerKind::general && op.kind == GeneralKind::binary &&
-               op.function == GeneralFunction::multiply && layer.layer.inputs.size() == 2;
+    static bool is(const RawLayer* layer, GeneralKind kind, GeneralFunction function) {
+        return layer != nullptr && layer->layer.kind == LayerKind::general &&
+               layer->layer.general.kind == kind && layer->layer.general.function == function;
+    }
+    /// Of two tensors.
+    static bool is_binary(const RawLayer* layer, GeneralFunction function) {
+        return is(layer, GeneralKind::binary, function) && layer->layer.inputs.size() == 2;
     }
     static bool is(const RawLayer* layer, ActivationKind kind) {
         return layer != nullptr && layer->layer.kind == LayerKind::activation &&
@@ -182,7 +189,7 @@ private:
                            .alpha = 1.0f / 6,
                            .beta = 0.5f});
         }
-        if (last == nullptr || !is_product(*last)) return;
+        if (!is_binary(last, GeneralFunction::multiply)) return;
         for (const size_t k : {size_t{0}, size_t{1}}) {
             const TensorId x = last->layer.inputs[1 - k];
             RawLayer* clip = before(last->layer.inputs[k]);
@@ -200,10 +207,7 @@ private:
         const bool adds_1 = sum != nullptr && sum->layer.kind == LayerKind::add &&
                             sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 1);
         RawLayer* erf = adds_1 ? before(*sum) : nullptr;
-        if (erf == nullptr || erf->layer.kind != LayerKind::general ||
-            erf->layer.general.kind != GeneralKind::unary ||
-            erf->layer.general.function != GeneralFunction::error_function)
-            return {};
+        if (!is(erf, GeneralKind::unary, GeneralFunction::error_function)) return {};
         RawLayer* scaled = before(*erf);
         constexpr float rounding = 1e-6f;  // files have sqrt(2) or its reciprocal, to few digits
         if (scaled == nullptr || !scaled->affine || scaled->layer.inputs[0] != x ||
@@ -215,7 +219,7 @@ private:
     /// Recognises (x * (1 + erf(x / sqrt(2)))) / 2.
     void recognise_half(RawLayer& half) {
         RawLayer* product = before(half);
-        if (product == nullptr || !is_product(*product)) return;
+        if (!is_binary(product, GeneralFunction::multiply)) return;
         for (const size_t k : {size_t{0}, size_t{1}}) {
             const TensorId x = product->layer.inputs[1 - k];
             std::vector<RawLayer*> layers =
@@ -276,22 +280,71 @@ private:
         }
     }
 
-    /// Turns `end` into the activation of `x` and removes the layers between them.
+    /// The tensor whose square `layer` computes, and how often it reads it; -1 for other layers.
+    static std::pair<TensorId, int> squared(const RawLayer* layer) {
+        if (is_binary(layer, GeneralFunction::multiply) &&
+            layer->layer.inputs[0] == layer->layer.inputs[1])
+            return {layer->layer.inputs[0], 2};
+        if (is(layer, GeneralKind::binary, GeneralFunction::power) && layer->layer.weights &&
+            !layer->layer.general.constant_first && all_are(layer->layer.weights->values, 2))
+            return {layer->layer.inputs[0], 1};
+        return {-1, 0};
+    }
+
+    /// Recognises c / sqrt(mean(c^2) + epsilon), with c = x - mean(x) or any other tensor.
+    void recognise_quotient(RawLayer& quotient) {
+        const TensorId centred = quotient.layer.inputs[0];
+        RawLayer* root = before(quotient.layer.inputs[1]);
+        if (!is(root, GeneralKind::unary, GeneralFunction::square_root)) return;
+        RawLayer* sum = before(*root);
+        if (sum == nullptr || sum->layer.kind != LayerKind::add || sum->layer.weights == nullptr ||
+            sum->layer.weights->values.size() != 1 || sum->layer.weights->values[0] <= 0)
+            return;
+        RawLayer* variance = before(*sum);
+        if (!is(variance, GeneralKind::reduce, GeneralFunction::mean)) return;
+        RawLayer* square = before(*variance);
+        const auto [of, reads] = squared(square);
+        if (of != centred) return;
+        GeneralOperator op{.kind = GeneralKind::normalise,
+                           .function = GeneralFunction::root_mean_square,
+                           .axes = variance->layer.general.axes,
+                           .alpha = sum->layer.weights->values[0]};
+        std::vector<RawLayer*> between{root, sum, variance, square};
+        TensorId x = centred;
+        const auto c = static_cast<size_t>(centred);
+        RawLayer* difference =
+            producer_[c] < 0 ? nullptr : &raw_.layers[static_cast<size_t>(producer_[c])];
+        if (is_binary(difference, GeneralFunction::subtract) && readers_[c] == reads + 1) {
+            RawLayer* mean = before(difference->layer.inputs[1]);
+            if (is(mean, GeneralKind::reduce, GeneralFunction::mean) &&
+                mean->layer.general.axes == op.axes &&
+                mean->layer.inputs[0] == difference->layer.inputs[0]) {
+                x = mean->layer.inputs[0];
+                op.function = GeneralFunction::standardise;
+                between.insert(between.end(), {difference, mean});
+            }
+        }
+        become(quotient, x, between, {.kind = LayerKind::general, .general = std::move(op)});
+    }
+
     void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between,
                 const Activation& activation) {
-        for (RawLayer* layer : between) {
-            raw_.folded.push_back(layer->op + " " + layer->label + " into " + end.op + " " +
+        become(end, x, between, {.kind = LayerKind::activation, .activation = activation});
+    }
+    /// Turns `end` into a layer that reads `x` and removes the layers between them.
+    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, Layer layer) {
+        for (RawLayer* part : between) {
+            raw_.folded.push_back(part->op + " " + part->label + " into " + end.op + " " +
                                   end.label);
-            for (const TensorId id : layer->layer.inputs) --readers_[static_cast<size_t>(id)];
-            layer->layer.output = -1;
+            for (const TensorId id : part->layer.inputs) --readers_[static_cast<size_t>(id)];
+            part->layer.output = -1;
         }
         for (const TensorId id : end.layer.inputs) --readers_[static_cast<size_t>(id)];
         ++readers_[static_cast<size_t>(x)];
-        end.layer = {.onnx_name = end.layer.onnx_name,
-                     .kind = LayerKind::activation,
-                     .inputs = {x},
-                     .output = end.layer.output,
-                     .activation = activation};
+        layer.onnx_name = end.layer.onnx_name;
+        layer.inputs = {x};
+        layer.output = end.layer.output;
+        end.layer = std::move(layer);
         end.affine = false;
     }
 
@@ -320,13 +373,19 @@ void remove_dead_layers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
-/// One sweep suffices: when a layer is visited, all layers before it have their final form.
-void fold_into_producers(RawNetwork& raw) {
+/// By tensor, how often layers and the outputs of the network read it.
+std::vector<int> reader_counts(const RawNetwork& raw) {
     std::vector<int> readers(raw.tensors.size(), 0);
     for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
     for (const RawLayer& layer : raw.layers) {
         for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
     }
+    return readers;
+}
+
+/// One sweep suffices: when a layer is visited, all layers before it have their final form.
+void fold_into_producers(RawNetwork& raw) {
+    std::vector<int> readers = reader_counts(raw);
     std::vector<RawLayer> kept;
     std::vector<int> producer(raw.tensors.size(), -1);  // index into kept
     for (RawLayer& next : raw.layers) {
@@ -348,14 +407,68 @@ void fold_into_producers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
+/// The convolution that makes of x what `layer` makes of scale[c] x + shift[c]. Its windows must lie
+/// inside the map, unless nothing is shifted.
+void take_affine(Layer& layer, const std::vector<float>& scale, const std::vector<float>& shift) {
+    const auto outputs = static_cast<size_t>(layer.weights->dims[0]),
+               inputs = static_cast<size_t>(layer.weights->dims[1]),
+               taps = layer.weights->values.size() / outputs / inputs,
+               outputs_of_group = outputs / static_cast<size_t>(layer.groups);
+    std::vector<float> weights(layer.weights->values.begin(), layer.weights->values.end());
+    std::vector<float> shifts(outputs);
+    for (size_t z = 0; z < outputs; ++z) {
+        double sum = 0;
+        for (size_t i = 0; i < inputs; ++i) {
+            const size_t c = z / outputs_of_group * inputs + i;
+            for (size_t tap = 0; tap < taps; ++tap) {
+                float& weight = weights[(z * inputs + i) * taps + tap];
+                sum += double{weight} * shift[c];
+                weight = static_cast<float>(double{weight} * scale[c]);
+            }
+        }
+        shifts[z] = static_cast<float>(sum);
+    }
+    layer.bias = moved_bias(layer, {}, shifts);
+    layer.weights =
+        std::make_shared<const Constant>(Constant{layer.weights->dims, std::move(weights)});
+}
+
+/// Scales and shifts of channels that no producer took go into the convolution that alone reads
+/// them, as the one behind a normalisation does.
+void fold_affine_into_readers(RawNetwork& raw) {
+    const std::vector<int> readers = reader_counts(raw);
+    std::map<TensorId, RawLayer*> affine;
+    for (RawLayer& reader : raw.layers) {
+        Layer& layer = reader.layer;
+        if (reader.affine) {
+            const bool is_map =
+                raw.tensors[static_cast<size_t>(layer.output)].dims.size() == 4;
+            if (is_map && layer.activation.kind == ActivationKind::none &&
+                readers[static_cast<size_t>(layer.output)] == 1)
+                affine[layer.output] = &reader;
+            continue;
+        }
+        if (layer.kind != LayerKind::conv || !affine.contains(layer.inputs[0])) continue;
+        RawLayer& from = *affine.at(layer.inputs[0]);
+        const std::vector<float>& shift = from.layer.bias->values;
+        const bool has_padding = layer.window.pad_begin != std::array<int64_t, 2>{} ||
+                                 layer.window.pad_end != std::array<int64_t, 2>{};
+        if (has_padding && std::ranges::any_of(shift, [](float value) { return value != 0; }))
+            continue;
+        raw.charge(layer.weights->values.size());
+        take_affine(layer, from.layer.weights->values, shift);
+        layer.inputs[0] = from.layer.inputs[0];
+        raw.folded.push_back(from.op + " " + from.label + " into " + reader.op + " " +
+                             reader.label);
+        from.layer.output = -1;
+    }
+    std::erase_if(raw.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
+}
+
 /// Makes a Pad of zeros the padding of a convolution that alone reads it, where every window still
 /// reaches the picture.
 void fold_padding_into_readers(RawNetwork& raw) {
-    std::vector<int> readers(raw.tensors.size(), 0);
-    for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
-    for (const RawLayer& layer : raw.layers) {
-        for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
-    }
+    std::vector<int> readers = reader_counts(raw);
     std::map<TensorId, const RawLayer*> pads;
     for (RawLayer& reader : raw.layers) {
         Layer& layer = reader.layer;
@@ -504,8 +617,12 @@ void RawNetwork::charge(size_t values) {
 
 Network canonicalise(RawNetwork raw) {
     remove_dead_layers(raw);
-    ActivationsInNodes(raw).recognise();
+    LayersInNodes(raw).recognise();
+    put_channels_first(raw);
+    fold_blocks_into_convolutions(raw);
+    remove_dead_layers(raw);
     fold_into_producers(raw);
+    fold_affine_into_readers(raw);
     write_affine_as_convolution(raw);
     fold_padding_into_readers(raw);
 

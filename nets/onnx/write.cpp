@@ -48,6 +48,30 @@ void set(proto::NodeProto& node, const char* name, const std::vector<int64_t>& v
     for (const int64_t v : values) a.add_ints(v);
 }
 
+proto::TensorProto::DataType file_type(ElementType type) {
+    return type == ElementType::uint8  ? proto::TensorProto::UINT8
+           : type == ElementType::int8 ? proto::TensorProto::INT8
+                                       : proto::TensorProto::FLOAT;
+}
+
+std::string unused(std::unordered_set<std::string>& names, std::string name) {
+    while (!names.insert(name).second) name += "_";
+    return name;
+}
+
+/// Shape in which ONNX broadcasts one value, or values along dimension 1 of a tensor of `rank`
+/// dimensions.
+std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count, size_t rank) {
+    if (dims.size() + 1 == rank && dims.size() > 1) return dims;  // whole, without N
+    std::vector<int64_t> shape(rank > 1 ? rank - 1 : 1, 1);
+    shape[0] = static_cast<int64_t>(count);
+    return shape;
+}
+
+std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) {
+    return {pair[0], pair[1]};
+}
+
 class Exporter {
 public:
     explicit Exporter(const Network& network) : network_(network) {
@@ -85,12 +109,6 @@ private:
         for (const int64_t d : tensor.dims) type->mutable_shape()->add_dim()->set_dim_value(d);
     }
 
-    static proto::TensorProto::DataType file_type(ElementType type) {
-        return type == ElementType::uint8  ? proto::TensorProto::UINT8
-               : type == ElementType::int8 ? proto::TensorProto::INT8
-                                           : proto::TensorProto::FLOAT;
-    }
-
     /// Name of the tensor's floats, which layers read and write. It differs from the tensor's name
     /// if the network's input or output has another type.
     const std::string& value(TensorId id) {
@@ -106,11 +124,6 @@ private:
         if (from != to)
             set(add_node("Cast", unused(node_names_, to + "_cast"), {from}, to), "to",
                 int64_t{type});
-    }
-
-    static std::string unused(std::unordered_set<std::string>& names, std::string name) {
-        while (!names.insert(name).second) name += "_";
-        return name;
     }
 
     /// Name of the initializer that holds the constant in the given shape. Layers that share a
@@ -138,16 +151,6 @@ private:
         const std::string name = unused(value_names_, wanted);
         *graph().add_initializer() = encode({}, {value}, name);
         return name;
-    }
-
-    /// Shape in which ONNX broadcasts one value, or values along dimension 1 of a tensor of `rank`
-    /// dimensions.
-    static std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count,
-                                               size_t rank) {
-        if (dims.size() + 1 == rank && dims.size() > 1) return dims;  // whole, without N
-        std::vector<int64_t> shape(rank > 1 ? rank - 1 : 1, 1);
-        shape[0] = static_cast<int64_t>(count);
-        return shape;
     }
 
     void write(const Layer& layer) {
@@ -302,8 +305,31 @@ private:
             set(add_node("Resize", layer.name, inputs, output), "mode", std::string("linear"));
             return;
         }
+        if (normalisation_of(layer) && general.function != GeneralFunction::softmax)
+            return write_normalisation(layer, inputs[0], output);
         throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
                          ") cannot be written as ONNX; the file that it was read from holds it");
+    }
+
+    /// In the nodes that PyTorch writes: ONNX's own normalisations are of the last axes.
+    void write_normalisation(const Layer& layer, std::string x, const std::string& output) {
+        const auto part = [&](const char* op, const std::vector<std::string>& inputs,
+                              const char* name) -> proto::NodeProto& {
+            return add_node(op, unused(node_names_, layer.name + name), inputs,
+                            unused(value_names_, layer.name + name));
+        };
+        const auto mean = [&](const std::string& of, const char* name) {
+            auto& node = part("ReduceMean", {of}, name);
+            set(node, "axes", layer.general.axes);
+            return node.output(0);
+        };
+        if (layer.general.function == GeneralFunction::standardise)
+            x = part("Sub", {x, mean(x, "_mean")}, "_centred").output(0);
+        const std::string variance = mean(part("Mul", {x, x}, "_square").output(0), "_variance");
+        const std::string sum =
+            part("Add", {variance, scalar(layer.general.alpha, layer.name + "_epsilon")}, "_sum")
+                .output(0);
+        add_node("Div", layer.name, {x, part("Sqrt", {sum}, "_root").output(0)}, output);
     }
 
     void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs,
@@ -322,10 +348,6 @@ private:
             set(node, "dilations", to_list(layer.window.dilation));
         }
         set(node, "count_include_pad", int64_t{layer.count_include_pad});
-    }
-
-    static std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) {
-        return {pair[0], pair[1]};
     }
 
     static void set_window(proto::NodeProto& node, const Window& w) {

@@ -166,11 +166,14 @@ public:
         while (left_ > 0) {
             // A step from an older tensor makes a fork. Tensors that remain unread become outputs.
             const bool goes_back = network_.layers.size() > 1 && rng_.chance(1, 6);
-            newest = step(goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest);
+            TensorId from = goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest;
+            if (is_normalised(from)) ++from;  // the clip behind it
+            newest = step(from);
         }
         for (TensorId id = 1; id < static_cast<TensorId>(network_.tensors.size()); ++id) {
             const bool is_read = !network_.consumers(id).empty();
-            if (!is_read || rng_.chance(1, 20)) network_.outputs.push_back(id);
+            if (!is_read || (rng_.chance(1, 20) && !is_normalised(id)))
+                network_.outputs.push_back(id);
         }
         check(network_);
         return std::move(network_);
@@ -184,6 +187,11 @@ protected:
         return magnitudes_[static_cast<size_t>(id)];
     }
     [[nodiscard]] bool is_map(TensorId id) const { return dims(id).size() == 4; }
+    /// Whether a tensor has values that are not exact.
+    [[nodiscard]] bool is_normalised(TensorId id) const {
+        const LayerId producer = network_.producer(id);
+        return producer >= 0 && normalisation_of(network_.layer(producer));
+    }
 
     virtual TensorId step(TensorId x) {
         if (!is_map(x))
@@ -550,9 +558,11 @@ protected:
 private:
     /// What networks for pictures have between and behind convolutions.
     TensorId picture_step(TensorId x) {
-        switch (rng_.below(10)) {
+        switch (rng_.below(11)) {
             case 0:
                 return shuffle(x);
+            case 9:
+                return normalise(x);
             case 1:
                 return of_two(GeneralFunction::multiply, x);
             case 2:
@@ -664,6 +674,46 @@ private:
 
     GeneralFunction function_of_two() {
         return rng_.chance(3, 4) ? GeneralFunction::multiply : GeneralFunction::subtract;
+    }
+
+    /// Softmax or a standardisation over the channels, clipped so that two or three values are left,
+    /// which are exact: of whole numbers, with sums that powers of two divide.
+    TensorId normalise(TensorId x) {
+        if (magnitude(x).fraction > 0) return shuffle(x);
+        const bool is_softmax = rng_.chance(1, 3);
+        const int64_t channels = is_softmax ? random_channels() : int64_t{2} << rng_.below(2);
+        x = conv(x, same(x, 1), channels);
+        network_.layers.back().activation = {
+            .kind = ActivationKind::clip, .low = -2, .high = 2};
+        magnitudes_.back() = {2, 0};
+        if (is_softmax) {
+            // Numbers that differ do so by 8 at least, and e^-8 is below 2^-6.
+            x = append(named(LayerKind::softmax, "softmax", {scaled(x, 8)}), {1, 0});
+        } else {
+            x = append_general("norm", {x},
+                               {.kind = GeneralKind::normalise,
+                                .function = rng_.chance(1, 3) ? GeneralFunction::root_mean_square
+                                                              : GeneralFunction::standardise,
+                                .axes = {1},
+                                .alpha = 1.0F / 1024},
+                               {2, 0});
+        }
+        // A mean of up to 4 numbers is a multiple of 1/4, which a deviation of 2 at most divides. Of
+        // up to 6 channels that are equal each has 1/6 at least.
+        Layer few = named(LayerKind::activation, "few", {x});
+        few.activation = {.kind = ActivationKind::clip,
+                          .low = is_softmax ? 1.0F / 64 : -1.0F / 16,
+                          .high = 1.0F / 16};
+        return append(std::move(few), {4, 6});
+    }
+    TensorId scaled(TensorId x, float factor) {
+        Layer layer = named(LayerKind::conv, "scaled", {x});
+        layer.groups = dims(x)[1];
+        layer.weights = std::make_shared<const Constant>(
+            Constant{{layer.groups, 1, 1, 1},
+                     std::vector<float>(static_cast<size_t>(layer.groups), factor)});
+        const Magnitude m = magnitude(x);
+        return append(std::move(layer), {m.units * static_cast<int64_t>(factor), m.fraction});
     }
 
     /// Every row and column repeated.

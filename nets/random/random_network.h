@@ -20,7 +20,8 @@ namespace laminate {
 
 /// As random_network(), and every other layer is one of those that networks for pictures have
 /// between and behind their convolutions: DepthToSpace of blocks of 1 to 3, rows and columns
-/// repeated, parts of tensors, and products and differences of two maps.
+/// repeated, Pad, Resize, parts of tensors, products and differences of two maps or with a factor,
+/// and normalisations over channels. These are followed by a clip that leaves few, exact values.
 [[nodiscard]] Network random_picture_network(uint64_t seed);
 
 /// A chain of one to four schedulable layers (convolutions with any stride, dilation, padding and

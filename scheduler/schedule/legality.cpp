@@ -39,16 +39,21 @@ void check_placement(const GroupSchedule& group, int nest, const std::string& ar
     }
 }
 
+/// A layer that reads_all_of_i(), for messages.
+std::string kind_of(const LayerProblem& problem) {
+    if (problem.has_weights()) return "a grouped convolution";
+    return problem.operation == Operation::normalise ? "a normalisation" : "a rearrangement";
+}
+
 /// Inside `ii` a grouped layer reads one channel of each group of its z range. That is no interval,
-/// so there is no box to bring in. A rearrangement reads nothing in most iterations of it.
+/// so there is no box to bring in. A rearrangement and a normalisation read nothing in most
+/// iterations of it.
 void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem,
                          const Placement& input) {
     if (!problem.reads_all_of_i()) return;
     const Nest& nest = group.nests[static_cast<size_t>(k)];
     if (input.compute.nest == k && input.compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
-        throw InputError(nest.layer + ": the input of a " +
-                         (problem.has_weights() ? "grouped convolution" : "rearrangement") +
-                         " has compute level " +
+        throw InputError(nest.layer + ": the input of " + kind_of(problem) + " has compute level " +
                          level_text(group, k, input.compute) +
                          ", not outside ii; expected a loop around ii");
     }
@@ -162,9 +167,7 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
         throw InputError(
             where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " +
             std::to_string(problem[Dim::i]) + "; " +
-            (!is_sink                ? "a layer that is not the last of its group"
-             : problem.has_weights() ? "a grouped convolution"
-                                     : "a rearrangement") +
+            (!is_sink ? "a layer that is not the last of its group" : kind_of(problem)) +
             " cannot leave partial sums");
     }
 }
@@ -200,7 +203,7 @@ void check_output_placement(const GroupSchedule& group, const std::vector<LayerP
         const LayerProblem& problem = problems[static_cast<size_t>(k)];
         if (!problem.has_weights() && problem.reads_all_of_i() &&
             nest.y.store.nest == k && nest.y.store.loop >= nest.find(Loop{Dim::i, Band::inner}))
-            throw InputError(nest.layer + ": Y of a rearrangement has level " +
+            throw InputError(nest.layer + ": Y of " + kind_of(problem) + " has level " +
                              level_text(group, k, nest.y.store) +
                              ", inside ii, where it has no partial sums; expected a loop around ii");
         return;

@@ -134,6 +134,8 @@ private:
                 return " = weighted sum of inputs";
             case Operation::pointwise:
                 return " = activation(input)";
+            case Operation::normalise:
+                return " = normalised over channels(input)";
         }
         return "";
     }

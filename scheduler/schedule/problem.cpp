@@ -159,6 +159,8 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             return joins && layer.axis == 1 ? std::optional(Operation::concat) : std::nullopt;
         case LayerKind::activation:
             return Operation::pointwise;
+        case LayerKind::softmax:
+            return normalisation_of(layer) ? std::optional(Operation::normalise) : std::nullopt;
         case LayerKind::depth_to_space:
             if (!has_no_activation || layer.block > most_repeated) return {};
             return Operation::rearrange;
@@ -170,6 +172,7 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             if (is_repeated(network, layer)) return Operation::rearrange;
             if (samples_pixels(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::resample;
+            if (normalisation_of(layer)) return Operation::normalise;
             return {};
         default:
             return {};
@@ -210,6 +213,10 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
         // DCR takes the channels of an output from all over the input.
         p.groups = layer.depth_to_space_crd ? out.at(1) : 1;
         p.extent[Dim::i] = in.at(1) / p.groups;
+    }
+    if (*operation == Operation::normalise) {
+        p.groups = 1;
+        p.extent[Dim::i] = in.at(1);
     }
     for (size_t axis = 0; axis < 2; ++axis) {
         AxisWindow& w = p.window[axis];

@@ -36,6 +36,7 @@ enum class Operation {
     pointwise,     ///< an activation of its own
     rearrange,     ///< DepthToSpace, repeated rows and columns: an output is one of its tap's inputs
     resample,      ///< Pad, Resize: weighted sums of rows and columns, by sampled windows
+    normalise,     ///< softmax or standardisation over the channels of each pixel
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
@@ -109,9 +110,9 @@ struct LayerProblem {
     std::array<AxisWindow, 2> window;    ///< y, x
     /// Groups of channels. A layer without weights has D_i = 1 and groups == D_z: like a depthwise
     /// convolution, its output channel z reads channel z of the input (concat: z -
-    /// first_output_channel). Only rearrange has a larger D_i: its windows are transposed with
+    /// first_output_channel). Two have a larger D_i. The windows of rearrange are transposed with
     /// kernel == stride, so an output has one tap, whose number among the kernel_y * kernel_x says
-    /// which of the D_i channels it is.
+    /// which of the D_i channels it is. An output of normalise reads all channels of its pixel.
     int64_t groups = 1;
 
     [[nodiscard]] int64_t operator[](Dim d) const { return extent[d]; }
@@ -119,7 +120,8 @@ struct LayerProblem {
     [[nodiscard]] const AxisWindow& x() const { return window[1]; }
     [[nodiscard]] bool has_weights() const { return operation == Operation::multiply_accumulate; }
     /// Whether an iteration of `ii` computes nothing of its own: it reads channels that are no box
-    /// (grouped convolutions), or nothing (rearrange). X then comes in outside of it.
+    /// (grouped convolutions), or nothing but in one of them (rearrange, normalise). X then comes in
+    /// outside of it.
     [[nodiscard]] bool reads_all_of_i() const {
         return extent[Dim::i] > 1 && (groups > 1 || !has_weights());
     }
@@ -151,8 +153,9 @@ struct LayerProblem {
 /// at least its stride and that is not both strided and dilated; pooling; an add, difference or
 /// product of different tensors, one of which may have one pixel or one channel; a concat along
 /// channels; a part of a tensor; a depth_to_space or repeated rows and columns; a Pad or Resize of
-/// rows and columns; or a separate activation, all of feature maps. The window of every output must
-/// reach a real input: no output depends on padding alone.
+/// rows and columns; a normalisation over the channels of each pixel; or a separate activation, all
+/// of feature maps. The window of every output must reach a real input: no output depends on padding
+/// alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other
 /// schedulable layers may be in a group; outside groups they run on the reference operators and are

@@ -179,6 +179,23 @@ TEST(CountingPage, Section1RepeatedRowsAndColumns) {
     }
 }
 
+TEST(CountingPage, Section1Normalisations) {
+    Network network = empty_network(4, 3, 5);
+    append(network, "softmax1", {.kind = LayerKind::softmax, .inputs = {0}});
+    const std::string by_channels =
+        "{softmax1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x5 i4; X zo/zo; Y xi/xi}";
+    EXPECT_EQ(counted(network, by_channels).input_reads(), Elements(240));
+    EXPECT_EQ(counted(network, by_channels).macs(), Macs(0));
+    const GroupCounts by_rows = counted(
+        network, "{softmax1: yo zo xo io | zi yi xi ii n m; tile z4 y1 x5 i4; X yo/yo; Y xi/xi}");
+    EXPECT_EQ(by_rows.input_reads(), Elements(60));
+    EXPECT_EQ(by_rows.inputs[0].buffer, Elements(20));
+    EXPECT_EQ(refusal(network, "{softmax1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x5 i4; "
+                               "X zo/zo; Y ii/ii}"),
+              "softmax1: Y of a normalisation has level ii, inside ii, where it has no partial "
+              "sums; expected a loop around ii");
+}
+
 TEST(CountingPage, Section1RepeatedOperands) {
     Network network = empty_network(3, 4, 4);
     network.tensors.push_back({"factors", {1, 3, 1, 1}});

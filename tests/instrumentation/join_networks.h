@@ -97,6 +97,15 @@ public:
                        .general = repeated(network_.tensor(x).dims, {rows, columns})},
                       {x});
     }
+    TensorId normalise(TensorId x, GeneralFunction function) {
+        return append({.kind = LayerKind::general,
+                       .general = {.kind = GeneralKind::normalise,
+                                   .function = function,
+                                   .axes = {1},
+                                   .alpha = 0.25F}},
+                      {x});
+    }
+    TensorId softmax(TensorId x) { return append({.kind = LayerKind::softmax}, {x}); }
     Network finish(const std::string& name) {
         network_.name = name;
         network_.outputs = {network_.layers.back().output};
@@ -186,6 +195,15 @@ inline std::vector<Network> picture_joins() {
         const TensorId high = b.pad(b.interpolate(low, 8, 8), {Padding::Mode::edge, {1, 2}, {2, 1}});
         b.conv(b.pad(b.add(y, high), {Padding::Mode::constant, {0, 2}, {1, 0}, 3}), 2, 3);
         all.push_back(b.finish("resampled"));
+    }
+    {
+        JoinBuilder b;  // a block of NAFNet, and weights of positions that sum to 1
+        const TensorId x = b.conv(b.input(3, 7, 9), 4, 3);
+        const TensorId y =
+            b.conv(b.normalise(x, GeneralFunction::standardise), 4, 3, 1, 4);
+        const TensorId z = b.conv(b.normalise(b.add(x, y), GeneralFunction::root_mean_square), 4, 1);
+        b.both(GeneralFunction::multiply, z, b.softmax(b.conv(x, 4, 3)));
+        all.push_back(b.finish("normalised"));
     }
     return all;
 }

@@ -5,9 +5,13 @@
   real.py --laminate PROGRAM --list                 their names
   real.py --laminate PROGRAM --json FILE [--times]  writes a file for tables, with times if asked
            [--machine NAME] [--threads 2]
+  real.py --laminate PROGRAM --witnesses COUNT [NAME ...]    names: of the networks for pictures
 
 Each network runs on seeded values in [0, 1) and on a picture. Outputs agree if no element differs by
 more than 5e-4 of the range of its tensor.
+
+With --witnesses, groups can hold every layer of the networks for pictures, and all four witnesses
+count the same on COUNT random schedules of each, at a small size (`laminate validate`).
 
 Exit 0: all agree; 1: the lines say what does not; 77: the wheels, onnx or onnxruntime are not
 installed (`make peers` and `make test-long` install them).
@@ -18,16 +22,19 @@ import dataclasses
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-for folder in (os.path.join(ROOT, "tests", "peers"), os.path.join(ROOT, "bench"), HERE):
+for folder in (os.path.join(ROOT, "tests", "peers"), os.path.join(ROOT, "tests", "conformance"),
+               os.path.join(ROOT, "bench"), HERE):
     sys.path.insert(0, folder)
 from compare import laminate, onnxruntime_session  # noqa: E402  (exits 77 without its packages)
 from peers import described_run, summary  # noqa: E402
+from picture_networks import artcnn, espcn  # noqa: E402
 import seeded  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -102,6 +109,24 @@ CASES = {
                                 ends_at="/Relu_3_output_0"),
     **dict(ncnn_cases()),
     **{f"seeded/{name}": Case(shape, made=made) for name, (made, shape) in seeded.NETWORKS.items()},
+}
+
+
+# Networks for pictures, as small as their windows allow, and odd where they do.
+PICTURES = {
+    "seeded/ESPCN": Case((1, 1, 12, 9), made=lambda shape: espcn(shape[2:])),
+    "seeded/ArtCNN C4F16": Case((1, 1, 12, 9), made=lambda shape: artcnn(shape[2:])),
+    **{name: dataclasses.replace(CASES[name], shape=shape) for name, shape in {
+        "seeded/ArtCNN C4F32": (1, 1, 12, 9),
+        "seeded/NAFNet-32": (1, 3, 8, 16),
+        "seeded/RLFN": (1, 3, 10, 12),
+        "seeded/U-Net": (1, 3, 16, 32),
+        "rapidocr/PP-OCRv6_det_small": (1, 3, 32, 64),
+        "realesrgan/realesr-animevideov3-x2": (1, 3, 6, 7),
+        "realesrgan/realesrgan-x4plus-anime": (1, 3, 4, 5),
+        "waifu2x/upconv_7_photo/noise0_scale2.0x_model": (1, 3, 16, 17),
+        "waifu2x/cunet/noise0_model": (1, 3, 60, 60),
+        "realcugan/se/up2x-conservative": (1, 3, 44, 44)}.items()},
 }
 
 
@@ -228,6 +253,33 @@ def examined(arguments, name, case, directory):
     return row
 
 
+def wrong_witnesses(arguments, case, directory):
+    """What is wrong with a network for pictures, or an empty text; None where it is not installed."""
+    path = case.write(directory)
+    if path is None:
+        return None
+    options = sizes(path, case.shape)
+    told = laminate(arguments.laminate, "info", path, *options)
+    for line in told.splitlines():
+        if "can be in no group" in line:
+            return line
+    done = subprocess.run([arguments.laminate, "validate", path, *options, "--quiet", "--threads",
+                           str(arguments.threads), "--random", str(arguments.witnesses)],
+                          capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def check_witnesses(arguments):
+    wrong = {}
+    for name in arguments.names or PICTURES:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as directory:
+            wrong[name] = wrong_witnesses(arguments, PICTURES[name], directory)
+        print(f"{name:45} {time.perf_counter() - start:6.0f} s",
+              "not installed" if wrong[name] is None else wrong[name] or "equal", flush=True)
+    sys.exit(1 if any(wrong.values()) else 0 if any(w == "" for w in wrong.values()) else 77)
+
+
 def text(row):
     told = f"{row['net']:45} {row['input']:>14} {row['difference']:8.1e} of the range"
     if "ours" in row:
@@ -245,10 +297,13 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--machine", help="a name of bench/results/machines.json, for the file")
+    parser.add_argument("--witnesses", type=int)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     if arguments.list:
         return print("\n".join(CASES))
+    if arguments.witnesses:
+        check_witnesses(arguments)
     rows = []
     for name in arguments.names or CASES:
         with tempfile.TemporaryDirectory() as directory:

@@ -17,6 +17,7 @@ namespace {
 bool is_of_pictures(const LayerProblem& p) {
     return p.operation == Operation::rearrange || p.operation == Operation::multiply ||
            p.operation == Operation::subtract || p.operation == Operation::resample ||
+           p.operation == Operation::normalise ||
            (p.operation == Operation::concat && p.inputs.size() == 1);
 }
 

@@ -7,6 +7,8 @@
 //                an operand of one pixel or one channel is read there
 //   resampling   Y[z, y, x] = sum over n, m of u[y, n] v[x, m] X[z, s[y, n], t[x, m]]
 //   rearranging  Y[z, y, x] = X[c, y div S, x div S], c = the channel of phase (y mod S, x mod S)
+//   normalising  Y[z, y, x] = (X[z, y, x] - m) s, m and s of X[., y, x]: the mean, or 0, and
+//                1 / sqrt(variance + a), or of squares; softmax: exp(X[z, y, x] - max) / sum of all
 #include <algorithm>
 #include <string>
 
@@ -27,12 +29,16 @@ int64_t resampled_loads(const LayerProblem& p) {
     return std::min(p.y().kernel, most) * std::min(p.x().kernel, most);
 }
 
+/// A normalisation reads its pixels for each of two sums and for the result.
+constexpr int64_t normalised_loads = 3;
+
 KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     const double outputs = output_vectors(box, kernel);
     const int64_t loads = is_elementwise(p.operation)           ? std::ssize(p.inputs)
                           : p.operation == Operation::rearrange ? 1
                           : p.operation == Operation::resample  ? resampled_loads(p)
+                          : p.operation == Operation::normalise ? normalised_loads
                                                                 : p.y().kernel * p.x().kernel;
     return {{"inputs", outputs * static_cast<double>(loads)},
             {"outputs", outputs},
@@ -47,8 +53,8 @@ const KernelRow vectors_kernel{
     .kind = KernelKind::vectors,
     .name = "vectors",
     .sizes = {KernelSize::lanes},
-    .formula = "pooling, elementwise, Concat, activation, DepthToSpace: a vector of columns at a "
-               "time",
+    .formula = "pooling, elementwise, Concat, activation, DepthToSpace, normalisation: a vector of "
+               "columns at a time",
     .scope = KernelScope::nest,
     .layers = "a layer without weights",
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },

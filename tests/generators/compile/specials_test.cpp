@@ -91,6 +91,47 @@ TEST(Specials, AnInfinityThroughConvSigmoidConv) {
     }
 }
 
+/// Over channels that vectors of all pixels go through: NaN where the reference has it, the largest
+/// exponent without overflow, and results as close as the sums' terms allow.
+TEST(Specials, NormalisationsOverChannelsKeepThem) {
+    const auto normalised = [](int64_t channels, const Layer& layer) {
+        // 71 columns: whole blocks of vectors of 4, 8 and 16 elements, single ones and a part.
+        Network network = activated_chain({{channels, square_window(3, 1, 1)}}, {}, 3, 5, 71);
+        Layer next = layer;
+        next.inputs = {network.layers.back().output};
+        append(network, "norm2", next);
+        append(network, "conv3", network.layers.back().output, {2, square_window(1)});
+        // Of no equal weights: standardised channels sum to zero.
+        std::vector<float> weights(static_cast<size_t>(2 * channels));
+        for (size_t n = 0; n < weights.size(); ++n) weights[n] = static_cast<float>(n % 3) - 0.5F;
+        network.layers.back().weights = std::make_shared<const Constant>(
+            Constant{{2, channels, 1, 1}, std::move(weights)});
+        return network;
+    };
+    const auto general = [](GeneralFunction function) {
+        return Layer{.kind = LayerKind::general,
+                     .general = {.kind = GeneralKind::normalise,
+                                 .function = function,
+                                 .axes = {1},
+                                 .alpha = 1e-6F}};
+    };
+    for (const Layer& layer :
+         {Layer{.kind = LayerKind::softmax}, general(GeneralFunction::standardise),
+          general(GeneralFunction::root_mean_square)}) {
+        for (const int64_t channels : {1, 40}) {
+            const Network network = normalised(channels, layer);
+            for (const std::vector<LayerId>& chain :
+                 std::vector<std::vector<LayerId>>{{0, 1}, {0, 1, 2}}) {
+                const GroupSchedule group = with_default_kernels(
+                    layer_problems(network, chain), line_buffer_group(network, chain, {2, 3, 0}),
+                    vector_unit(Halide::get_host_target()), {.strict = true});
+                EXPECT_EQ(wrong_with_specials(network, group), "")
+                    << operation_text(layer) << ", " << to_text(group);
+            }
+        }
+    }
+}
+
 /// Kernels of whole maps and of line buffers, which would filter if they might.
 TEST(Specials, AreSpreadByMinimalFilteringAndKeptByStrictCode) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());

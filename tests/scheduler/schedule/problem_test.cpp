@@ -91,6 +91,30 @@ TEST(LayerProblem, MapsRepeatedAFewTimesAndWholeAreRearranged) {
     EXPECT_EQ(operation_of({1, 2, 5, 5}, repeated({1, 2, 4, 4}, {1, 1})), Operation::resample);
 }
 
+TEST(LayerProblem, NormalisationsOverTheChannelsOfAPixelReadAllOfThem) {
+    Network network = empty_network(3, 4, 5);
+    append(network, "softmax1", {.kind = LayerKind::softmax, .inputs = {0}});
+    ASSERT_TRUE(is_schedulable(network, 0));
+    const LayerProblem p = layer_problem(network, 0);
+    EXPECT_EQ(p.operation, Operation::normalise);
+    EXPECT_EQ(p.extent, (PerDim<int64_t>{3, 4, 5, 3}));
+    EXPECT_EQ(p.groups, 1);
+    // Over columns, or over channels and rows together, they do not go pixel by pixel.
+    const auto is_covered = [](std::vector<int64_t> axes) {
+        Network other = empty_network(3, 4, 5);
+        append(other, "norm1",
+               {.kind = LayerKind::general,
+                .inputs = {0},
+                .general = {.kind = GeneralKind::normalise,
+                            .function = GeneralFunction::standardise,
+                            .axes = std::move(axes)}});
+        return is_schedulable(other, 0);
+    };
+    EXPECT_TRUE(is_covered({1}));
+    EXPECT_FALSE(is_covered({3}));
+    EXPECT_FALSE(is_covered({1, 2}));
+}
+
 TEST(Chains, EndWhereATensorIsUsedTwiceOrLeaves) {
     Network network =
         chain(2, 8, 8, {{2, square_window(3)}, {2, square_window(3)}, {2, square_window(3)}});

@@ -1,0 +1,153 @@
+#include "nets/onnx/space_to_depth.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace laminate::onnx {
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+/// An element of a tensor, by its place in memory.
+struct Source {
+    TensorId tensor = -1;
+    int64_t element = 0;
+};
+
+/// A tensor whose element [0, z, i, j] is [0, channel, i block + row, j block + column] of a map.
+struct Blocks {
+    struct Channel {
+        int64_t channel, row, column;
+    };
+    TensorId map = -1;
+    int64_t block = 1;
+    std::vector<Channel> channels;
+};
+
+class BlocksIntoConvolutions {
+public:
+    explicit BlocksIntoConvolutions(RawNetwork& raw)
+        : raw_(raw), producer_(raw.tensors.size(), -1) {
+        for (size_t k = 0; k < raw.layers.size(); ++k)
+            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
+    }
+
+    void run() {
+        for (RawLayer& reader : raw_.layers) {
+            Layer& layer = reader.layer;
+            if (layer.kind != LayerKind::conv || reader.affine || layer.groups != 1 ||
+                layer.window.dilation != std::array<int64_t, 2>{1, 1})
+                continue;
+            const std::optional<Blocks> blocks = blocks_of(layer.inputs[0]);
+            if (!blocks) continue;
+            const RawLayer& last = raw_.layers[static_cast<size_t>(producer_of(layer.inputs[0]))];
+            raw_.folded.push_back(last.op + " " + last.label + " into " + reader.op + " " +
+                                  reader.label);
+            read_map(layer, *blocks);
+        }
+    }
+
+private:
+    [[nodiscard]] const Dims& dims(TensorId id) const {
+        return raw_.tensors[static_cast<size_t>(id)].dims;
+    }
+    [[nodiscard]] int producer_of(TensorId id) const { return producer_[static_cast<size_t>(id)]; }
+
+    /// The element of an earlier tensor that one of `id` is a copy of, as far back as its layers copy.
+    [[nodiscard]] Source source_of(Source at) const {
+        while (producer_of(at.tensor) >= 0) {
+            const Layer& layer = raw_.layers[static_cast<size_t>(producer_of(at.tensor))].layer;
+            const GeneralOperator& op = layer.general;
+            if (layer.kind == LayerKind::concat && layer.axis == 1) {
+                const int64_t plane = element_count(dims(at.tensor)) / dims(at.tensor)[1];
+                size_t operand = 0;  // of one image: elements of the operands follow each other
+                while (at.element >= dims(layer.inputs[operand])[1] * plane)
+                    at.element -= dims(layer.inputs[operand++])[1] * plane;
+                at.tensor = layer.inputs[operand];
+                continue;
+            }
+            if (layer.kind != LayerKind::general) break;
+            if (op.kind == GeneralKind::view) {
+                int64_t rest = at.element;
+                at.element = op.first;
+                for (size_t d = op.dims.size(); d-- > 0; rest /= op.dims[d])
+                    at.element += rest % op.dims[d] * op.steps[d];
+            } else if (op.kind != GeneralKind::reshape) {
+                break;
+            }
+            at.tensor = layer.inputs[0];
+        }
+        return at;
+    }
+
+    /// The elements of a tensor as blocks of a map with as many elements.
+    [[nodiscard]] std::optional<Blocks> blocks_of(TensorId y) const {
+        const Dims& out = dims(y);
+        if (producer_of(y) < 0 || out.size() != 4 || out[0] != 1) return {};
+        Blocks blocks;
+        blocks.map = source_of({y, 0}).tensor;
+        const Dims& in = dims(blocks.map);
+        if (blocks.map == y || in.size() != 4 || in[0] != 1 || in[2] % out[2] != 0) return {};
+        blocks.block = in[2] / out[2];
+        if (in[3] != out[3] * blocks.block || element_count(in) != element_count(out)) return {};
+        int64_t at = 0;
+        for (int64_t z = 0; z < out[1]; ++z) {
+            const Source first = source_of({y, at});
+            blocks.channels.push_back({first.element / in[3] / in[2], first.element / in[3] % in[2],
+                                       first.element % in[3]});
+            const auto& [channel, row, column] = blocks.channels.back();
+            if (row >= blocks.block || column >= blocks.block) return {};
+            for (int64_t i = 0; i < out[2]; ++i) {
+                for (int64_t j = 0; j < out[3]; ++j, ++at) {
+                    const Source source = source_of({y, at});
+                    const int64_t expected =
+                        first.element + (i * in[3] + j) * blocks.block;
+                    if (source.tensor != blocks.map || source.element != expected) return {};
+                }
+            }
+        }
+        return blocks;
+    }
+
+    void read_map(Layer& layer, const Blocks& blocks) {
+        const Dims& of_blocks = layer.weights->dims;
+        const int64_t b = blocks.block, channels = dims(blocks.map)[1];
+        const Dims of_map{of_blocks[0], channels, of_blocks[2] * b, of_blocks[3] * b};
+        raw_.charge(static_cast<size_t>(element_count(of_map)));
+        std::vector<float> weights(static_cast<size_t>(element_count(of_map)), 0.0F);
+        size_t from = 0;
+        for (int64_t z = 0; z < of_blocks[0]; ++z) {
+            for (const auto& [channel, row, column] : blocks.channels) {
+                for (int64_t n = 0; n < of_blocks[2]; ++n) {
+                    for (int64_t m = 0; m < of_blocks[3]; ++m, ++from) {
+                        const int64_t to = ((z * channels + channel) * of_map[2] + n * b + row) *
+                                               of_map[3] +
+                                           m * b + column;
+                        weights[static_cast<size_t>(to)] += layer.weights->values[from];
+                    }
+                }
+            }
+        }
+        layer.weights = std::make_shared<const Constant>(Constant{of_map, std::move(weights)});
+        layer.inputs[0] = blocks.map;
+        Window& w = layer.window;
+        for (const size_t axis : {size_t{0}, size_t{1}}) {
+            for (int64_t* size : {&w.kernel[axis], &w.stride[axis], &w.pad_begin[axis],
+                                  &w.pad_end[axis]})
+                *size *= b;
+        }
+    }
+
+    RawNetwork& raw_;
+    std::vector<int> producer_;
+};
+
+}  // namespace
+
+void fold_blocks_into_convolutions(RawNetwork& raw) { BlocksIntoConvolutions(raw).run(); }
+
+}  // namespace laminate::onnx

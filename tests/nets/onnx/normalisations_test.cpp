@@ -1,0 +1,174 @@
+// Normalisations over the channels of each pixel, in the forms that files have them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "nets/operators/reference_operators.h"
+#include "tests/nets/onnx/builder.h"
+
+namespace laminate {
+namespace {
+
+using test::ModelBuilder;
+
+/// Two channels on 1 x 2: (5, 1) and (3, 7). Means 3 and 5, variances 4 and 4.
+const std::vector<float> pixels{5, 3, 1, 7};
+
+std::vector<float> result_of(const Network& network, std::vector<float> input) {
+    return run_reference_network(network, {std::move(input)}, network.outputs, 1).front();
+}
+
+/// (x - mean) / sqrt(variance + 5): by three.
+const std::vector<float> standardised{2.0F / 3, -2.0F / 3, -2.0F / 3, 2.0F / 3};
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t n = 0; n < found.size(); ++n) EXPECT_NEAR(found[n], expected[n], 1e-6F) << n;
+}
+
+/// c = x - mean, of the square of which `square` is the node.
+void add_parts(ModelBuilder& m, const std::string& x, bool by_power, int64_t axis = 1) {
+    m.weights("epsilon", {}, {5}).weights("two", {}, {2});
+    m.node("ReduceMean", {x}, "mean").integers("axes", {1}).integer("keepdims", 1);
+    m.node("Sub", {x, "mean"}, "c");
+    if (by_power) {
+        m.node("Pow", {"c", "two"}, "square");
+    } else {
+        m.node("Mul", {"c", "c"}, "square");
+    }
+    m.node("ReduceMean", {"square"}, "variance").integers("axes", {axis}).integer("keepdims", 1);
+    m.node("Add", {"variance", "epsilon"}, "sum");
+    m.node("Sqrt", {"sum"}, "root");
+}
+
+TEST(Normalisations, InNodesAreOneLayer) {
+    for (const bool by_power : {false, true}) {
+        ModelBuilder m({1, 2, 1, 2});
+        add_parts(m, "x", by_power);
+        m.node("Div", {"c", "root"}, "y", "norm");
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 1u);
+        const GeneralOperator& op = network.layers[0].general;
+        EXPECT_EQ(op.kind, GeneralKind::normalise);
+        EXPECT_EQ(op.function, GeneralFunction::standardise);
+        EXPECT_EQ(op.axes, std::vector<int64_t>{1});
+        EXPECT_EQ(op.alpha, 5);
+        EXPECT_EQ(network.layers[0].name, "norm");
+        expect_near(result_of(network, pixels), standardised);
+    }
+}
+
+TEST(Normalisations, WithoutAMeanTheyAreOfSquares) {
+    ModelBuilder m({1, 2, 1, 2});
+    m.weights("epsilon", {}, {3});
+    m.node("Mul", {"x", "x"}, "square");
+    m.node("ReduceMean", {"square"}, "mean").integers("axes", {1}).integer("keepdims", 1);
+    m.node("Add", {"mean", "epsilon"}, "sum");
+    m.node("Sqrt", {"sum"}, "root");
+    m.node("Div", {"x", "root"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].general.function, GeneralFunction::root_mean_square);
+    // sqrt((25 + 1) / 2 + 3) = 4 and sqrt((9 + 49) / 2 + 3) = sqrt(32).
+    expect_near(result_of(network, pixels), {5.0F / 4, 3 / std::sqrt(32.0F), 1.0F / 4,
+                                             7 / std::sqrt(32.0F)});
+}
+
+TEST(Normalisations, WhatIsReadElsewhereStays) {
+    ModelBuilder m({1, 2, 1, 2});
+    add_parts(m, "x", false);
+    m.node("Div", {"c", "root"}, "z");
+    m.node("Mul", {"z", "root"}, "y");
+    for (const Layer& layer : m.parse().layers)
+        EXPECT_NE(layer.general.kind, GeneralKind::normalise) << layer.name;
+}
+
+TEST(Normalisations, ADifferenceOfOtherAxesOrReadElsewhereIsNormalisedBySquares) {
+    const auto last_two = [](int64_t axis, bool is_read) {
+        ModelBuilder m({1, 2, 1, 2});
+        add_parts(m, "x", false, axis);
+        m.node("Div", {"c", "root"}, is_read ? "z" : "y");
+        if (is_read) m.node("Mul", {"z", "c"}, "y");
+        const Network network = m.parse();
+        EXPECT_EQ(network.layers.size(), is_read ? 4u : 3u);
+        EXPECT_EQ(network.layers.at(2).general.function, GeneralFunction::root_mean_square);
+        EXPECT_EQ(network.layers.at(2).general.axes, std::vector<int64_t>{axis});
+        return result_of(network, pixels);
+    };
+    expect_near(last_two(3, false), standardised);  // each channel has 2 and -2
+    expect_near(last_two(1, true), {4.0F / 3, 4.0F / 3, 4.0F / 3, 4.0F / 3});
+}
+
+TEST(Normalisations, ScaleAndShiftGoIntoTheConvolutionBehind) {
+    // Of channels (a, b): 2 a + 1 and 3 b - 1, and of these the sum and the difference with 10.
+    const auto model = [](int64_t kernel, int64_t pad) {
+        ModelBuilder m({1, 2, 1, 2});
+        add_parts(m, "x", false);
+        m.node("Div", {"c", "root"}, "normed");
+        m.weights("scale", {2, 1, 1}, {2, 3}).weights("shift", {2, 1, 1}, {1, -1});
+        m.node("Mul", {"normed", "scale"}, "scaled", "scaling");
+        m.node("Add", {"scaled", "shift"}, "shifted");
+        std::vector<float> weights(static_cast<size_t>(4 * kernel), 0.0F);
+        const auto middle = static_cast<size_t>(kernel / 2), step = static_cast<size_t>(kernel);
+        weights[middle] = weights[step + middle] = weights[2 * step + middle] = 1;
+        weights[3 * step + middle] = -1;
+        m.weights("w", {2, 2, 1, kernel}, weights).weights("b", {2}, {0, 10});
+        m.node("Conv", {"shifted", "w", "b"}, "y", "conv").integers("pads", {0, pad, 0, pad});
+        return m.parse();
+    };
+    const float s = 2.0F / 3;
+    const std::vector<float> expected{2 * s - 3 * s, -2 * s + 3 * s, 10 + 2 * s + 1 + 3 * s + 1,
+                                      10 - 2 * s + 1 - 3 * s + 1};
+    const Network folded = model(1, 0);
+    ASSERT_EQ(folded.layers.size(), 2u);
+    EXPECT_EQ(folded.layers[1].weights->values, (std::vector<float>{2, 3, 2, -3}));
+    EXPECT_EQ(folded.layers[1].bias->values, (std::vector<float>{0, 12}));
+    EXPECT_EQ(folded.folded.back(), "Mul \"scaling\" into Conv \"conv\"");
+    expect_near(result_of(folded, pixels), expected);
+    // Zeros of padding are not shifted.
+    const Network padded = model(3, 1);
+    ASSERT_EQ(padded.layers.size(), 3u);
+    expect_near(result_of(padded, pixels), expected);
+}
+
+TEST(Normalisations, BetweenTransposesTheyAreOfMaps) {
+    // A block of ConvNeXt: LayerNormalization and two MatMuls with their channels last.
+    ModelBuilder m({1, 2, 1, 2});
+    m.weights("scale", {2}, {3, 3}).weights("shift", {2}, {0, 1});
+    m.weights("wide", {2, 3}, {1, 0, 1, 0, 1, 1}).weights("bias", {3}, {0, 0, -1});
+    m.weights("narrow", {3, 2}, {1, 0, 0, 1, 0, 10}).weights("gamma", {2}, {1, 2});
+    m.node("Transpose", {"x"}, "last").integers("perm", {0, 2, 3, 1});
+    m.node("LayerNormalization", {"last", "scale", "shift"}, "normed", "norm").real("epsilon", 5);
+    m.node("MatMul", {"normed", "wide"}, "product");
+    m.node("Add", {"product", "bias"}, "sum");
+    m.node("Relu", {"sum"}, "positive");
+    m.node("MatMul", {"positive", "narrow"}, "narrowed");
+    m.node("Mul", {"narrowed", "gamma"}, "weighted");
+    m.node("Transpose", {"weighted"}, "first").integers("perm", {0, 3, 1, 2});
+    m.node("Add", {"x", "first"}, "y");
+    const Network network = m.parse();
+    std::vector<LayerKind> kinds;
+    for (const Layer& layer : network.layers) kinds.push_back(layer.kind);
+    EXPECT_EQ(kinds, (std::vector<LayerKind>{LayerKind::general, LayerKind::conv, LayerKind::conv,
+                                             LayerKind::add}));
+    // Normed (2, -2 + 1) and (-2, 2 + 1); wide, positive: (2, 0, 0) and (0, 3, 0); narrow with
+    // gamma: (2, 0) and (0, 6).
+    expect_near(result_of(network, pixels), {5 + 2, 3 + 0, 1 + 0, 7 + 6});
+}
+
+TEST(Normalisations, ATransposeWithoutOneBackStays) {
+    ModelBuilder m({1, 2, 1, 2});
+    m.node("Transpose", {"x"}, "last").integers("perm", {0, 2, 3, 1});
+    m.node("Softmax", {"last"}, "soft").integer("axis", 3);
+    m.node("Flatten", {"soft"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 3u);
+    EXPECT_EQ(network.layers[0].kind, LayerKind::softmax);
+    EXPECT_EQ(network.layers[0].axis, 1);
+    const float e = std::exp(-4.0F);  // of both differences
+    expect_near(result_of(network, pixels),
+                {1 / (1 + e), e / (1 + e), e / (1 + e), 1 / (1 + e)});
+}
+
+}  // namespace
+}  // namespace laminate
