@@ -392,7 +392,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
     const bool takes_constant = is_convolution || op.kind == GeneralKind::constant ||
                                 op.kind == GeneralKind::binary || op.kind == GeneralKind::matmul;
     if (layer.weights != nullptr && !takes_constant) fail("has weights, expected none");
-    if (layer.bias != nullptr && !is_convolution) fail("has a bias, expected none");
+    if (layer.bias != nullptr && !is_convolution && op.kind != GeneralKind::matmul)
+        fail("has a bias, expected none");
     for (const Dims& dims : in) {
         if (dims.empty() || dims.size() > most_dimensions)
             fail("input is " + dims_text(dims) + ", expected 1 to 8 dimensions");
@@ -436,7 +437,14 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
         case GeneralKind::matmul: {
             const auto [a, b] = operand_dims(layer, in);
             if (a.empty() || b.empty()) fail("multiplies by a scalar");
-            return matmul_dims(a, b);
+            const Dims out = matmul_dims(a, b);
+            if (layer.bias != nullptr) {
+                check_values(layer.bias, "bias");
+                if (b.size() < 2 || layer.bias->dims != Dims{b.back()})
+                    fail("bias is " + dims_text(layer.bias->dims) + ", expected one per column of " +
+                         dims_text(b));
+            }
+            return out;
         }
         case GeneralKind::convolution:
         case GeneralKind::transposed_convolution:

@@ -913,7 +913,7 @@ void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
 
 // ---- products
 
-void run_matmul(const Operands& operands, float* output, int threads) {
+void run_matmul(const Operands& operands, const Constant* bias, float* output, int threads) {
     Dims a = *operands.dims[0], b = *operands.dims[1];
     if (a.size() == 1) a.insert(a.begin(), 1);
     if (b.size() == 1) b.push_back(1);
@@ -939,7 +939,8 @@ void run_matmul(const Operands& operands, float* output, int threads) {
                        .depth = depth,
                        .columns = columns,
                        .left_of = matrix_of(0, a_steps, rows * depth),
-                       .right_of = matrix_of(1, b_steps, depth * columns)},
+                       .right_of = matrix_of(1, b_steps, depth * columns),
+                       .bias = bias == nullptr ? nullptr : bias->values.data()},
                       output, threads);
 }
 
@@ -1156,7 +1157,7 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
         case GeneralKind::normalise:
             return run_normalise(op, in[0], inputs[0], output, threads);
         case GeneralKind::matmul:
-            return run_matmul(Operands(layer, in, inputs), output, threads);
+            return run_matmul(Operands(layer, in, inputs), layer.bias.get(), output, threads);
         case GeneralKind::convolution:
         case GeneralKind::transposed_convolution:
             return run_convolution(layer, in[0], inputs[0], out, output, threads);

@@ -15,8 +15,9 @@ struct ProductPart {
     const float* left;   ///< its first row
     const float* right;  ///< its first column
     float* output;
-    int64_t rows, columns;               ///< of the part
-    int64_t depth, row_length;           ///< of the whole: rows of `right` and of `output`
+    const float* bias;          ///< of its first column, or null
+    int64_t rows, columns;      ///< of the part
+    int64_t depth, row_length;  ///< of the whole: rows of `right` and of `output`
 };
 
 /// Rows of `right` that are packed at a time: two vectors of each fill half of a first-level cache.
@@ -24,21 +25,41 @@ constexpr int64_t packed_depth = 192;
 /// Columns of a part of a large product, and the fewest.
 constexpr int64_t wide_part = 256, narrow_part = 32;
 
+/// What sums begin with and where they go: row r begins with `start` + r * start_step.
+struct SumRows {
+    const float* start;
+    int64_t start_step;
+    float* output;
+    int64_t output_step;
+};
+
+/// What a block reads: rows of `left`, and a packed panel. Meanwhile it asks for the lines of the
+/// next panel, row by row, because the processor foresees no such steps.
+struct Factors {
+    const float* left;
+    int64_t left_step;
+    const float* panel;
+    int64_t depth;
+    const float* next;
+    int64_t next_step;
+};
+
 /// `rows` x `vectors` sums, whose order of additions is that of the depth.
 template <int64_t lanes, int64_t rows, int64_t vectors>
-[[gnu::always_inline]] inline void add_products(const float* left, int64_t left_step,
-                                                const float* panel, int64_t depth, bool continues,
-                                                float* output, int64_t output_step) {
+[[gnu::always_inline]] inline void add_products(const Factors& factors, const SumRows& to) {
     using Lanes [[gnu::vector_size(lanes * sizeof(float))]] = float;
-    Lanes sums[rows][vectors] = {};
-    if (continues) {
+    constexpr int64_t line = 64 / sizeof(float), width = vectors * lanes;
+    Lanes sums[rows][vectors];
 #pragma GCC unroll 16
-        for (int64_t r = 0; r < rows; ++r)
-            std::memcpy(sums[r], output + r * output_step, sizeof sums[r]);
-    }
-    for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(sums[r], to.start + r * to.start_step, sizeof sums[r]);
+    const float *left = factors.left, *next = factors.next;
+    const int64_t left_step = factors.left_step;
+    for (int64_t i = 0; i < factors.depth; ++i, next += factors.next_step) {
         Lanes values[vectors];
-        std::memcpy(values, panel + i * vectors * lanes, sizeof values);
+        std::memcpy(values, factors.panel + i * width, sizeof values);
+#pragma GCC unroll 2
+        for (int64_t x = 0; x < width; x += line) __builtin_prefetch(next + x, 0, 2);
 #pragma GCC unroll 16
         for (int64_t r = 0; r < rows; ++r) {
             const float factor = left[r * left_step + i];
@@ -48,22 +69,17 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
     }
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r)
-        std::memcpy(output + r * output_step, sums[r], sizeof sums[r]);
+        std::memcpy(to.output + r * to.output_step, sums[r], sizeof sums[r]);
 }
 
 /// Calls add_products() for `rows` <= most rows.
 template <int64_t lanes, int64_t most, int64_t vectors>
-[[gnu::always_inline]] inline void add_row_products(int64_t rows, const float* left,
-                                                    int64_t left_step, const float* panel,
-                                                    int64_t depth, bool continues, float* output,
-                                                    int64_t output_step) {
+[[gnu::always_inline]] inline void add_row_products(int64_t rows, const Factors& factors,
+                                                    const SumRows& to) {
     if constexpr (most > 1) {
-        if (rows < most)
-            return add_row_products<lanes, most - 1, vectors>(rows, left, left_step, panel, depth,
-                                                              continues, output, output_step);
+        if (rows < most) return add_row_products<lanes, most - 1, vectors>(rows, factors, to);
     }
-    add_products<lanes, most, vectors>(left, left_step, panel, depth, continues, output,
-                                       output_step);
+    add_products<lanes, most, vectors>(factors, to);
 }
 
 /// The columns of one panel. `count` <= vectors * lanes.
@@ -72,39 +88,45 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
                                                  int64_t count) {
     constexpr int64_t width = lanes * vectors;
     alignas(64) std::array<float, static_cast<size_t>(packed_depth * width)> panel;
+    alignas(64) std::array<float, static_cast<size_t>(most_rows * width)> edge;
+    alignas(64) std::array<float, static_cast<size_t>(width)> bias{};
+    if (part.bias != nullptr) std::copy_n(part.bias + column, count, bias.data());
     // Rows of equal blocks keep the multipliers busier than full blocks and a rest.
     const int64_t block = ceil_div(part.rows, ceil_div(part.rows, most_rows));
+    const int64_t length = part.row_length;
     for (int64_t begin = 0; begin < part.depth; begin += packed_depth) {
         const int64_t depth = std::min(packed_depth, part.depth - begin);
+        const float* right = part.right + begin * length + column;
         for (int64_t i = 0; i < depth; ++i) {
-            const float* from = part.right + (begin + i) * part.row_length + column;
             float* to = panel.data() + i * width;
             if (count == width) {
-                std::memcpy(to, from, width * sizeof(float));
-                __builtin_prefetch(from + width);  // of the next panel
+                std::memcpy(to, right + i * length, width * sizeof(float));
             } else {
-                std::fill(std::copy_n(from, count, to), to + width, 0.0F);
+                std::fill(std::copy_n(right + i * length, count, to), to + width, 0.0F);
             }
         }
+        const bool has_next = column + 2 * width <= part.columns;
         for (int64_t row = 0; row < part.rows; row += block) {
             const int64_t rows = std::min(block, part.rows - row);
-            const float* left = part.left + row * part.depth + begin;
-            float* output = part.output + row * part.row_length + column;
-            if (count == width) {
-                add_row_products<lanes, most_rows, vectors>(rows, left, part.depth, panel.data(),
-                                                            depth, begin > 0, output,
-                                                            part.row_length);
-                continue;
+            float* output = part.output + row * length + column;
+            SumRows sums{bias.data(), 0, output, length};
+            if (count < width) {
+                for (int64_t r = 0; r < rows && begin > 0; ++r)
+                    std::copy_n(output + r * length, count, edge.data() + r * width);
+                sums.output = edge.data();
+                sums.output_step = width;
             }
-            alignas(64) std::array<float, static_cast<size_t>(most_rows * width)> sums;
             if (begin > 0) {
-                for (int64_t r = 0; r < rows; ++r)
-                    std::copy_n(output + r * part.row_length, count, sums.data() + r * width);
+                sums.start = sums.output;
+                sums.start_step = sums.output_step;
             }
-            add_row_products<lanes, most_rows, vectors>(rows, left, part.depth, panel.data(), depth,
-                                                        begin > 0, sums.data(), width);
-            for (int64_t r = 0; r < rows; ++r)
-                std::copy_n(sums.data() + r * width, count, output + r * part.row_length);
+            add_row_products<lanes, most_rows, vectors>(
+                rows,
+                {part.left + row * part.depth + begin, part.depth, panel.data(), depth,
+                 has_next ? right + width : panel.data(), has_next ? length : 0},
+                sums);
+            for (int64_t r = 0; r < rows && count < width; ++r)
+                std::copy_n(edge.data() + r * width, count, output + r * length);
         }
     }
 }
@@ -142,7 +164,7 @@ auto* part_of_processor() {
 
 void multiply_matrices(const MatrixProducts& products, float* output, int threads) {
     static auto* const compute = part_of_processor();
-    const auto& [batches, rows, depth, columns, left_of, right_of] = products;
+    const auto& [batches, rows, depth, columns, left_of, right_of, bias] = products;
     // Wide parts read long runs of `right`. Small products need narrow ones for all threads, and
     // if they are too few, parts of the rows, each of which packs its columns anew.
     constexpr int64_t fewest_rows = 48, parts_per_thread = 4;
@@ -157,7 +179,8 @@ void multiply_matrices(const MatrixProducts& products, float* output, int thread
         const int64_t column = k % across * width, row = k / across % down * height,
                       batch = k / across / down;
         compute({left_of(batch) + row * depth, right_of(batch) + column,
-                 output + (batch * rows + row) * columns + column, std::min(height, rows - row),
+                 output + (batch * rows + row) * columns + column,
+                 bias == nullptr ? nullptr : bias + column, std::min(height, rows - row),
                  std::min(width, columns - column), depth, columns});
     });
 }

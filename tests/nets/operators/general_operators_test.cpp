@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "nets/operators/reference_operators.h"
 
 namespace laminate {
@@ -158,6 +159,15 @@ TEST(MatMul, BatchesBroadcastAndVectorsLoseTheirAxis) {
               (Values{201, 2010, 403, 4030}));
     EXPECT_EQ(infer_output_dims(product, {{2}, {3, 2, 5}}), (Dims{3, 5}));
     EXPECT_EQ(infer_output_dims(product, {{4}, {4}}), (Dims{1}));
+}
+
+TEST(MatMul, AddsOneBiasPerColumn) {
+    Layer product = general({.kind = GeneralKind::matmul});
+    product.weights = constant({2, 3}, {1, 0, 2, 0, 1, 3});
+    product.bias = constant({3}, {10, 20, 30});
+    EXPECT_EQ(run(product, {{2, 1, 2}}, {{1, 2, 3, 4}}), (Values{11, 22, 38, 13, 24, 48}));
+    product.bias = constant({2}, {10, 20});
+    EXPECT_THROW((void)infer_output_dims(product, {{2, 1, 2}}), InputError);
 }
 
 TEST(LocalResponse, SumsSquaresOfNeighbourChannels) {
