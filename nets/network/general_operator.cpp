@@ -441,8 +441,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
             if (layer.bias != nullptr) {
                 check_values(layer.bias, "bias");
                 if (b.size() < 2 || layer.bias->dims != Dims{b.back()})
-                    fail("bias is " + dims_text(layer.bias->dims) + ", expected one per column of " +
-                         dims_text(b));
+                    fail("bias is " + dims_text(layer.bias->dims) +
+                         ", expected one value per column of " + dims_text(b));
             }
             return out;
         }

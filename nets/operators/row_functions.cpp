@@ -25,8 +25,8 @@ struct PowerAndRest {
     float power, rest;
 };
 
-/// x lies between -88, where the power is 0, and 89, where it is infinite, or is NaN, which stays in
-/// the rest. The polynomial is that of Cephes (expf).
+/// x lies between -88, where the power is 0, and 89, where it is infinite, or is NaN, which stays
+/// in the rest. The polynomial is that of Cephes (expf).
 LAMINATE_IN_VECTORS PowerAndRest power_and_rest(float x) {
     constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
     constexpr float ln2_low = -2.12194440e-4f;
@@ -112,8 +112,8 @@ void square_root_row(const float* input, float* output, int64_t count) {
 
 /// `lanes` results side by side, then halves of them.
 template <size_t lanes, class Value, class Term, class Join>
-LAMINATE_IN_VECTORS Value joined_in_lanes(const float* row, int64_t count, Value start, const Term& term,
-                                 const Join& join) {
+LAMINATE_IN_VECTORS Value joined_in_lanes(const float* row, int64_t count, Value start,
+                                          const Term& term, const Join& join) {
     std::array<Value, lanes> parts;
     parts.fill(start);
     int64_t x = 0;
