@@ -187,7 +187,10 @@ public:
         // A group runs where its last layer stands: its inputs exist by then, and nobody needs its
         // output earlier.
         std::map<LayerId, std::vector<Piece>> by_layer;
-        for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
+        for (const LayerId id : outside_of(groups)) {
+            require_one_operator(id);
+            by_layer[id].emplace_back(id);
+        }
         for (size_t g = 0; g < groups.size(); ++g)
             by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
         for (auto& [id, all] : by_layer) {
@@ -235,6 +238,19 @@ private:
             if (!is_grouped[static_cast<size_t>(id)]) outside.push_back(id);
         }
         return outside;
+    }
+
+    /// A layer outside groups runs with the attributes that the manifest has, whatever the size.
+    void require_one_operator(LayerId id) const {
+        if (options_.any_size == nullptr) return;
+        SizeValues other = options_.any_size->reference();
+        ++other.rows;
+        ++other.columns;
+        if (options_.any_size->network_at(other).layer(id).general.dims !=
+            network_.layer(id).general.dims)
+            throw InputError("layer " + network_.layer(id).name +
+                             ": cannot be of any size: it is in no group, and its attributes depend "
+                             "on the size");
     }
 
     /// What runs instead of the group: itself, unless it fails its check. Called by several

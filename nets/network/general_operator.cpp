@@ -175,6 +175,19 @@ Dims matmul_dims(const Dims& a, const Dims& b) {
     return out;
 }
 
+/// Of a matrix product with the bias that it may have.
+Dims product_dims(const Layer& layer, const std::vector<Dims>& in) {
+    const auto [a, b] = operand_dims(layer, in);
+    if (a.empty() || b.empty()) fail("multiplies by a scalar");
+    const Dims out = matmul_dims(a, b);
+    if (layer.bias == nullptr) return out;
+    check_values(layer.bias, "bias");
+    if (b.size() < 2 || layer.bias->dims != Dims{b.back()})
+        fail("bias is " + dims_text(layer.bias->dims) + ", expected one value per column of " +
+             dims_text(b));
+    return out;
+}
+
 /// Parameters of the window, one per spatial axis, in bounds that keep what follows within 64 bits.
 void check_window(const GeneralOperator& op, const Dims& in) {
     if (in.size() < 3)
@@ -392,7 +405,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
     const bool takes_constant = is_convolution || op.kind == GeneralKind::constant ||
                                 op.kind == GeneralKind::binary || op.kind == GeneralKind::matmul;
     if (layer.weights != nullptr && !takes_constant) fail("has weights, expected none");
-    if (layer.bias != nullptr && !is_convolution) fail("has a bias, expected none");
+    if (layer.bias != nullptr && !is_convolution && op.kind != GeneralKind::matmul)
+        fail("has a bias, expected none");
     for (const Dims& dims : in) {
         if (dims.empty() || dims.size() > most_dimensions)
             fail("input is " + dims_text(dims) + ", expected 1 to 8 dimensions");
@@ -433,11 +447,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
         case GeneralKind::normalise:
             check_axes(op, in[0]);
             return in[0];
-        case GeneralKind::matmul: {
-            const auto [a, b] = operand_dims(layer, in);
-            if (a.empty() || b.empty()) fail("multiplies by a scalar");
-            return matmul_dims(a, b);
-        }
+        case GeneralKind::matmul:
+            return product_dims(layer, in);
         case GeneralKind::convolution:
         case GeneralKind::transposed_convolution:
             return convolved_dims(layer, in[0]);

@@ -25,7 +25,8 @@ enum class GeneralKind {
     select,  ///< inputs {condition, a, b}, shapes broadcast: a where the condition is not 0, else b
     reduce,  ///< inputs {x}: function over axes, which keep an extent of 1
     normalise,    ///< inputs {x}: function over axes together; alpha (epsilon)
-    matmul,       ///< inputs {a, b} as numpy.matmul, or one input and `weights`: constant_first
+    matmul,       ///< inputs {a, b} as numpy.matmul, or one input and `weights`: constant_first;
+                  ///< optional bias, one value per column
     convolution,  ///< inputs {x [N,C,...]}, weights [z][i][...], bias, Layer::groups, window, any
                   ///< number of axes
     transposed_convolution,  ///< inputs {x [N,C,...]}, weights [i][z][...], bias, Layer::groups,

@@ -77,6 +77,16 @@ std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op) 
     return times;
 }
 
+GeneralOperator of_another_size(const GeneralOperator& op, const std::vector<int64_t>& map,
+                                const std::vector<int64_t>& other) {
+    if (map.size() != map_rank || other.size() != map_rank) return op;
+    if (const auto times = repetitions_of(op)) return repeated(other, *times);
+    const auto first = first_of_part(op, map);
+    const bool is_whole =
+        first && op.dims[h_axis] == map[h_axis] && op.dims[w_axis] == map[w_axis];
+    return is_whole ? part_of(other, *first, {op.dims[c_axis], other[h_axis], other[w_axis]}) : op;
+}
+
 namespace {
 
 /// What an axis of a padded map reads, by output.

@@ -28,6 +28,12 @@ namespace laminate {
 /// How often it repeats rows and columns, if the operator is repeated() of some map.
 [[nodiscard]] std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op);
 
+/// The operator of a map of `other` dims that is what `op` is of one of `map`: the same channels of
+/// all rows and columns, or as many repetitions. Any other operator stays as it is.
+[[nodiscard]] GeneralOperator of_another_size(const GeneralOperator& op,
+                                              const std::vector<int64_t>& map,
+                                              const std::vector<int64_t>& other);
+
 /// A map with rows and columns around it.
 struct Padding {
     enum class Mode { constant, edge, reflect } mode = Mode::constant;

@@ -71,6 +71,22 @@ ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale,
         Constant{{static_cast<int64_t>(channels)}, std::move(result)});
 }
 
+/// The values that `next` adds to each column of the product that `layer` computes, or null.
+ConstantPtr bias_of_product(const Layer& layer, const RawLayer& next, const RawNetwork& raw) {
+    const auto is_general = [](const Layer& one, GeneralKind kind) {
+        return one.kind == LayerKind::general && one.general.kind == kind;
+    };
+    if (!is_general(layer, GeneralKind::matmul) || layer.bias != nullptr ||
+        !is_general(next.layer, GeneralKind::binary) ||
+        next.layer.general.function != GeneralFunction::add || next.layer.weights == nullptr)
+        return nullptr;
+    const ConstantPtr& summand = next.layer.weights;
+    const auto& right = layer.weights == nullptr || layer.general.constant_first
+                            ? raw.tensors[static_cast<size_t>(layer.inputs.back())].dims
+                            : layer.weights->dims;
+    return right.size() >= 2 && summand->dims == std::vector{right.back()} ? summand : nullptr;
+}
+
 /// Folds `next` into `layer`, whose output nobody else reads. False when that is not possible.
 bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     if (layer.activation.kind != ActivationKind::none) return false;
@@ -91,6 +107,10 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
                                   next.layer.weights->dims == std::vector{output_channels(layer)});
         if (!has_weights_per_channel(layer.kind) || !per_channel) return false;
         layer.bias = moved_bias(layer, {}, shift);
+        return true;
+    }
+    if (const ConstantPtr bias = bias_of_product(layer, next, raw)) {
+        layer.bias = bias;
         return true;
     }
     if (next.layer.kind == LayerKind::activation && takes_activation(layer.kind)) {

@@ -12,6 +12,8 @@
 
 #include "base/shared_loop.h"
 #include "base/units.h"
+#include "nets/operators/matrix_product.h"
+#include "nets/operators/row_functions.h"
 
 namespace laminate {
 
@@ -88,6 +90,40 @@ public:
             }
             body(row * extent + begin, from, std::min(longest, extent - begin));
         });
+    }
+
+    /// If the first operand passes from one element to the next along an outer loop only, calls
+    /// body(place in the tensor, place in the operand, elements between rows of the tensor, rows,
+    /// columns) for tiles of that loop and the innermost one, in parallel. Otherwise returns false.
+    template <class Body>
+    bool run_tiles(int threads, const Body& body) const {
+        constexpr int64_t side = 64;  // of a tile that a first-level cache holds
+        const size_t last = rank_ - 1;
+        const auto unit = std::find(steps_[0].begin(), steps_[0].begin() + last, 1);
+        const auto along = static_cast<size_t>(unit - steps_[0].begin());
+        if (along == last || step(0) == 1 || step(0) == 0) return false;
+        Coordinates tiles = extents_, places{};
+        tiles[along] = ceil_div(extents_[along], side);
+        tiles[last] = ceil_div(extents_[last], side);
+        int64_t count_of_tiles = 1, place = 1;
+        for (size_t d = rank_; d-- > 0;) {
+            count_of_tiles *= tiles[d];
+            places[d] = place;
+            place *= extents_[d];
+        }
+        parallel_for(count_of_tiles, threads, [&](int64_t tile) {
+            Coordinates at = coordinates_of(tile, std::span<const int64_t>(tiles.data(), rank_));
+            at[along] *= side;
+            at[last] *= side;
+            int64_t to = 0, from = 0;
+            for (size_t d = 0; d < rank_; ++d) {
+                to += at[d] * places[d];
+                from += at[d] * steps_[0][d];
+            }
+            body(to, from, places[along], std::min(side, extents_[along] - at[along]),
+                 std::min(side, extents_[last] - at[last]));
+        });
+        return true;
     }
 
 private:
@@ -203,9 +239,12 @@ float apply_binary(GeneralFunction function, float a, float b) {
 
 void run_unary(const GeneralOperator& op, const float* input, const Dims& out, float* output,
                int threads) {
+    constexpr int64_t longest = 1 << 10;
     const int64_t count = element_count(out);
-    parallel_for(count, threads, [&](int64_t k) {
-        output[k] = apply_unary(op.function, input[k], op.alpha, op.beta);
+    parallel_for(ceil_div(count, longest), threads, [&](int64_t part) {
+        const int64_t begin = part * longest;
+        apply_unary_row(op.function, op.alpha, op.beta, input + begin, output + begin,
+                        std::min(longest, count - begin));
     });
 }
 
@@ -250,6 +289,10 @@ void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, 
     }
 }
 
+void square_row(const float* a, int64_t a_step, const float*, int64_t, float* out, int64_t count) {
+    for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] * a[k * a_step];
+}
+
 using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
 
 BinaryRow binary_row_of(GeneralFunction function) {
@@ -290,7 +333,11 @@ void run_binary(const Layer& layer, const Operands& operands, const Dims& out, f
                 int threads) {
     const JoinedLoops<2> loops(out, {broadcast_steps(*operands.dims[0], out.size()),
                                      broadcast_steps(*operands.dims[1], out.size())});
-    const BinaryRow row_function = binary_row_of(layer.general.function);
+    // The square is what most powers are.
+    const bool squares = layer.general.function == GeneralFunction::power &&
+                         element_count(*operands.dims[1]) == 1 && *operands.values[1] == 2;
+    const BinaryRow row_function =
+        squares ? square_row : binary_row_of(layer.general.function);
     loops.run(threads, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t count) {
         row_function(operands.values[0] + from[0], loops.step(0), operands.values[1] + from[1],
                      loops.step(1), output + to, count);
@@ -312,11 +359,55 @@ void run_select(const std::vector<Dims>& in, const std::vector<const float*>& in
 
 // ---- moving
 
+/// A square of a transposition: element (y, x) of the output is input element x * step + y.
+void transpose_square(const float* input, int64_t step, float* output, int64_t row_length) {
+    using Lanes [[gnu::vector_size(4 * sizeof(float))]] = float;
+    const auto first_halves = [](const Lanes& a, const Lanes& b) {
+        return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    };
+    const auto second_halves = [](const Lanes& a, const Lanes& b) {
+        return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    };
+    std::array<Lanes, 4> in, out;
+    for (size_t x = 0; x < 4; ++x)
+        std::memcpy(&in[x], input + static_cast<int64_t>(x) * step, sizeof(Lanes));
+    const Lanes low_02 = first_halves(in[0], in[2]), high_02 = second_halves(in[0], in[2]),
+                low_13 = first_halves(in[1], in[3]), high_13 = second_halves(in[1], in[3]);
+    out = {first_halves(low_02, low_13), second_halves(low_02, low_13),
+           first_halves(high_02, high_13), second_halves(high_02, high_13)};
+    for (size_t y = 0; y < 4; ++y)
+        std::memcpy(output + static_cast<int64_t>(y) * row_length, &out[y], sizeof(Lanes));
+}
+
+/// A tile of a transposition, `rows` x `columns` of the output.
+void transpose_tile(const float* input, int64_t step, float* output, int64_t row_length,
+                    int64_t rows, int64_t columns) {
+    constexpr int64_t side = 4;
+    int64_t y = 0;
+    for (; y + side <= rows; y += side) {
+        int64_t x = 0;
+        for (; x + side <= columns; x += side)
+            transpose_square(input + x * step + y, step, output + y * row_length + x, row_length);
+        for (; x < columns; ++x) {
+            for (int64_t k = y; k < y + side; ++k) output[k * row_length + x] = input[x * step + k];
+        }
+    }
+    for (; y < rows; ++y) {
+        for (int64_t x = 0; x < columns; ++x) output[y * row_length + x] = input[x * step + y];
+    }
+}
+
 void run_view(const GeneralOperator& op, const float* input, const Dims& out, float* output,
               int threads) {
     Coordinates steps{};
     std::copy(op.steps.begin(), op.steps.end(), steps.begin());
     const JoinedLoops<1> loops(out, {steps});
+    if (loops.run_tiles(threads, [&](int64_t to, int64_t from, int64_t row_length, int64_t rows,
+                                     int64_t columns) {
+            transpose_tile(input + op.first + from, loops.step(0), output + to, row_length, rows,
+                           columns);
+        }))
+        return;
     loops.run(threads, [&](int64_t to, const std::array<int64_t, 1>& from, int64_t count) {
         const float* first = input + op.first + from[0];
         if (loops.step(0) == 1) {
@@ -636,6 +727,16 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
 
 void run_normalise(const GeneralOperator& op, const Dims& in, const float* input, float* output,
                    int threads) {
+    using enum GeneralFunction;
+    const NeighbouringAxes axes(in, op.axes);
+    if (axes.are_neighbours && op.function == softmax)
+        return run_softmax_along(axes.outer, axes.over, axes.inner, input, output, threads);
+    if (axes.are_neighbours && axes.inner == 1 && op.function != hardmax) {
+        return parallel_for(axes.outer, threads, [&](int64_t row) {
+            normalise_row(op.function, op.alpha, input + row * axes.over, output + row * axes.over,
+                          axes.over);
+        });
+    }
     const SplitAxes split(in, op.axes);
     const int64_t count = split.outside.count();
     parallel_for(count, threads, [&](int64_t k) {
@@ -812,78 +913,11 @@ void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
 
 // ---- products
 
-/// Rows [0, rows) of a product, `count` columns wide, from a left matrix of `depth` columns. Sums
-/// are added in the order of the depth by every processor, without fused operations, so that the
-/// result does not depend on it.
-using ProductStrip = void (*)(const float* left, const float* right, int64_t depth, int64_t columns,
-                              int64_t count, float* output);
-
-/// The columns in pairs of vectors, whose sums stay in registers; then those that are left.
-template <int64_t lanes, int64_t rows>
-[[gnu::always_inline]] inline void product_strip(const float* left, const float* right,
-                                                 int64_t depth, int64_t columns, int64_t count,
-                                                 float* output) {
-    using Lanes [[gnu::vector_size(lanes * sizeof(float))]] = float;
-    constexpr int64_t block = 2 * lanes;
-    int64_t c = 0;
-    for (; c + block <= count; c += block) {
-        Lanes sums[rows][2] = {};
-        for (int64_t i = 0; i < depth; ++i) {
-            Lanes values[2];
-            std::memcpy(values, right + i * columns + c, sizeof values);
-            for (int64_t r = 0; r < rows; ++r) {
-                const float factor = left[r * depth + i];
-                sums[r][0] += factor * values[0];
-                sums[r][1] += factor * values[1];
-            }
-        }
-        for (int64_t r = 0; r < rows; ++r)
-            std::memcpy(output + r * columns + c, sums[r], sizeof sums[r]);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-        float* line = output + r * columns;
-        std::fill(line + c, line + count, 0.0F);
-        for (int64_t i = 0; i < depth; ++i) {
-            const float factor = left[r * depth + i];
-            for (int64_t x = c; x < count; ++x) line[x] += factor * right[i * columns + x];
-        }
-    }
-}
-
-template <int64_t rows>
-void plain_strip(const float* left, const float* right, int64_t depth, int64_t columns,
-                 int64_t count, float* output) {
-    product_strip<4, rows>(left, right, depth, columns, count, output);
-}
-
-#if defined(__x86_64__)
-template <int64_t rows>
-__attribute__((target("avx2"))) void avx2_strip(const float* left, const float* right,
-                                                int64_t depth, int64_t columns, int64_t count,
-                                                float* output) {
-    product_strip<8, rows>(left, right, depth, columns, count, output);
-}
-template <int64_t rows>
-__attribute__((target("avx512f"))) void avx512_strip(const float* left, const float* right,
-                                                     int64_t depth, int64_t columns, int64_t count,
-                                                     float* output) {
-    product_strip<16, rows>(left, right, depth, columns, count, output);
-}
-#endif
-
-template <int64_t rows>
-ProductStrip product_strip_of_processor() {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return avx512_strip<rows>;
-    if (__builtin_cpu_supports("avx2")) return avx2_strip<rows>;
-#endif
-    return plain_strip<rows>;
-}
-
-void run_matmul(const Operands& operands, float* output, int threads) {
+void run_matmul(const Operands& operands, const Constant* bias, float* output, int threads) {
     Dims a = *operands.dims[0], b = *operands.dims[1];
     if (a.size() == 1) a.insert(a.begin(), 1);
     if (b.size() == 1) b.push_back(1);
+    if (b.size() == 2) a = {element_count(a) / a.back(), a.back()};  // one product of all rows
     const int64_t depth = a.back(), rows = a[a.size() - 2], columns = b.back();
     const std::span<const int64_t> a_batch(a.data(), a.size() - 2), b_batch(b.data(), b.size() - 2);
     const Dims batch =
@@ -892,28 +926,22 @@ void run_matmul(const Operands& operands, float* output, int threads) {
                       b_steps = broadcast_steps(b_batch, batch.size());
     int64_t batches = 1;
     for (const int64_t extent : batch) batches *= extent;
-    // Blocks of rows follow each other, so that they read the same columns from the caches.
-    constexpr int64_t strip = 128, block = 4;
-    static const ProductStrip rows_at_once = product_strip_of_processor<block>(),
-                              one_row = product_strip_of_processor<1>();
-    const int64_t strips = ceil_div(columns, strip), blocks = ceil_div(rows, block);
-    parallel_for(batches * strips * blocks, threads, [&](int64_t k) {
-        const int64_t row = k % blocks * block, first = k / blocks % strips * strip,
-                      of_batch = k / blocks / strips;
-        const Coordinates at = coordinates_of(of_batch, batch);
-        int64_t a_at = 0, b_at = 0;
-        for (size_t d = 0; d < batch.size(); ++d) {
-            a_at += at[d] * a_steps[d];
-            b_at += at[d] * b_steps[d];
-        }
-        const float* left = operands.values[0] + (a_at * rows + row) * depth;
-        const float* right = operands.values[1] + b_at * depth * columns + first;
-        float* line = output + (of_batch * rows + row) * columns + first;
-        const int64_t count = std::min(strip, columns - first);
-        if (rows - row >= block) return rows_at_once(left, right, depth, columns, count, line);
-        for (int64_t r = 0; r < rows - row; ++r)
-            one_row(left + r * depth, right, depth, columns, count, line + r * columns);
-    });
+    const auto matrix_of = [&](size_t operand, const Coordinates& steps, int64_t elements) {
+        return [&batch, &operands, operand, steps, elements](int64_t k) {
+            const Coordinates at = coordinates_of(k, batch);
+            int64_t place = 0;
+            for (size_t d = 0; d < batch.size(); ++d) place += at[d] * steps[d];
+            return operands.values[operand] + place * elements;
+        };
+    };
+    multiply_matrices({.batches = batches,
+                       .rows = rows,
+                       .depth = depth,
+                       .columns = columns,
+                       .left_of = matrix_of(0, a_steps, rows * depth),
+                       .right_of = matrix_of(1, b_steps, depth * columns),
+                       .bias = bias == nullptr ? nullptr : bias->values.data()},
+                      output, threads);
 }
 
 /// The input coordinate that output coordinate `out` reads through kernel element `tap` along
@@ -1129,7 +1157,7 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
         case GeneralKind::normalise:
             return run_normalise(op, in[0], inputs[0], output, threads);
         case GeneralKind::matmul:
-            return run_matmul(Operands(layer, in, inputs), output, threads);
+            return run_matmul(Operands(layer, in, inputs), layer.bias.get(), output, threads);
         case GeneralKind::convolution:
         case GeneralKind::transposed_convolution:
             return run_convolution(layer, in[0], inputs[0], out, output, threads);

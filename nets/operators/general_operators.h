@@ -1,4 +1,4 @@
-// The operators of nets/network/general_operator.h in plain C++. The reference operators call them
+// The operators of nets/network/general_operator.h in C++. The reference operators call them
 // for layers of LayerKind::general.
 #pragma once
 

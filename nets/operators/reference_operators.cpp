@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "base/vector_width.h"
 #include "nets/operators/general_operators.h"
+#include "nets/operators/row_functions.h"
 
 namespace laminate {
 namespace {
@@ -27,22 +28,9 @@ int64_t plane_elements(const Dims& dims) {
 
 int64_t channels_of(const Dims& dims) { return dims.size() > 1 ? dims[1] : 1; }
 
-/// One simple loop per kind, so that compilers vectorise them.
 void activate_row(const Activation& activation, int64_t channel, float* values, int64_t count) {
-    switch (activation.kind) {
-        case ActivationKind::none:
-            return;
-        case ActivationKind::relu:
-            for (int64_t k = 0; k < count; ++k) values[k] = std::max(values[k], 0.0f);
-            return;
-        case ActivationKind::clip:
-            for (int64_t k = 0; k < count; ++k)
-                values[k] = std::min(std::max(values[k], activation.low), activation.high);
-            return;
-        default:
-            for (int64_t k = 0; k < count; ++k)
-                values[k] = apply_activation(activation, values[k], channel);
-    }
+    if (activation.kind != ActivationKind::none)
+        apply_activation_row(activation, channel, values, values, count);
 }
 
 // ---- convolutions
@@ -463,31 +451,20 @@ void run_depth_to_space(const Layer& layer, const Dims& in, const float* input, 
 void run_softmax(const Layer& layer, const Dims& in, const float* input, float* output,
                  int threads) {
     const AxisSplit split(in, layer.axis);
-    parallel_for(split.outer * split.inner, threads, [&](int64_t k) {
-        const int64_t first = k / split.inner * split.extent * split.inner + k % split.inner;
-        // Subtracting the largest keeps exp() from overflowing and changes nothing else.
-        float largest = -std::numeric_limits<float>::infinity();
-        for (int64_t a = 0; a < split.extent; ++a)
-            largest = std::max(largest, input[first + a * split.inner]);
-        double sum = 0;
-        for (int64_t a = 0; a < split.extent; ++a) {
-            const float e = std::exp(input[first + a * split.inner] - largest);
-            output[first + a * split.inner] = e;
-            sum += static_cast<double>(e);
-        }
-        for (int64_t a = 0; a < split.extent; ++a) {
-            float& value = output[first + a * split.inner];
-            value = static_cast<float>(static_cast<double>(value) / sum);
-        }
-    });
+    run_softmax_along(split.outer, split.extent, split.inner, input, output, threads);
     activate(layer, in, output, threads);
 }
 
 void run_activation(const Layer& layer, const float* input, const Dims& out, float* output,
                     int threads) {
-    for_each_plane(out, threads, [&](int64_t first, int64_t channel, int64_t count) {
-        if (input != output) std::copy_n(input + first, count, output + first);
-        activate_row(layer.activation, channel, output + first, count);
+    constexpr int64_t longest = 1 << 12;  // of what one thread takes at once
+    const int64_t count = plane_elements(out), parts = ceil_div(count, longest);
+    const int64_t channels = channels_of(out);
+    parallel_for(out[0] * channels * parts, threads, [&](int64_t part) {
+        const int64_t plane = part / parts, begin = part % parts * longest,
+                      first = plane * count + begin;
+        apply_activation_row(layer.activation, plane % channels, input + first, output + first,
+                             std::min(longest, count - begin));
     });
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "nets/network/picture_views.h"
 
 namespace laminate {
 
@@ -43,6 +44,13 @@ SizeFormula product(const std::vector<SizeFormula>& dims, size_t begin, size_t e
     SizeFormula all = 1;
     for (size_t n = begin; n < end; ++n) all = all * dims[n];
     return all;
+}
+
+/// The layer with the attributes that it has where its first input is `other` instead of `input`.
+Layer layer_at(Layer layer, const std::vector<int64_t>& input, const std::vector<int64_t>& other) {
+    if (layer.kind == LayerKind::general && layer.inputs.size() == 1)
+        layer.general = of_another_size(layer.general, input, other);
+    return layer;
 }
 
 /// Sizes beyond a reference at which formulas are held beside the layers' own rules: of every
@@ -140,6 +148,14 @@ std::vector<SizeFormula> TensorSizes::output_of(const Layer& layer) const {
         case LayerKind::activation:
             return out;
         case LayerKind::general:
+            if (!is_map) break;
+            if (const auto times = repetitions_of(layer.general))
+                return {in[batch], known[channels], in[rows] * (*times)[0],
+                        in[columns] * (*times)[1]};
+            if (const auto& map = network_.tensor(layer.inputs.front()).dims;
+                first_of_part(layer.general, map) && known[rows] == map[rows] &&
+                known[columns] == map[columns])
+                return {in[batch], known[channels], in[rows], in[columns]};
             break;
     }
     // Any other operator: elementwise, or of shapes that do not depend on the size.
@@ -160,7 +176,11 @@ void TensorSizes::check_layer(const Layer& layer) const {
         const std::vector<SizeFormula>& out = dims_[layer.output];
         std::vector<int64_t> expected;
         try {
-            expected = infer_output_dims(layer, inputs);
+            expected = infer_output_dims(
+                layer.inputs.empty()
+                    ? layer
+                    : layer_at(layer, network_.tensor(layer.inputs.front()).dims, inputs.front()),
+                inputs);
         } catch (const InputError& error) {
             refuse(network_, where + "not of inputs of " + dims_text(inputs.front()) + ": " +
                                  error.what());
@@ -206,6 +226,11 @@ Network TensorSizes::network_at(const SizeValues& size) const {
                 throw InputError("tensor " + tensor.name + " would be " + dims_text(tensor.dims));
         }
     }
+    for (Layer& layer : network.layers) {
+        if (!layer.inputs.empty())
+            layer = layer_at(layer, network_.tensor(layer.inputs.front()).dims,
+                             network.tensor(layer.inputs.front()).dims);
+    }
     return network;
 }
 
@@ -228,6 +253,13 @@ void require_same_layers(const Network& network, const Network& other) {
         if (a.axis != b.axis || a.block != b.block || a.groups != b.groups ||
             a.count_include_pad != b.count_include_pad)
             refuse(network, where + "its attributes depend on the size");
+        if (a.kind == LayerKind::general && !a.inputs.empty()) {
+            const auto& input = network.tensor(a.inputs.front()).dims;
+            const auto& other_input = other.tensor(b.inputs.front()).dims;
+            if (layer_at(a, input, other_input).general !=
+                layer_at(b, other_input, other_input).general)
+                refuse(network, where + "its attributes depend on the size");
+        }
     }
 }
 

@@ -32,7 +32,8 @@ public:
     [[nodiscard]] SizeFormula extent(TensorId tensor, Dim d) const;
     /// Images, rows and columns that the network has as it is.
     [[nodiscard]] const SizeValues& reference() const { return reference_; }
-    /// The network with the dims of another size. Throws InputError where a dim is not positive.
+    /// The network with the dims of another size, and with the operators of that size
+    /// (of_another_size()). Throws InputError where a dim is not positive.
     [[nodiscard]] Network network_at(const SizeValues& size) const;
     /// Fewest rows and columns from which on every layer that is schedulable at the network's own
     /// size is so.

@@ -14,6 +14,7 @@
 #include "generators/compile/executable.h"
 #include "generators/compile/group_reference.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/picture_views.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -180,6 +181,25 @@ TEST(OpenSizesLong, RandomChains) { expect_random_chains(16, 200, 90); }
 
 /// A residual block with pooling around it: tensors that two layers read, averages and maxima over
 /// padding, strides.
+void draw_weights(Network& network) {
+    Rng rng(9);
+    for (Layer& layer : network.layers) {
+        if (layer.kind != LayerKind::conv) continue;
+        std::vector<float> weights(layer.weights->values.size());
+        for (float& weight : weights) weight = static_cast<float>(rng.below(7)) - 3.0F;
+        layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, weights});
+    }
+    check(network);
+}
+
+/// At the size that the code is made for and at another, by the same strips.
+void expect_equal_bits_at_two_sizes(const Network& network, const std::vector<LayerId>& layers) {
+    const OpenGroup open(network, layers, {2, 8, 0});
+    const auto problems = layer_problems(network, layers);
+    open.expect_equal_bits(size_of(open, 40, 50, 8, 0, problems));
+    open.expect_equal_bits(size_of(open, 23, 101, 4, 0, problems));
+}
+
 TEST(OpenSizes, BranchesAndPooling) {
     Network network = empty_network(3, 40, 50);
     const Window three = square_window(3, 1, 1), two = square_window(3, 2, 1);
@@ -190,22 +210,39 @@ TEST(OpenSizes, BranchesAndPooling) {
     const TensorId sum = append(network, "sum", {.kind = LayerKind::add, .inputs = {conv, pooled}});
     (void)append(network, "mean",
                  {.kind = LayerKind::average_pool, .inputs = {sum}, .window = two});
-    Rng rng(9);
-    for (Layer& layer : network.layers) {
-        if (layer.kind != LayerKind::conv) continue;
-        std::vector<float> weights(layer.weights->values.size());
-        for (float& weight : weights) weight = static_cast<float>(rng.below(7)) - 3.0F;
-        layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, weights});
-    }
-    check(network);
+    draw_weights(network);
     for (const std::vector<LayerId>& layers :
          {std::vector<LayerId>{0}, std::vector<LayerId>{1}, std::vector<LayerId>{2, 3},
-          std::vector<LayerId>{4}}) {
-        const OpenGroup open(network, layers, {2, 8, 0});
-        const auto problems = layer_problems(network, layers);
-        open.expect_equal_bits(size_of(open, 40, 50, 8, 0, problems));
-        open.expect_equal_bits(size_of(open, 23, 101, 4, 0, problems));
-    }
+          std::vector<LayerId>{4}})
+        expect_equal_bits_at_two_sizes(network, layers);
+}
+
+/// conv -> one half of its channels times the other -> conv -> every row and column repeated ->
+/// a factor per channel, from a tensor of its own.
+TEST(OpenSizes, PartsRepetitionsAndFactors) {
+    Network network = empty_network(3, 40, 50);
+    const Window three = square_window(3, 1, 1);
+    const TensorId first = append(network, "first", 0, {.channels = 6, .window = three});
+    const auto general = [&](const char* name, std::vector<TensorId> inputs, GeneralOperator op) {
+        return append(network, name,
+                      {.kind = LayerKind::general,
+                       .inputs = std::move(inputs),
+                       .general = std::move(op)});
+    };
+    const std::vector<int64_t> map{1, 6, 40, 50}, half{1, 3, 40, 50};
+    const TensorId low = general("low", {first}, part_of(map, {0, 0, 0}, {3, 40, 50})),
+                   high = general("high", {first}, part_of(map, {3, 0, 0}, {3, 40, 50}));
+    const GeneralOperator times{.kind = GeneralKind::binary, .function = GeneralFunction::multiply};
+    const TensorId gated = general("gated", {low, high}, times);
+    const TensorId twice = general("twice", {gated}, repeated(half, {2, 2}));
+    const TensorId last = append(network, "last", twice, {.channels = 4, .window = three});
+    const TensorId mean =
+        append(network, "mean", {.kind = LayerKind::global_average_pool, .inputs = {last}});
+    (void)general("scaled", {last, mean}, times);
+    draw_weights(network);
+    for (const std::vector<LayerId>& layers :
+         {std::vector<LayerId>{0, 1, 2, 3}, std::vector<LayerId>{4, 5}, std::vector<LayerId>{7}})
+        expect_equal_bits_at_two_sizes(network, layers);
 }
 
 std::string refusal_of(const Network& network) {

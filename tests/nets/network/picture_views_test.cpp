@@ -88,5 +88,18 @@ TEST(PictureViews, RowsOfAResamplingAreItsOwnRows) {
     EXPECT_EQ(sampled_rows(interpolated({3, 1, 4, 2}, {8, 2}), 1, {3, 5}), rows);
 }
 
+TEST(OfAnotherSize, PartsOfChannelsAndRepetitionsFollowTheirMap) {
+    const std::vector<int64_t> map{1, 6, 4, 5}, other{2, 6, 7, 3};
+    EXPECT_EQ(of_another_size(part_of(map, {2, 0, 0}, {3, 4, 5}), map, other),
+              part_of(other, {2, 0, 0}, {3, 7, 3}));
+    EXPECT_EQ(of_another_size(repeated(map, {2, 3}), map, other), repeated(other, {2, 3}));
+    // How many rows a cut or padded map has of another size, nothing says.
+    const GeneralOperator cut = part_of(map, {0, 1, 0}, {6, 3, 5});
+    EXPECT_EQ(of_another_size(cut, map, other), cut);
+    const GeneralOperator reflected =
+        padded(map, {.mode = Padding::Mode::reflect, .begin = {1, 1}, .end = {1, 1}});
+    EXPECT_EQ(of_another_size(reflected, map, other), reflected);
+}
+
 }  // namespace
 }  // namespace laminate

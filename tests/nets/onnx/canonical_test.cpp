@@ -193,6 +193,22 @@ TEST(FoldAdd, OtherShapesAreGeneralLayers) {
         "net.onnx: node \"s\" (Add): operands are 1x1x2x3 and 4, expected shapes that broadcast");
 }
 
+TEST(FoldAdd, OneValuePerColumnOfAProductBecomesItsBias) {
+    const auto biases = [](std::vector<int64_t> summand) {
+        ModelBuilder m({1, 2, 3});
+        m.weights("w", {3, 2});
+        m.weights("b", summand);
+        m.node("MatMul", {"x", "w"}, "a");
+        m.node("Add", {"b", "a"}, "y");
+        const Network network = m.parse();
+        return network.layers.size() == 1 ? network.layers[0].bias : nullptr;
+    };
+    ASSERT_NE(biases({2}), nullptr);
+    EXPECT_EQ(biases({2})->values, (std::vector<float>{1, 2}));
+    EXPECT_EQ(biases({2, 1}), nullptr);     // per row
+    EXPECT_EQ(biases({2, 2, 2}), nullptr);  // makes a larger tensor
+}
+
 TEST(FoldMul, AFactorPerChannelGoesIntoTheWeights) {
     ModelBuilder m({1, 1, 4, 4});
     m.weights("w", {2, 1, 1, 1}, {1, 2})

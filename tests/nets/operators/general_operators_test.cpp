@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "nets/operators/reference_operators.h"
 
 namespace laminate {
@@ -64,6 +65,26 @@ TEST(View, TransposeReverseAndRepeat) {
               (Values{1, 2, 3, 1, 2, 3}));
 }
 
+// Tiles of 64 and squares of 4 by 4, with rests, between other axes, forwards and backwards.
+TEST(View, TransposesOfAnySizeMoveEachElement) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{3, 5}, {66, 131}, {4, 64}}) {
+        for (const bool backwards : {false, true}) {
+            const int64_t area = rows * columns, step = backwards ? -rows : rows;
+            const int64_t first = backwards ? (columns - 1) * rows : 0;
+            const Values found = run(general({.kind = GeneralKind::view,
+                                              .dims = {2, rows, columns},
+                                              .first = first,
+                                              .steps = {area, 1, step}}),
+                                     {{2, columns, rows}}, {counting(2 * area)});
+            for (int64_t k = 0; k < 2 * area; ++k) {
+                const int64_t at = first + k / area * area + k % area / columns +
+                                   k % columns * step;
+                ASSERT_EQ(found[static_cast<size_t>(k)], static_cast<float>(at + 1)) << k;
+            }
+        }
+    }
+}
+
 TEST(Resample, WeightedSumsPerAxisAndOutside) {
     // Rows: the second, then the mean of both; columns unchanged.
     const GeneralOperator rows{.kind = GeneralKind::resample,
@@ -90,6 +111,12 @@ TEST(Binary, BroadcastsAndKeepsTheOrder) {
     EXPECT_EQ(run(first, {{1, 3}}, {{10, 20, 30}}), (Values{-9, -18, -27}));
     first.general.constant_first = false;
     EXPECT_EQ(run(first, {{1, 3}}, {{10, 20, 30}}), (Values{9, 18, 27}));
+}
+
+TEST(Binary, ThePowerOfTwoIsTheSquare) {
+    Layer squares = general({.kind = GeneralKind::binary, .function = Function::power});
+    squares.weights = constant({1}, {2});
+    EXPECT_EQ(run(squares, {{2, 2}}, {{3, -0.5F, 0, 7}}), (Values{9, 0.25F, 0, 49}));
 }
 
 TEST(Select, ChoosesElementByElement) {
@@ -132,6 +159,15 @@ TEST(MatMul, BatchesBroadcastAndVectorsLoseTheirAxis) {
               (Values{201, 2010, 403, 4030}));
     EXPECT_EQ(infer_output_dims(product, {{2}, {3, 2, 5}}), (Dims{3, 5}));
     EXPECT_EQ(infer_output_dims(product, {{4}, {4}}), (Dims{1}));
+}
+
+TEST(MatMul, AddsOneBiasPerColumn) {
+    Layer product = general({.kind = GeneralKind::matmul});
+    product.weights = constant({2, 3}, {1, 0, 2, 0, 1, 3});
+    product.bias = constant({3}, {10, 20, 30});
+    EXPECT_EQ(run(product, {{2, 1, 2}}, {{1, 2, 3, 4}}), (Values{11, 22, 38, 13, 24, 48}));
+    product.bias = constant({2}, {10, 20});
+    EXPECT_THROW((void)infer_output_dims(product, {{2, 1, 2}}), InputError);
 }
 
 TEST(LocalResponse, SumsSquaresOfNeighbourChannels) {

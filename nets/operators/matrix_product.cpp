@@ -1,0 +1,188 @@
+#include "nets/operators/matrix_product.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/shared_loop.h"
+#include "base/units.h"
+
+namespace laminate {
+namespace {
+
+/// Part of one product, which one thread computes: some rows of some columns.
+struct ProductPart {
+    const float* left;   ///< its first row
+    const float* right;  ///< its first column
+    float* output;
+    const float* bias;          ///< of its first column, or null
+    int64_t rows, columns;      ///< of the part
+    int64_t depth, row_length;  ///< of the whole: rows of `right` and of `output`
+};
+
+/// Rows of `right` that are packed at a time: two vectors of each fill half of a first-level cache.
+constexpr int64_t packed_depth = 192;
+/// Columns of a part of a large product, and the fewest.
+constexpr int64_t wide_part = 256, narrow_part = 32;
+
+/// What sums begin with and where they go: row r begins with `start` + r * start_step.
+struct SumRows {
+    const float* start;
+    int64_t start_step;
+    float* output;
+    int64_t output_step;
+};
+
+/// What a block reads: rows of `left`, and a packed panel. Meanwhile it asks for the lines of the
+/// next panel, row by row, because the processor foresees no such steps.
+struct Factors {
+    const float* left;
+    int64_t left_step;
+    const float* panel;
+    int64_t depth;
+    const float* next;
+    int64_t next_step;
+};
+
+/// `rows` x `vectors` sums, whose order of additions is that of the depth.
+template <int64_t lanes, int64_t rows, int64_t vectors>
+[[gnu::always_inline]] inline void add_products(const Factors& factors, const SumRows& to) {
+    using Lanes [[gnu::vector_size(lanes * sizeof(float))]] = float;
+    constexpr int64_t line = 64 / sizeof(float), width = vectors * lanes;
+    Lanes sums[rows][vectors];
+#pragma GCC unroll 16
+    for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(sums[r], to.start + r * to.start_step, sizeof sums[r]);
+    const float *left = factors.left, *next = factors.next;
+    const int64_t left_step = factors.left_step;
+    for (int64_t i = 0; i < factors.depth; ++i, next += factors.next_step) {
+        Lanes values[vectors];
+        std::memcpy(values, factors.panel + i * width, sizeof values);
+#pragma GCC unroll 2
+        for (int64_t x = 0; x < width; x += line) __builtin_prefetch(next + x, 0, 2);
+#pragma GCC unroll 16
+        for (int64_t r = 0; r < rows; ++r) {
+            const float factor = left[r * left_step + i];
+#pragma GCC unroll 2
+            for (int64_t v = 0; v < vectors; ++v) sums[r][v] += factor * values[v];
+        }
+    }
+#pragma GCC unroll 16
+    for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(to.output + r * to.output_step, sums[r], sizeof sums[r]);
+}
+
+/// Calls add_products() for `rows` <= most rows.
+template <int64_t lanes, int64_t most, int64_t vectors>
+[[gnu::always_inline]] inline void add_row_products(int64_t rows, const Factors& factors,
+                                                    const SumRows& to) {
+    if constexpr (most > 1) {
+        if (rows < most) return add_row_products<lanes, most - 1, vectors>(rows, factors, to);
+    }
+    add_products<lanes, most, vectors>(factors, to);
+}
+
+/// The columns of one panel. `count` <= vectors * lanes.
+template <int64_t lanes, int64_t most_rows, int64_t vectors>
+[[gnu::always_inline]] inline void compute_panel(const ProductPart& part, int64_t column,
+                                                 int64_t count) {
+    constexpr int64_t width = lanes * vectors;
+    alignas(64) std::array<float, static_cast<size_t>(packed_depth * width)> panel;
+    alignas(64) std::array<float, static_cast<size_t>(most_rows * width)> edge;
+    alignas(64) std::array<float, static_cast<size_t>(width)> bias{};
+    if (part.bias != nullptr) std::copy_n(part.bias + column, count, bias.data());
+    // Rows of equal blocks keep the multipliers busier than full blocks and a rest.
+    const int64_t block = ceil_div(part.rows, ceil_div(part.rows, most_rows));
+    const int64_t length = part.row_length;
+    for (int64_t begin = 0; begin < part.depth; begin += packed_depth) {
+        const int64_t depth = std::min(packed_depth, part.depth - begin);
+        const float* right = part.right + begin * length + column;
+        for (int64_t i = 0; i < depth; ++i) {
+            float* to = panel.data() + i * width;
+            if (count == width) {
+                std::memcpy(to, right + i * length, width * sizeof(float));
+            } else {
+                std::fill(std::copy_n(right + i * length, count, to), to + width, 0.0F);
+            }
+        }
+        const bool has_next = column + 2 * width <= part.columns;
+        for (int64_t row = 0; row < part.rows; row += block) {
+            const int64_t rows = std::min(block, part.rows - row);
+            float* output = part.output + row * length + column;
+            SumRows sums{bias.data(), 0, output, length};
+            if (count < width) {
+                for (int64_t r = 0; r < rows && begin > 0; ++r)
+                    std::copy_n(output + r * length, count, edge.data() + r * width);
+                sums.output = edge.data();
+                sums.output_step = width;
+            }
+            if (begin > 0) {
+                sums.start = sums.output;
+                sums.start_step = sums.output_step;
+            }
+            add_row_products<lanes, most_rows, vectors>(
+                rows,
+                {part.left + row * part.depth + begin, part.depth, panel.data(), depth,
+                 has_next ? right + width : panel.data(), has_next ? length : 0},
+                sums);
+            for (int64_t r = 0; r < rows && count < width; ++r)
+                std::copy_n(edge.data() + r * width, count, output + r * length);
+        }
+    }
+}
+
+template <int64_t lanes, int64_t most_rows>
+[[gnu::always_inline]] inline void compute_part(const ProductPart& part) {
+    constexpr int64_t width = 2 * lanes;
+    int64_t column = 0;
+    for (; part.columns - column > lanes; column += width)
+        compute_panel<lanes, most_rows, 2>(part, column, std::min(width, part.columns - column));
+    if (column < part.columns)
+        compute_panel<lanes, most_rows, 1>(part, column, part.columns - column);
+}
+
+// As many rows as leave registers for two vectors of `right` and one value of `left`.
+void compute_plain(const ProductPart& part) { compute_part<4, 6>(part); }
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void compute_avx2(const ProductPart& part) {
+    compute_part<8, 6>(part);
+}
+__attribute__((target("avx512f"))) void compute_avx512(const ProductPart& part) {
+    compute_part<16, 12>(part);
+}
+#endif
+
+auto* part_of_processor() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return compute_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return compute_avx2;
+#endif
+    return compute_plain;
+}
+
+}  // namespace
+
+void multiply_matrices(const MatrixProducts& products, float* output, int threads) {
+    static auto* const compute = part_of_processor();
+    const auto& [batches, rows, depth, columns, left_of, right_of, bias] = products;
+    // Wide parts read long runs of `right`. Small products need narrow ones for all threads, and
+    // if they are too few, parts of the rows, each of which packs its columns anew.
+    constexpr int64_t fewest_rows = 48, parts_per_thread = 4;
+    const int64_t wanted = threads == 1 ? 1 : threads * parts_per_thread;
+    const int64_t width =
+        batches * ceil_div(columns, wide_part) >= wanted ? wide_part : narrow_part;
+    const int64_t across = ceil_div(columns, width);
+    const int64_t height =
+        std::max(fewest_rows, ceil_div(rows, ceil_div(wanted, batches * across)));
+    const int64_t down = ceil_div(rows, height);
+    parallel_for(batches * across * down, threads, [&](int64_t k) {
+        const int64_t column = k % across * width, row = k / across % down * height,
+                      batch = k / across / down;
+        compute({left_of(batch) + row * depth, right_of(batch) + column,
+                 output + (batch * rows + row) * columns + column,
+                 bias == nullptr ? nullptr : bias + column, std::min(height, rows - row),
+                 std::min(width, columns - column), depth, columns});
+    });
+}
+
+}  // namespace laminate

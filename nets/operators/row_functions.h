@@ -1,0 +1,27 @@
+// Functions of rows of values in vectors of the processor's width, in single precision, to a few
+// units in the last place of the functions in <cmath>. NaN and infinities are as there; results
+// below the least normal number may be 0.
+#pragma once
+
+#include <cstdint>
+
+#include "nets/network/network.h"
+
+namespace laminate {
+
+/// A unary function of each value; `output` may be `input`.
+void apply_unary_row(GeneralFunction function, float alpha, float beta, const float* input,
+                     float* output, int64_t count);
+/// Likewise a folded activation; `channel` chooses the slope of prelu.
+void apply_activation_row(const Activation& activation, int64_t channel, const float* input,
+                          float* output, int64_t count);
+
+/// softmax, log_softmax, standardise or root_mean_square of one row; `epsilon` for the last two.
+void normalise_row(GeneralFunction function, float epsilon, const float* input, float* output,
+                   int64_t count);
+
+/// softmax along the middle of three axes.
+void run_softmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input,
+                       float* output, int threads);
+
+}  // namespace laminate

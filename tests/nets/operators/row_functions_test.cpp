@@ -1,0 +1,130 @@
+#include "nets/operators/row_functions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/rng.h"
+#include "nets/operators/general_operators.h"
+#include "nets/operators/reference_operators.h"
+
+namespace laminate {
+namespace {
+
+using Row = std::vector<float>;
+using Function = GeneralFunction;
+
+/// Values of all magnitudes that functions tell apart, and what is special.
+Row arguments() {
+    Row values{0, -0.0F, 87.5F, 88.9F, -87, -104, 1e30F, -1e30F};
+    for (float x = 1e-6F; x < 90; x *= 1.0173F) values.insert(values.end(), {x, -x});
+    for (const float x : {std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()})
+        values.insert(values.end(), {x, -x});
+    return values;
+}
+
+/// `allowed`: of the expected value.
+void expect_close(const Row& found, const Row& x, const Row& expected, float allowed,
+                  const char* what) {
+    for (size_t k = 0; k < x.size(); ++k) {
+        if (std::isnan(expected[k]) || std::isinf(expected[k])) {
+            EXPECT_TRUE(std::isnan(expected[k]) ? std::isnan(found[k]) : found[k] == expected[k])
+                << what << "(" << x[k] << ") is " << found[k];
+            continue;
+        }
+        EXPECT_NEAR(found[k], expected[k],
+                    allowed * std::abs(expected[k]) + std::numeric_limits<float>::min())
+            << what << "(" << x[k] << ")";
+    }
+}
+
+// Gelu of negative numbers is a small difference: 1e-6 of the smaller side of the distribution.
+TEST(RowFunctions, AreThoseOfTheLibraryToAFewUnits) {
+    const Row x = arguments();
+    for (const auto& [function, allowed] :
+         {std::pair{Function::exponential, 3e-7F}, {Function::swish, 5e-7F},
+          {Function::square_root, 0.0F}, {Function::softplus, 0.0F}}) {
+        Row found(x.size()), expected(x.size());
+        apply_unary_row(function, 1, 0, x.data(), found.data(), std::ssize(x));
+        for (size_t k = 0; k < x.size(); ++k) expected[k] = apply_unary(function, x[k], 1, 0);
+        expect_close(found, x, expected, allowed, to_string(function));
+    }
+    for (const auto kind : {ActivationKind::sigmoid, ActivationKind::tanh}) {
+        Row found(x.size()), expected(x.size());
+        const Activation activation{.kind = kind};
+        apply_activation_row(activation, 0, x.data(), found.data(), std::ssize(x));
+        for (size_t k = 0; k < x.size(); ++k)
+            expected[k] = apply_activation(activation, x[k], 0);
+        expect_close(found, x, expected, 5e-7F, to_string(kind));
+    }
+    for (const float value : x) {
+        if (!std::isfinite(value)) continue;
+        float found = 0;
+        apply_unary_row(Function::gelu, 0, 0, &value, &found, 1);
+        EXPECT_NEAR(found, apply_unary(Function::gelu, value, 0, 0), 3e-7F * std::abs(value));
+    }
+}
+
+// Rows that fill vectors and do not, beside sums in double precision.
+TEST(RowFunctions, NormaliseAsInDoublePrecision) {
+    Rng rng(5);
+    for (const int64_t count : {1, 15, 40, 255, 256, 20001}) {
+        Row x(static_cast<size_t>(count)), found(x.size());
+        double largest = -1e9, sum = 0, mean = 0, variance = 0;
+        for (float& value : x) {
+            value = static_cast<float>(rng.below(20001) - 10000) / 1000.0F + 100;
+            largest = std::max(largest, static_cast<double>(value));
+            mean += static_cast<double>(value) / static_cast<double>(count);
+        }
+        for (const float value : x) {
+            sum += std::exp(static_cast<double>(value) - largest);
+            variance += std::pow(static_cast<double>(value) - mean, 2) / static_cast<double>(count);
+        }
+        normalise_row(Function::softmax, 0, x.data(), found.data(), count);
+        for (size_t k = 0; k < x.size(); ++k) {
+            const double expected = std::exp(static_cast<double>(x[k]) - largest) / sum;
+            ASSERT_NEAR(static_cast<double>(found[k]), expected, 1e-6 * expected) << count;
+        }
+        normalise_row(Function::log_softmax, 0, x.data(), found.data(), count);
+        for (size_t k = 0; k < x.size(); ++k)
+            ASSERT_NEAR(static_cast<double>(found[k]),
+                        static_cast<double>(x[k]) - largest - std::log(sum), 3e-6);
+        normalise_row(Function::standardise, 1e-5F, x.data(), found.data(), count);
+        for (size_t k = 0; k < x.size(); ++k)
+            ASSERT_NEAR(static_cast<double>(found[k]),
+                        (static_cast<double>(x[k]) - mean) / std::sqrt(variance + 1e-5), 1e-6);
+    }
+}
+
+TEST(RowFunctions, SoftmaxAlongOuterAxesIsThatOfEachColumn) {
+    constexpr int64_t extent = 9, inner = 70;  // more than a part of columns
+    Rng rng(6);
+    Row x(2 * extent * inner), found(x.size());
+    for (float& value : x) value = static_cast<float>(rng.below(2001) - 1000) / 100.0F;
+    for (const int threads : {1, 3}) {
+        run_softmax_along(2, extent, inner, x.data(), found.data(), threads);
+        for (int64_t column = 0; column < 2 * inner; ++column) {
+            Row along, expected(extent);
+            const int64_t first = column / inner * extent * inner + column % inner;
+            for (int64_t a = 0; a < extent; ++a)
+                along.push_back(x[static_cast<size_t>(first + a * inner)]);
+            normalise_row(Function::softmax, 0, along.data(), expected.data(), extent);
+            for (int64_t a = 0; a < extent; ++a)
+                ASSERT_NEAR(found[static_cast<size_t>(first + a * inner)],
+                            expected[static_cast<size_t>(a)], 1e-6F);
+        }
+    }
+    // A NaN makes NaN of its own column alone.
+    x[0] = std::numeric_limits<float>::quiet_NaN();
+    run_softmax_along(2, extent, inner, x.data(), found.data(), 1);
+    for (int64_t a = 0; a < extent; ++a) {
+        EXPECT_TRUE(std::isnan(found[static_cast<size_t>(a * inner)]));
+        EXPECT_FALSE(std::isnan(found[static_cast<size_t>(a * inner + 1)]));
+    }
+}
+
+}  // namespace
+}  // namespace laminate
