@@ -56,7 +56,11 @@
 // 8. The halos of pieces that fit in M' come again rho_0 times (halo_bound.h), where the buffers of
 //    narrow layers hold one channel. In chains of more than five layers, if all calls are wide.
 //
-// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 and 8.
+// 9. What the buffers U of 2, for whose calls weights come anew, hold beyond the weights is not left
+//    for the others: if the others hold mu, 7 has M' - mu for U and Y, and 8 has mu for the others
+//    while those of U are free and their calls have any size. The bound is the least over mu.
+//
+// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 9.
 #pragma once
 
 #include <map>
@@ -82,10 +86,16 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
-    CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes, Detail detail);
+    /// Made when first used.
+    [[nodiscard]] const HaloBound& halos(const Halos& halos) const;
+    /// The bound of one choice by 9: the least `total` over all divisions of `rest`.
+    template <class Total>
+    [[nodiscard]] double divided(const CallChoice& choice, double rest, const Total& total) const;
 
+    std::vector<LayerProblem> problems_;
+    ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
-    std::map<Halos, HaloBound> halos_;
+    mutable std::map<Halos, HaloBound> halos_;
     double input_ = 0;    ///< elements of X that are needed
     double weights_ = 0;  ///< sum of V_k
     std::vector<Cost> steps_;

@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "scheduler/schedule/problem.h"
@@ -39,12 +40,16 @@ namespace laminate::search {
 class HaloBound {
 public:
     /// `channels`: the least numbers of channels of A_1 .. A_{n-1} in their buffers and in a call.
-    /// Chains of one layer, with gaps between windows, or without inner coordinates have no bound.
-    HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels);
+    /// `free`: bit k says that the buffer of A_k does not count as memory. Chains of one layer, with
+    /// gaps between windows, or without inner coordinates have no bound.
+    HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
+              uint32_t free = 0);
 
-    /// Least elements of A_0 that are read if the buffers of A_1 .. A_{n-1} together hold at most
-    /// `memory`; infinite if they do not fit.
+    /// Least elements of A_0 that are read if the buffers of A_1 .. A_{n-1} that count together
+    /// hold at most `memory`; infinite if they do not fit.
     [[nodiscard]] double input(double memory) const;
+    /// Where the bound changes, rising. The bound is 0 beyond the last one.
+    [[nodiscard]] const std::vector<double>& memories() const { return memory_; }
 
 private:
     std::vector<double> memory_;  ///< rising
