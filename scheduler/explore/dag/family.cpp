@@ -45,10 +45,15 @@ bool has_tile_columns(Hang hang) {
            hang == Hang::tiles_kept;
 }
 
+/// The sink's tile of its inputs.
+struct InputTile {
+    int64_t size = 0;
+    bool has_own_weights = false;  ///< those of a tile are fetched with it, and none are resident
+};
+
 class Family {
 public:
-    /// `inputs`: T_i of the sink.
-    Family(const std::vector<LayerProblem>& problems, Hang hang, int64_t inputs)
+    Family(const std::vector<LayerProblem>& problems, Hang hang, InputTile inputs)
         : problems_(problems), tensors_(group_tensors(problems)), hang_(hang), inputs_(inputs) {}
 
     /// `refetched`: by nest, whether its weights are fetched again in every call, one slice of z at
@@ -77,7 +82,7 @@ private:
         Nest nest;
         nest.layer = p.name;
         nest.tile = p.extent;
-        if (is_sink) nest.tile[Dim::i] = inputs_;
+        if (is_sink) nest.tile[Dim::i] = inputs_.size;
         if (is_sink && has_strips(hang_)) {
             nest.loops.push_back({Dim::x, Band::strip});
             nest.strip[1] = p[Dim::x];
@@ -93,9 +98,10 @@ private:
         const int own = static_cast<int>(k);
         if (p.has_weights()) {
             nest.w = Placement{};
+            const Level tile{own, nest.find({Dim::i, Band::outer})};
+            if (is_sink && inputs_.has_own_weights) nest.w = Placement{tile, tile};
             if (is_refetched)
-                nest.w = Placement{{own, nest.find({Dim::i, Band::outer})},
-                                   {own, nest.find({Dim::z, Band::inner})}};
+                nest.w = Placement{tile, {own, nest.find({Dim::z, Band::inner})}};
         }
         if (is_sink) {
             const Level y{own, nest.find({Dim::i, Band::inner}) - 1};
@@ -167,7 +173,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     std::vector<GroupTensor> tensors_;
     Hang hang_;
-    int64_t inputs_;
+    InputTile inputs_;
 };
 
 /// Sizes to try. For TileSizes::all, those that matter where padding does not interfere.
@@ -179,14 +185,16 @@ std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
 /// Longer groups get fewer candidates.
 constexpr size_t long_group = 8;
 
-/// The sink's tiles of its inputs: fewer of them take less memory, and everything is computed again
-/// for each tile. Only strips in which each layer goes row by row try several.
-std::vector<int64_t> input_tiles(const LayerProblem& sink, Hang hang, size_t layers) {
-    std::vector<int64_t> tiles{sink[Dim::i]};
+/// Smaller tiles take less memory, and everything is computed again for each. Only strips in which
+/// each layer goes row by row try them.
+std::vector<InputTile> input_tiles(const LayerProblem& sink, Hang hang, size_t layers) {
+    std::vector<InputTile> tiles{{sink[Dim::i]}};
     const bool may_tile = sink.groups == 1 && sink.has_weights() && layers <= long_group;
     if (hang != Hang::own_rows_in_strips || !may_tile) return tiles;
     for (const int64_t trips : {2, 4}) {
-        if (trips <= sink[Dim::i]) tiles.push_back(ceil_div(sink[Dim::i], trips));
+        if (trips > sink[Dim::i]) continue;
+        for (const bool has_own_weights : {false, true})
+            tiles.push_back({ceil_div(sink[Dim::i], trips), has_own_weights});
     }
     return tiles;
 }
@@ -265,10 +273,10 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     };
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
-        for (const int64_t inputs : input_tiles(sink, hang, problems.size())) {
+        for (const InputTile inputs : input_tiles(sink, hang, problems.size())) {
             const Family family(problems, hang, inputs);
             for (const bool keep_inputs : {false, true}) {
-                if (keep_inputs && (!recomputes(hang) || inputs < sink[Dim::i])) continue;
+                if (keep_inputs && (!recomputes(hang) || inputs.size < sink[Dim::i])) continue;
                 for (const size_t count : refetch_counts(by_weights.size())) {
                     if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
                                       options.space == Space::fusion))

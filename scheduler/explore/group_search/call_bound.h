@@ -54,11 +54,13 @@
 // 7. The least sum of a_k / B_k over buffers with sum B_k <= M' is (sum sqrt(a_k))^2 / M' (Cauchy
 //    and Schwarz).
 // 8. The halos of pieces that fit in M' come again rho_0 times (halo_bound.h), where the buffers of
-//    narrow layers hold one channel. In chains of more than five layers, if all calls are wide.
+//    narrow layers hold one channel. In chains of more than five layers, if at most one layer is
+//    narrow; of more than eight, if none is.
 //
-// 9. What the buffers U of 2, for whose calls weights come anew, hold beyond the weights is not left
-//    for the others: if the others hold mu, 7 has M' - mu for U and Y, and 8 has mu for the others
-//    while those of U are free and their calls have any size. The bound is the least over mu.
+// 9. Let U be the layers whose weights come anew with each call. If the buffers of the other layers
+//    hold mu, 7 has only M' - mu for those of U and for Y's. And 8 has mu for the others; buffers of
+//    U are free there, and their calls have any size. The bound is the least over mu. It is used for
+//    up to two layers in U, in chains of up to eight.
 //
 // The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 9.
 #pragma once

@@ -91,7 +91,9 @@ class Chain {
 public:
     Chain(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
           uint32_t free)
-        : n_(problems.size()), free_(free), channels_{static_cast<double>(problems.front()[Dim::i])} {
+        : n_(problems.size()),
+          free_(free),
+          channels_{static_cast<double>(problems.front()[Dim::i])} {
         channels_.insert(channels_.end(), channels.begin(), channels.end());
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
@@ -162,7 +164,8 @@ constexpr double step_of_pieces = 1.15;
 std::vector<double> piece_lengths(double longest) {
     std::vector<double> lengths{1};
     while (lengths.back() < longest)
-        lengths.push_back(std::max(lengths.back() + 1, std::floor(lengths.back() * step_of_pieces)));
+        lengths.push_back(
+            std::max(lengths.back() + 1, std::floor(lengths.back() * step_of_pieces)));
     return lengths;
 }
 
