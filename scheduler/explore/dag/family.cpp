@@ -45,10 +45,16 @@ bool has_tile_columns(Hang hang) {
            hang == Hang::tiles_kept;
 }
 
+/// The sink's tile of its inputs.
+struct InputTile {
+    int64_t size = 0;
+    bool has_own_weights = false;  ///< those of a tile are fetched with it, and none are resident
+};
+
 class Family {
 public:
-    Family(const std::vector<LayerProblem>& problems, Hang hang)
-        : problems_(problems), tensors_(group_tensors(problems)), hang_(hang) {}
+    Family(const std::vector<LayerProblem>& problems, Hang hang, InputTile inputs)
+        : problems_(problems), tensors_(group_tensors(problems)), hang_(hang), inputs_(inputs) {}
 
     /// `refetched`: by nest, whether its weights are fetched again in every call, one slice of z at
     /// a time. Other weights stay for the whole group.
@@ -76,6 +82,7 @@ private:
         Nest nest;
         nest.layer = p.name;
         nest.tile = p.extent;
+        if (is_sink) nest.tile[Dim::i] = inputs_.size;
         if (is_sink && has_strips(hang_)) {
             nest.loops.push_back({Dim::x, Band::strip});
             nest.strip[1] = p[Dim::x];
@@ -91,9 +98,10 @@ private:
         const int own = static_cast<int>(k);
         if (p.has_weights()) {
             nest.w = Placement{};
+            const Level tile{own, nest.find({Dim::i, Band::outer})};
+            if (is_sink && inputs_.has_own_weights) nest.w = Placement{tile, tile};
             if (is_refetched)
-                nest.w = Placement{{own, nest.find({Dim::i, Band::outer})},
-                                   {own, nest.find({Dim::z, Band::inner})}};
+                nest.w = Placement{tile, {own, nest.find({Dim::z, Band::inner})}};
         }
         if (is_sink) {
             const Level y{own, nest.find({Dim::i, Band::inner}) - 1};
@@ -125,12 +133,26 @@ private:
             case Hang::own_rows_in_strips:
                 break;
         }
+        // Where the sink tiles its inputs, each tile goes through the whole strip.
+        const Level tile_of_inputs{group.sink(), last.find({Dim::i, Band::outer})};
+        return {hang_ == Hang::own_rows ? Level{} : tile_of_inputs, deepest(group, tensor)};
+    }
+
+    /// As deep as the row loops of all readers allow; inside the column loop of a reader of single
+    /// pixels, which does not need a whole row.
+    [[nodiscard]] Level deepest(const GroupSchedule& group, const GroupTensor& tensor) const {
         std::vector<Level> levels = common_path(group, tensor);
-        const auto is_row_loop = [&](Level level) {
-            return level.is_root() || group.loop(level).dim == Dim::y;
+        const auto is_wanted = [&](Level level) {
+            if (level.is_root() || group.loop(level).dim == Dim::y) return true;
+            return group.loop(level).dim == Dim::x && tensor.readers.size() == 1 &&
+                   level.nest == tensor.readers.front().nest &&
+                   reads_pixels(problems_[static_cast<size_t>(level.nest)]);
         };
-        while (!is_row_loop(levels.back())) levels.pop_back();
-        return {hang_ == Hang::own_rows ? Level{} : strips, levels.back()};
+        while (!is_wanted(levels.back())) levels.pop_back();
+        return levels.back();
+    }
+    static bool reads_pixels(const LayerProblem& p) {
+        return std::ranges::all_of(p.window, [](const AxisWindow& w) { return w.span() == 1; });
     }
 
     /// Loaded as deep as possible, and kept for the whole group or as long as the intermediates.
@@ -151,6 +173,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     std::vector<GroupTensor> tensors_;
     Hang hang_;
+    InputTile inputs_;
 };
 
 /// Sizes to try. For TileSizes::all, those that matter where padding does not interfere.
@@ -161,6 +184,20 @@ std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
 
 /// Longer groups get fewer candidates.
 constexpr size_t long_group = 8;
+
+/// Smaller tiles take less memory, and everything is computed again for each. Only strips in which
+/// each layer goes row by row try them.
+std::vector<InputTile> input_tiles(const LayerProblem& sink, Hang hang, size_t layers) {
+    std::vector<InputTile> tiles{{sink[Dim::i]}};
+    const bool may_tile = sink.groups == 1 && sink.has_weights() && layers <= long_group;
+    if (hang != Hang::own_rows_in_strips || !may_tile) return tiles;
+    for (const int64_t trips : {2, 4}) {
+        if (trips > sink[Dim::i]) continue;
+        for (const bool has_own_weights : {false, true})
+            tiles.push_back({ceil_div(sink[Dim::i], trips), has_own_weights});
+    }
+    return tiles;
+}
 
 /// How many of the largest weights may be fetched again: any number, or in long groups none or all.
 std::vector<size_t> refetch_counts(size_t weights) {
@@ -236,18 +273,20 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     };
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
-        const Family family(problems, hang);
-        for (const bool keep_inputs : {false, true}) {
-            if (keep_inputs && !recomputes(hang)) continue;  // kept in any case
-            for (const size_t count : refetch_counts(by_weights.size())) {
-                if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
-                                  options.space == Space::fusion))
-                    continue;
-                if (options.stop != nullptr && options.stop->load() && points.size() > 0)
-                    return points;
-                std::vector<bool> refetched(problems.size(), false);
-                for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
-                try_sizes(hang, family.group(keep_inputs, refetched));
+        for (const InputTile inputs : input_tiles(sink, hang, problems.size())) {
+            const Family family(problems, hang, inputs);
+            for (const bool keep_inputs : {false, true}) {
+                if (keep_inputs && (!recomputes(hang) || inputs.size < sink[Dim::i])) continue;
+                for (const size_t count : refetch_counts(by_weights.size())) {
+                    if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
+                                      options.space == Space::fusion))
+                        continue;
+                    if (options.stop != nullptr && options.stop->load() && points.size() > 0)
+                        return points;
+                    std::vector<bool> refetched(problems.size(), false);
+                    for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
+                    try_sizes(hang, family.group(keep_inputs, refetched));
+                }
             }
         }
     }

@@ -9,6 +9,25 @@
 
 namespace laminate::search {
 
+namespace {
+
+/// What an allocation takes besides its content.
+constexpr size_t of_an_allocation = 16;
+
+template <class T>
+size_t bytes_of(const std::vector<T>& values) {
+    return values.capacity() == 0 ? 0 : values.capacity() * sizeof(T) + of_an_allocation;
+}
+
+}  // namespace
+
+size_t bytes_of(const std::vector<Option>& options) {
+    if (options.empty()) return 0;
+    // All are about as large as the last one.
+    return options.capacity() * sizeof(Option) +
+           options.size() * (bytes_of(options.back().factors) + bytes_of(options.back().tiles));
+}
+
 std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
     if (options.size() < 2) return options;
     // Compare only the terms that differ between options, stored contiguously.
@@ -89,15 +108,25 @@ AxisTree::AxisTree(std::vector<Option> options, size_t terms, std::vector<char>*
     nodes_.reserve(2 * order.size() - 1);
     least_.reserve(nodes_.capacity() * padded_terms(terms_));
     build(order.begin(), order.end(), 0);
-    columns_.resize(terms_ * order.size());
+    column_of_.assign(terms_, 0);
+    size_t columns = 0;
     for (size_t t = 0; t < terms_; ++t) {
-        double* column = columns_.data() + t * order.size();
-        for (size_t place = 0; place < order.size(); ++place)
-            column[place] = options_[order[place]].factors[t];
+        const double first = options_.front().factors[t];
         varies_[t] =
-            std::any_of(column, column + order.size(), [&](double f) { return f != column[0]; });
+            std::ranges::any_of(options_, [&](const Option& o) { return o.factors[t] != first; });
+        if (varies_[t] != 0) column_of_[t] = columns++;
+    }
+    columns_.reserve(columns * order.size());
+    for (size_t t = 0; t < terms_; ++t) {
+        if (varies_[t] == 0) continue;
+        for (const uint32_t n : order) columns_.push_back(options_[n].factors[t]);
     }
     for (Option& o : options_) o.factors = {};
+}
+
+size_t AxisTree::bytes() const {
+    return bytes_of(options_) + bytes_of(nodes_) + bytes_of(least_) + bytes_of(columns_) +
+           bytes_of(leaves_);
 }
 
 uint32_t AxisTree::build(Iterator begin, Iterator end, uint32_t first) {

@@ -40,6 +40,9 @@ struct Option {
     AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far read
 };
 
+/// Approximate bytes that `options` take.
+[[nodiscard]] size_t bytes_of(const std::vector<Option>& options);
+
 /// Keeps the options that no other one equals or beats in every factor. `by_pattern`: compares only
 /// options of equal patterns, which earlier layers will see.
 [[nodiscard]] std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern);
@@ -78,14 +81,16 @@ public:
     [[nodiscard]] const double* least(uint32_t n) const {
         return least_.data() + n * padded_terms(terms_);
     }
-    /// Factors of one term: by place.
+    /// Factors of one term that varies: by place.
     [[nodiscard]] const double* column(size_t term) const {
-        return columns_.data() + term * options_.size();
+        return columns_.data() + column_of_[term] * options_.size();
     }
     [[nodiscard]] uint32_t leaf_at(uint32_t place) const { return leaves_[place]; }
     /// By term: whether its factors differ.
     [[nodiscard]] const std::vector<char>& varies() const { return varies_; }
     [[nodiscard]] const Option& option(uint32_t n) const { return options_[nodes_[n].option]; }
+    /// Approximate bytes stored.
+    [[nodiscard]] size_t bytes() const;
     /// Marks the option of a leaf.
     void mark(uint32_t n) {
         if (nodes_[n].unmarked == 0) return;
@@ -105,7 +110,8 @@ private:
     std::vector<Option> options_;
     std::vector<Node> nodes_;
     std::vector<double> least_;
-    std::vector<double> columns_;
+    std::vector<double> columns_;     ///< of the terms that vary
+    std::vector<size_t> column_of_;   ///< by term
     std::vector<uint32_t> leaves_;  ///< by place
     std::vector<char> varies_;      ///< by term
     std::vector<char>* marks_;

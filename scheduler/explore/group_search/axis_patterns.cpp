@@ -9,6 +9,9 @@ namespace laminate::search {
 
 namespace {
 
+/// A node of a tree and an allocation, besides the numbers held.
+constexpr size_t bytes_of_a_step = 144;
+
 int64_t pixel(const AxisWindow& w, int64_t at) { return window_of(w, {at, at + 1}).size(); }
 
 /// What the outputs in `parts` (disjoint, rising) read, as disjoint rising parts.
@@ -58,33 +61,37 @@ AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int level
     Scopes moved;
     for (const auto& [scope, count] : scopes) {
         Scope s = scope;
+        s.shrink_to_fit();
         if (is_inner(layer, {s.front().part.begin, s.back().part.end})) {
             const int64_t shift = s.front().part.begin - inner_[layer].begin;
             for (Call& call : s) call.part = {call.part.begin - shift, call.part.end - shift};
         }
         moved[std::move(s)] += count;
     }
+    std::vector<std::pair<Scope, int64_t>> counted(moved.begin(), moved.end());
     std::vector<int64_t> key{levels};
-    for (const auto& [scope, count] : moved) {
+    for (const auto& [scope, count] : counted) {
         key.push_back(count);
-        key.push_back(static_cast<int64_t>(scope.size()));
         for (const Call& call : scope)
             key.insert(key.end(), {call.part.begin, call.part.end, call.level});
     }
-    auto& ids = ids_[layer];
-    const auto known = ids.find(key);
-    if (known != ids.end()) return known->second;
+    const size_t hash = SequenceHash()(key);
+    const auto [first, last] = ids_[layer].equal_range(hash);
+    for (auto known = first; known != last; ++known) {
+        const Entry& other = entry(layer, known->second);
+        if (other.facts.levels == levels && other.scopes == counted) return known->second;
+    }
     auto& entries = entries_[layer];
     const Id id = static_cast<Id>(entries.size());
     Entry entry;
-    entry.scopes.assign(moved.begin(), moved.end());
+    entry.scopes = std::move(counted);
     find_facts(layer, levels, entry);
-    bytes_ += sizeof(Entry) + key.size() * sizeof(int64_t) +
-              static_cast<size_t>(entry.facts.size) * sizeof(Call) +
+    bytes_ += sizeof(Entry) + static_cast<size_t>(entry.facts.size) * sizeof(Call) +
               entry.scopes.size() * sizeof(entry.scopes.front()) +
+              entry.extents.size() * sizeof(entry.extents.front()) +
               entry.calls.size() * sizeof(entry.calls.front());
     entries.push_back(std::move(entry));
-    ids.emplace(std::move(key), id);
+    ids_[layer].emplace(hash, id);
     return id;
 }
 
@@ -273,6 +280,7 @@ const AxisPatterns::Step& AxisPatterns::step(int layer, Id id, Kind kind, int64_
                     : own_step(layer, entry, kind, own_tile, scopes);
     const int levels = static_cast<int>(step.held.size()) - 1;
     step.pattern = intern(layer - 1, scopes, levels);
+    bytes_ += bytes_of_a_step + step.held.size() * sizeof(int64_t);
     // intern() added patterns of other tensors only, so `entry` is still valid.
     return entry.steps.emplace(key, std::move(step)).first->second;
 }

@@ -140,8 +140,8 @@ private:
     // By layer of a tensor; 0 is the input.
     IndexVector<Range, int> inner_;  ///< coordinates of A_k that no border touches further down
     IndexVector<std::deque<Entry>, int> entries_;
-    /// By the numbers that make up a pattern.
-    IndexVector<std::unordered_map<std::vector<int64_t>, Id, SequenceHash>, int> ids_;
+    /// By a hash of the pattern.
+    IndexVector<std::unordered_multimap<size_t, Id>, int> ids_;
     Id whole_ = 0;
     size_t bytes_ = 0;
 };

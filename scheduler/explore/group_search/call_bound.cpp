@@ -14,24 +14,13 @@ constexpr double rounding = 1 - 1e-9;
 }  // namespace
 
 CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail)
-    : CallBound(problems, ChainSizes(problems), detail) {}
-
-CallBound::CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes,
-                     Detail detail)
-    : choices_(call_choices(sizes, detail)), input_(sizes.input()), weights_(sizes.all_weights) {
-    for (const CallChoice& choice : choices_) {
-        if (!choice.halos.count || halos_.contains(choice.halos)) continue;
-        std::vector<double> channels;
-        for (size_t k = 1; k < problems.size(); ++k) {
-            const bool is_narrow = (choice.halos.narrow >> k & 1U) != 0;
-            const double all =
-                k + 1 < problems.size() ? sizes.channels[k] : choice.halos.last_channels;
-            channels.push_back(is_narrow ? 1 : all);
-        }
-        halos_.emplace(choice.halos, HaloBound(problems, channels));
-    }
+    : problems_(problems),
+      sizes_(problems),
+      choices_(call_choices(sizes_, detail)),
+      input_(sizes_.input()),
+      weights_(sizes_.all_weights) {
     const double macs = least_macs(problems);
-    const double least = input_ + sizes.output + weights_;
+    const double least = input_ + sizes_.output + weights_;
     double before = std::numeric_limits<double>::infinity();
     for (double memory = 1, next = 0; before > least; memory = next) {
         // Steps are shorter where the bound falls fast, as where little memory is left beside the
@@ -48,20 +37,55 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems, const ChainSizes
     }
 }
 
+const HaloBound& CallBound::halos(const Halos& halos) const {
+    const auto known = halos_.find(halos);
+    if (known != halos_.end()) return known->second;
+    std::vector<double> channels;
+    for (size_t k = 1; k < sizes_.layers; ++k) {
+        const bool is_narrow = (halos.narrow >> k & 1U) != 0;
+        const double all = k + 1 < sizes_.layers ? sizes_.channels[k] : halos.last_channels;
+        channels.push_back(is_narrow ? 1 : all);
+    }
+    return halos_.emplace(halos, HaloBound(problems_, channels, halos.free)).first->second;
+}
+
 double CallBound::accesses(double memory) const {
     double best = std::numeric_limits<double>::infinity();
     for (const CallChoice& c : choices_) {
         if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
-        const double again = (c.roots * c.roots + c.per_rest) / (memory - c.held) +
-                             c.per_memory / (memory - c.beside);
-        double once = input_;
-        if (c.halos.count)
-            once = std::max(
-                once, std::floor(halos_.at(c.halos).input(memory - c.held) * rounding));
-        best = std::min(best, c.again * once + c.output +
-                                  std::max(weights_, std::floor((c.held + again) * rounding)));
+        const double rest = memory - c.held;
+        const double apart = c.per_rest / rest + c.per_memory / (memory - c.beside);
+        // If X is read `input` times for what is computed once, and `own` elements are in buffers
+        // for whose calls weights come anew.
+        const auto total = [&](double input, double own) {
+            const double again = c.roots * c.roots / own + apart;
+            return c.again * std::max(input_, std::floor(input * rounding)) + c.output +
+                   std::max(weights_, std::floor((c.held + again) * rounding));
+        };
+        double least = total(0, rest);
+        if (least < best && c.halos.count) least = total(halos(c.halos).input(rest), rest);
+        if (least < best && c.halos.count && c.own != 0 && c.own != some_layer)
+            least = std::max(least, divided(c, rest, total));
+        best = std::min(best, least);
     }
     return best;
+}
+
+template <class Total>
+double CallBound::divided(const CallChoice& choice, double rest, const Total& total) const {
+    Halos others = choice.halos;
+    others.free = choice.own;
+    const HaloBound& bound = halos(others);
+    double least = std::numeric_limits<double>::infinity();
+    // The buffers of other layers hold more than `before` and at most `memory`.
+    double before = 0;
+    for (const double memory : bound.memories()) {
+        // The more they hold, the more the weights of this choice cost.
+        if (before >= rest || total(0, rest - before) >= least) return least;
+        least = std::min(least, total(bound.input(memory), rest - before));
+        before = memory;
+    }
+    return before < rest ? std::min(least, total(0, rest - before)) : least;
 }
 
 std::vector<Cost> at_least_both(const std::vector<Cost>& open, const CallBound& bound) {

@@ -54,9 +54,15 @@
 // 7. The least sum of a_k / B_k over buffers with sum B_k <= M' is (sum sqrt(a_k))^2 / M' (Cauchy
 //    and Schwarz).
 // 8. The halos of pieces that fit in M' come again rho_0 times (halo_bound.h), where the buffers of
-//    narrow layers hold one channel. In chains of more than five layers, if all calls are wide.
+//    narrow layers hold one channel. In chains of more than five layers, if at most one layer is
+//    narrow; of more than eight, if none is.
 //
-// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 and 8.
+// 9. Let U be the layers whose weights come anew with each call. If the buffers of the other layers
+//    hold mu, 7 has only M' - mu for those of U and for Y's. And 8 has mu for the others; buffers of
+//    U are free there, and their calls have any size. The bound is the least over mu. It is used for
+//    up to two layers in U, in chains of up to eight.
+//
+// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 9.
 #pragma once
 
 #include <map>
@@ -82,10 +88,16 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
-    CallBound(const std::vector<LayerProblem>& problems, const ChainSizes& sizes, Detail detail);
+    /// Made when first used.
+    [[nodiscard]] const HaloBound& halos(const Halos& halos) const;
+    /// The bound of one choice by 9: the least `total` over all divisions of `rest`.
+    template <class Total>
+    [[nodiscard]] double divided(const CallChoice& choice, double rest, const Total& total) const;
 
+    std::vector<LayerProblem> problems_;
+    ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
-    std::map<Halos, HaloBound> halos_;
+    mutable std::map<Halos, HaloBound> halos_;
     double input_ = 0;    ///< elements of X that are needed
     double weights_ = 0;  ///< sum of V_k
     std::vector<Cost> steps_;

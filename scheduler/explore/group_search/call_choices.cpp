@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -53,9 +54,10 @@ struct State {
     double roots = 0;     ///< without that of `open`
     double open = 0;      ///< a_k so far: layer k - 1 may add to it
     double again = 1;     ///< rho_{k-1}
-    uint32_t narrow = 0;  ///< bit j: calls of layer j make one channel; all bits: of some layer
+    uint32_t narrow = 0;  ///< bit j: calls of layer j make one channel; or some_layer
     double beside = 0;    ///< weights held while layer n runs
     double per_rest = 0;  ///< V_k S_{n-1} D_{n-1} of weights that are not
+    uint32_t own = 0;     ///< bit j: a_j > 0, or some_layer
 };
 using States = std::vector<State>;
 
@@ -69,11 +71,15 @@ constexpr size_t most_states = 160;
 constexpr size_t most_told_apart = 5;
 /// Channels that are told apart by their number of trips.
 constexpr double most_by_trips = 128;
-constexpr uint32_t some_layer = ~0U;
 
 /// Cap on `again`, which limits the number of states. Anything above costs more than any unbeaten
 /// schedule.
 constexpr double most_again = 1e6;
+
+/// Chains of up to so many layers tell apart up to `most_own` layers whose weights come anew with
+/// each call, and one narrow layer. To find all sets takes too long in longer ones.
+constexpr size_t most_layers_of_sets = 8;
+constexpr int most_own = 2;
 
 /// Keeps the states that no other one beats. All agree in everything but `held` and `roots`.
 void keep_best(States& states) {
@@ -97,21 +103,32 @@ void keep_best(States& states) {
     }
 }
 
-/// Tiles of a class make as many trips. Up to most_told_apart layers of up to most_by_trips channels
-/// every number of trips is a class; else tiles from one power of two to the next share one, of which the smallest
-/// tile stands for all where a term rises with the tile, and the largest where it falls.
+/// Tiles of a class. All tiles of a class make as many trips if these are up to `most_trips`, or if
+/// `by_trips` and there are up to most_by_trips channels. Else tiles from one power of two to the
+/// next are a class. The smallest tile of a class stands for all where a term rises with the tile,
+/// and the largest where it falls.
 struct Tile {
     double least, most;
 };
+constexpr double most_trips = 4;
 
 std::vector<Tile> tiles_of(double extent, bool by_trips) {
     std::vector<Tile> tiles;
+    const double first_of_few = std::ceil(extent / most_trips);
     for (double t = 1; t <= extent; t = tiles.back().most + 1) {
         const double trips = std::ceil(extent / t);
-        const double most = trips == 1 ? extent : std::ceil(extent / (trips - 1)) - 1;
-        tiles.push_back({t, by_trips && extent <= most_by_trips ? most : std::min(t * 2 - 1, extent)});
+        const double alike = trips == 1 ? extent : std::ceil(extent / (trips - 1)) - 1;
+        const bool is_few = t >= first_of_few || (by_trips && extent <= most_by_trips);
+        tiles.push_back({t, is_few ? alike : std::min(t * 2 - 1, first_of_few - 1)});
     }
     return tiles;
+}
+
+/// The channels of A_{n-1} for which halos are bounded. Tiles of an octave share them, unless they
+/// make few trips.
+double channels_of_halos(const Tile& t, double extent) {
+    if (t.least >= std::ceil(extent / most_trips)) return t.least;
+    return static_cast<double>(std::bit_floor(static_cast<uint64_t>(t.least)));
 }
 
 /// Decides for one layer after the other, from layer n - 1 to layer 1, for each choice of the last
@@ -122,7 +139,8 @@ public:
         : n_(sizes.layers),
           sizes_(sizes),
           grain_(sizes.all_weights / steps_of_held),
-          tells_apart_(detail == Detail::fine && n_ <= most_told_apart) {}
+          tells_apart_(detail == Detail::fine && n_ <= most_told_apart),
+          is_short_(n_ <= most_layers_of_sets) {}
 
     [[nodiscard]] std::vector<CallChoice> all() const {
         std::vector<CallChoice> choices;
@@ -133,10 +151,10 @@ public:
             for (const bool wide : {true, false}) {
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
-                        const Halos halos{s.narrow != some_layer, input_tiles == 1 ? t.least : 1,
-                                          s.narrow};
-                        choices.push_back({s.held, s.roots + std::sqrt(s.open), s.again, halos,
-                                           visits, last.per_memory, s.beside, s.per_rest});
+                        const Halos halos{s.narrow != some_layer,
+                                          channels_of_halos(t, width), s.narrow};
+                        choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own, s.again,
+                                           halos, visits, last.per_memory, s.beside, s.per_rest});
                     }
                 }
             }
@@ -183,7 +201,7 @@ private:
         for (State& s : states) s.beside = last.per_memory > 0 ? s.held : 0;
         for (size_t k = n_ - 1; k-- > 1;) {
             const double channels = sizes_.channels[k], weights = sizes_.weights[k];
-            std::map<std::array<double, 5>, States> next;
+            std::map<std::array<double, 6>, States> next;
             States made;
             for (const State& s : states) {
                 made.clear();
@@ -194,7 +212,7 @@ private:
                         longer.beside = s.beside + beside;
                         longer.per_rest = s.per_rest + per_rest;
                         next[{longer.open, longer.again, static_cast<double>(longer.narrow),
-                              longer.beside, longer.per_rest}]
+                              longer.beside, longer.per_rest, static_cast<double>(longer.own)}]
                             .push_back(longer);
                     };
                     if (!tells_apart || m.held == s.held) {
@@ -228,14 +246,25 @@ private:
         const double weights = sizes_.weights[d.k];
         const double roots = s.roots + std::sqrt(s.open);
         uint32_t narrow = s.narrow;
-        if (d.is_narrow) narrow |= tells_apart_ ? 1U << d.k : some_layer;
+        if (d.is_narrow) narrow = with(narrow, d.k, tells_apart_ ? most_narrow : is_short_ ? 1 : 0);
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
-                       d.again_before, narrow});
-        out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, narrow});
+                       d.again_before, narrow, 0, 0, with_own(s.own, d.k)});
+        out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, narrow, 0, 0,
+                       d.extra > 0 ? with_own(s.own, d.k) : s.own});
         if (!d.is_narrow || d.k == n_ - 1) return;
         const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
         out.push_back({s.held + rounded(weights / sizes_.channels[d.k]),
-                       s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow});
+                       s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow, 0, 0,
+                       with_own(s.own, d.k + 1)});
+    }
+
+    /// The set of `layers` and layer k; some_layer if it has more than `most`.
+    static uint32_t with(uint32_t layers, size_t k, int most) {
+        const uint32_t all = layers | 1U << k;
+        return layers == some_layer || std::popcount(all) > most ? some_layer : all;
+    }
+    [[nodiscard]] uint32_t with_own(uint32_t own, size_t k) const {
+        return with(own, k, is_short_ ? most_own : 0);
     }
 
     [[nodiscard]] double rounded(double held) const { return std::floor(held / grain_) * grain_; }
@@ -244,6 +273,8 @@ private:
     const ChainSizes& sizes_;
     double grain_;
     bool tells_apart_;
+    bool is_short_;
+    static constexpr int most_narrow = most_told_apart;
 };
 
 }  // namespace
@@ -276,8 +307,8 @@ std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
     std::vector<CallChoice> kept;
     for (const CallChoice& c : choices) {
         const auto no_worse = [&](const CallChoice& o) {
-            return o.roots <= c.roots && o.again <= c.again && o.halos.are_fewer(c.halos) &&
-                   o.output <= c.output && o.per_memory <= c.per_memory &&
+            return o.roots <= c.roots && (o.own & c.own) == c.own && o.again <= c.again &&
+                   o.halos.are_fewer(c.halos) && o.output <= c.output && o.per_memory <= c.per_memory &&
                    o.beside <= c.beside && o.per_rest <= c.per_rest;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);

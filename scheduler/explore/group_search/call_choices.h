@@ -28,6 +28,7 @@ struct Halos {
     bool count = true;        ///< false: none
     double last_channels = 1; ///< least of A_{n-1} that layer n reads at a time
     uint32_t narrow = 0;      ///< bit k: calls of layer k make one channel
+    uint32_t free = 0;        ///< bit k: the buffer of A_k does not count as memory
     /// Whether there are no more of them than of `other`, in every memory.
     [[nodiscard]] bool are_fewer(const Halos& other) const {
         return !count || (other.count && last_channels <= other.last_channels &&
@@ -36,10 +37,14 @@ struct Halos {
     friend auto operator<=>(const Halos&, const Halos&) = default;
 };
 
+/// Stands for sets of layers that are not told apart.
+inline constexpr uint32_t some_layer = ~0U;
+
 /// A choice for all layers.
 struct CallChoice {
     double held = 0;   ///< sum of R_k
     double roots = 0;  ///< sum of the square roots of the a_k
+    uint32_t own = 0;  ///< bit k: `roots` has that of a_k; some_layer: of any layers
     double again = 1;  ///< rho_0
     Halos halos;
     double output = 0;      ///< accesses of Y

@@ -91,6 +91,7 @@ public:
             std::vector<Prefix> wanted;
             for (const Prefix& prefix : prefixes) extend(prefix, k, wanted);
             prefixes = std::move(wanted);
+            space_.finish(k);
         }
     }
 
@@ -199,8 +200,8 @@ private:
         for (size_t axis = 0; axis < 2; ++axis) {
             Shared::OfAnAxis& known = shared.spatial[axis][uses.spatial[axis]];
             if (known.tree == nullptr) {
-                known.list = &SpatialAxis::longer(*prefix.lists[axis],
-                                                  spatial_use(choice.structure(k), axis));
+                known.list = &space_.spatial(axis).longer(*prefix.lists[axis],
+                                                          spatial_use(choice.structure(k), axis));
                 known.tree = &space_.spatial(axis).tree(*known.list, choice.residence(),
                                                         choice.residences(k - 1));
             }

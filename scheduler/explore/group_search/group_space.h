@@ -56,6 +56,11 @@ public:
     [[nodiscard]] SpatialAxis& spatial(size_t axis) {
         return axis == 0 || is_square() ? rows_ : *columns_;
     }
+    /// Every wanted choice for the layers n .. k is known. Forgets what no extension of them needs.
+    void finish(int k) {
+        rows_.finish(k);
+        if (columns_) columns_->finish(k);
+    }
     [[nodiscard]] ChannelAxes& channels() { return channels_; }
 
     /// The coefficients by term, padded, with the layers before layer k at their least.

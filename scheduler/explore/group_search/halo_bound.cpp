@@ -89,8 +89,11 @@ size_t up(const std::vector<double>& values, double value) {
 /// Layers 1 .. n as the recursion sees them, with square maps.
 class Chain {
 public:
-    Chain(const std::vector<LayerProblem>& problems, const std::vector<double>& channels)
-        : n_(problems.size()), channels_{static_cast<double>(problems.front()[Dim::i])} {
+    Chain(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
+          uint32_t free)
+        : n_(problems.size()),
+          free_(free),
+          channels_{static_cast<double>(problems.front()[Dim::i])} {
         channels_.insert(channels_.end(), channels.begin(), channels.end());
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
@@ -123,6 +126,7 @@ public:
     [[nodiscard]] size_t layers() const { return n_; }
     /// Channels of A_j in its buffer.
     [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
+    [[nodiscard]] bool is_free(size_t j) const { return (free_ >> j & 1U) != 0; }
     /// The longer side of A_m.
     [[nodiscard]] double largest(size_t m) const { return largest_[m - 1]; }
     [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const {
@@ -135,6 +139,7 @@ public:
 
 private:
     [[nodiscard]] Hull buffer_of(size_t m, size_t j) const {
+        if (is_free(j)) return {0, 0};
         const double window = window_[j];  // of layer j + 1
         if (!folds_once_[j]) return {0, channels_[j] * window * window};
         const Hull h = lesser(hulls_[m][j][0], hulls_[m][j][1]);
@@ -142,6 +147,7 @@ private:
     }
 
     size_t n_;
+    uint32_t free_;  ///< bit j: the buffer of A_j
     std::vector<double> window_, channels_, largest_;
     std::vector<char> folds_once_;
     std::vector<std::vector<std::array<Hull, 2>>> hulls_;  ///< [m][j]: from A_m down to A_j
@@ -154,6 +160,15 @@ constexpr double step_of_answer = 1.02;  ///< memory of the whole group
 constexpr double step_of_area = 1.25;
 constexpr double step_of_pieces = 1.15;
 
+/// Lengths of pieces: all integers up to some length, then by a factor.
+std::vector<double> piece_lengths(double longest) {
+    std::vector<double> lengths{1};
+    while (lengths.back() < longest)
+        lengths.push_back(
+            std::max(lengths.back() + 1, std::floor(lengths.back() * step_of_pieces)));
+    return lengths;
+}
+
 /// The least factors of the first m layers, by the memory of A_1 .. A_{m-1} and the area of the
 /// calls of A_m.
 class Factors {
@@ -162,10 +177,9 @@ public:
         : chain_(chain), memory_(std::move(memory)) {
         double most = 0;
         for (size_t m = 1; m <= chain.layers(); ++m) most = std::max(most, chain.largest(m));
-        double fewest = never;
-        for (size_t m = 1; m < chain.layers(); ++m) fewest = std::min(fewest, chain.channels(m));
-        area_ = grid(1, std::min(most * most, memory_.back() / fewest), step_of_area);
-        pieces_ = grid(1, most, step_of_pieces);
+        area_ = grid(1, most * most, step_of_area);
+        pieces_ = piece_lengths(most);
+        find_lines();
         of_.resize(chain.layers());
         with_buffer_.resize(chain.layers());
         for (size_t m = 1; m < chain.layers(); ++m) {
@@ -174,7 +188,7 @@ public:
                 for (size_t a = 0; a < area_.size(); ++a)
                     of_[m][i * area_.size() + a] = least(m, memory_[i], area_[a], never);
             }
-            divide(m);
+            if (!chain_.is_free(m)) divide(m);
         }
     }
 
@@ -189,38 +203,53 @@ public:
         const double square = std::min(std::sqrt(area), longest);
         double best = never;
         // No cut after this one.
-        Hull all{0, 0};
-        for (size_t j = m; j-- > 1;) {
-            const Hull own = chain_.buffer(m, j);
-            all.slope += own.slope;
-            all.extra += own.extra;
-        }
-        if (all.of(1) <= memory)
-            best = factor(
-                0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
+        const double piece = longest_piece(m, memory, square);
+        if (piece > 0) best = factor(0, piece);
         // The next cut is at m2. Pieces between two values of the grid stand for each other.
-        Hull before{0, 0};
         for (size_t m2 = m; m2-- > 1;) {
             const Hull own = chain_.buffer(m, m2);
             for (size_t p = 0; p < pieces_.size() && pieces_[p] <= square; ++p) {
-                const double rest = memory - before.of(pieces_[p]);
+                const double rest = memory - lines(m, m2 + 1)[p];
                 if (rest < own.of(pieces_[p])) break;
-                const double next =
-                    p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1]) : square;
-                const double own_factor = factor(m2, next);
+                const double own_factor = factor(m2, longest_at(p, square));
                 if (own_factor < best)
                     best = std::min(best, own_factor * with_buffer(m2, rest, own.of(pieces_[p])));
             }
-            before.slope += own.slope;
-            before.extra += own.extra;
         }
         return best;
     }
 
 private:
+    /// By piece: the least memory of A_{m-1} .. A_j for pieces of A_m.
+    [[nodiscard]] const std::vector<double>& lines(size_t m, size_t j) const {
+        return lines_[m][j];
+    }
+    void find_lines() {
+        lines_.resize(chain_.layers() + 1);
+        for (size_t m = 1; m <= chain_.layers(); ++m) {
+            lines_[m].assign(m + 1, std::vector<double>(pieces_.size(), 0));
+            for (size_t j = m; j-- > 1;) {
+                for (size_t p = 0; p < pieces_.size(); ++p)
+                    lines_[m][j][p] = lines_[m][j + 1][p] + chain_.buffer(m, j).of(pieces_[p]);
+            }
+        }
+    }
+    /// The longest piece that the p-th stands for. Sides of pieces are integers.
+    [[nodiscard]] double longest_at(size_t p, double square) const {
+        return p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1] - 1) : square;
+    }
+    /// The longest pieces of A_m, at most `square`, for which `memory` suffices without a cut; 0 if
+    /// it suffices for none.
+    [[nodiscard]] double longest_piece(size_t m, double memory, double square) const {
+        const std::vector<double>& all = lines(m, 1);
+        const auto after = std::ranges::upper_bound(all, memory) - all.begin();
+        return after == 0 ? 0 : longest_at(static_cast<size_t>(after - 1), square);
+    }
+
     /// The factor of layers 1 .. m with a cut at m, if A_1 .. A_m have `memory`, of which A_m has
     /// at least `least_buffer`.
     [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
+        if (chain_.is_free(m)) return of_[m][(up(memory_, memory) + 1) * area_.size() - 1];
         const auto after =
             std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
         return with_buffer_[m][up(memory_, memory) * memory_.size() +
@@ -246,14 +275,15 @@ private:
 
     const Chain& chain_;
     std::vector<double> memory_, area_, pieces_;
-    std::vector<std::vector<double>> of_;           ///< [m][memory, area]
-    std::vector<std::vector<double>> with_buffer_;  ///< [m][memory, least buffer]
+    std::vector<std::vector<std::vector<double>>> lines_;  ///< [m][j][piece]
+    std::vector<std::vector<double>> of_;                  ///< [m][memory, area]
+    std::vector<std::vector<double>> with_buffer_;         ///< [m][memory, least buffer]
 };
 
 }  // namespace
 
 HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
-                     const std::vector<double>& channels) {
+                     const std::vector<double>& channels, uint32_t free) {
     const size_t n = problems.size();
     if (n < 2) return;
     for (const LayerProblem& p : problems) {
@@ -261,7 +291,7 @@ HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
             if (span(w) < static_cast<double>(w.stride)) return;
         }
     }
-    const Chain chain(problems, channels);
+    const Chain chain(problems, channels, free);
     double whole = static_cast<double>(problems.front()[Dim::i]);
     double least_side = never;
     double most_side = 0;
@@ -276,10 +306,10 @@ HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
     double least_memory = 0;
     for (size_t j = 1; j < n; ++j) {
         most_memory += chain.buffer(n, j).of(least_side);
-        least_memory += chain.channels(j);
+        if (!chain.is_free(j)) least_memory += chain.channels(j);
     }
-    memory_ = grid(least_memory, most_memory, step_of_answer);
-    const Factors factors(chain, grid(least_memory, memory_.back(), step_of_memory));
+    memory_ = grid(std::max(1.0, least_memory), most_memory, step_of_answer);
+    const Factors factors(chain, grid(memory_.front(), memory_.back(), step_of_memory));
     for (const double memory : memory_)
         input_.push_back(whole * factors.least(n, memory, least_side * most_side, most_side));
 }

@@ -15,10 +15,10 @@
 //    alpha p + beta, a composition of the windows stride p + span - stride.
 // 2. If c inner coordinates of A_m come in pieces of p on average, those of A_{m'} are at least
 //    c (alpha + beta / p). These factors multiply over all cuts, down to A_0, and over both axes.
-// 3. The largest piece is no smaller than the average. A buffer folds along at most one axis, where
-//    neighbours share what they read (docs/counting.md section 5). So it holds a window along one
-//    axis and the hull of the piece along the other: B_j >= C_j * window * (alpha min(p_y, p_x) +
-//    beta).
+// 3. The largest piece is no smaller than the average, and its sides are integers. A buffer folds
+//    along at most one axis, where neighbours share what they read (docs/counting.md section 5).
+//    So it holds a window along one axis and the hull of the piece along the other: B_j >=
+//    C_j * window * (alpha min(p_y, p_x) + beta).
 // 4. A cut at m' cuts calls, and a call fits in its buffer: C_m' p_y p_x <= B_m' for the pieces of
 //    m'.
 // 5. All of B_1 .. B_{n-1} are held at the same time.
@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "scheduler/schedule/problem.h"
@@ -39,12 +40,17 @@ namespace laminate::search {
 class HaloBound {
 public:
     /// `channels`: the least numbers of channels of A_1 .. A_{n-1} in their buffers and in a call.
-    /// Chains of one layer, with gaps between windows, or without inner coordinates have no bound.
-    HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels);
+    /// `free`: bit k says that the buffer of A_k does not count as memory, and that its calls have
+    /// any size. Chains of one layer, with gaps between windows, or without inner coordinates have
+    /// no bound.
+    HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
+              uint32_t free = 0);
 
-    /// Least elements of A_0 that are read if the buffers of A_1 .. A_{n-1} together hold at most
-    /// `memory`; infinite if they do not fit.
+    /// Least elements of A_0 that are read if the buffers of A_1 .. A_{n-1} that count together
+    /// hold at most `memory`; infinite if they do not fit.
     [[nodiscard]] double input(double memory) const;
+    /// Where the bound changes, rising. The bound is 0 beyond the last one.
+    [[nodiscard]] const std::vector<double>& memories() const { return memory_; }
 
 private:
     std::vector<double> memory_;  ///< rising

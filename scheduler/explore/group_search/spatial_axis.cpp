@@ -50,6 +50,7 @@ SpatialAxis::SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis,
     nothing_.is_made = true;
     nothing_.options = {std::move(start)};
     nothing_.is_marked = {1};
+    lists_.resize(problems.size() + 1);
 }
 
 SpatialAxis::List& SpatialAxis::longer(List& list, const SpatialUse& use) {
@@ -59,6 +60,7 @@ SpatialAxis::List& SpatialAxis::longer(List& list, const SpatialUse& use) {
         next->before = &list;
         next->use = use;
         next->layer = list.layer - 1;
+        lists_[next->layer].push_back(next.get());
     }
     return *next;
 }
@@ -68,9 +70,17 @@ AxisTree& SpatialAxis::tree(List& list, const std::vector<Residence>& residence,
     auto& tree = list.trees[key];
     if (tree) return *tree;
     make(list);
+    if (k == 1) {
+        // Nothing extends these options, and there is one tree of them.
+        const size_t before = bytes_of(list.options);
+        tree = std::make_unique<AxisTree>(std::move(list.options), terms_.count(), &list.is_marked);
+        stored_ += tree->bytes() - before;
+        check_memory(0);
+        return *tree;
+    }
     std::vector<Option> options = list.options;
     for (Option& o : options) {
-        if (k == 1) break;
+        o.tiles = {};  // only needed of whole choices
         const AxisPatterns::Facts& facts = patterns_.facts(k - 1, o.pattern);
         o.factors[terms_.input()] = static_cast<double>(facts.least_input);
         for (int j = 1; j < k; ++j) {
@@ -81,9 +91,9 @@ AxisTree& SpatialAxis::tree(List& list, const std::vector<Residence>& residence,
             o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
         }
     }
-    stored_options_ += 2 * options.size();  // options, and the nodes above them
-    check_memory(0);
     tree = std::make_unique<AxisTree>(std::move(options), terms_.count(), &list.is_marked);
+    stored_ += tree->bytes();
+    check_memory(0);
     return *tree;
 }
 
@@ -101,22 +111,41 @@ void SpatialAxis::make(List& list) {
             break;
         }
         extend(before.options[n], list.use, k, list.options);
+        check_memory(0);
         if (list.options.size() < untidied) continue;
         list.options = keep_useful(std::move(list.options), k > 1);
         untidied = 2 * list.options.size() + least_untidied;
-        check_memory(list.options.size());
+        check_memory(bytes_of(list.options));
     }
     list.options = keep_useful(std::move(list.options), k > 1);
     list.is_marked.assign(list.options.size(), 0);
-    stored_options_ += list.options.size();
+    stored_ += bytes_of(list.options);
     check_memory(0);
 }
 
-void SpatialAxis::check_memory(size_t more_options) {
-    const size_t of_an_option =
-        sizeof(Option) + terms_.count() * (sizeof(double) + sizeof(int64_t) / 2);
-    const size_t bytes = (stored_options_ + more_options) * of_an_option + patterns_.bytes();
-    if (bytes > most_bytes) steps_ = std::max(steps_, most_steps_);
+void SpatialAxis::finish(int k) {
+    for (List* list : lists_[k]) {
+        for (const auto& [key, tree] : list->trees) stored_ -= tree->bytes();
+        stored_ -= bytes_of(list->options);
+        list->trees.clear();
+        std::vector<Option> marked;
+        for (size_t n = 0; n < list->options.size(); ++n) {
+            if (list->is_marked[n] != 0) marked.push_back(std::move(list->options[n]));
+        }
+        marked.shrink_to_fit();
+        list->options = std::move(marked);
+        list->is_marked.assign(list->options.size(), 1);
+        stored_ += bytes_of(list->options);
+    }
+    if (k >= terms_.n) return;
+    for (List* list : lists_[k + 1]) {
+        stored_ -= bytes_of(list->options);
+        list->options = {};
+    }
+}
+
+void SpatialAxis::check_memory(size_t more) {
+    if (stored_ + more + patterns_.bytes() > most_bytes) steps_ = std::max(steps_, most_steps_);
 }
 
 void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k,

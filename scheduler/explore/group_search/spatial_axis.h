@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/indexed.h"
 #include "scheduler/explore/group_search/axis_options.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/schedule/problem.h"
@@ -58,14 +59,19 @@ public:
     /// The sequence without uses.
     [[nodiscard]] List& nothing() { return nothing_; }
 
-    [[nodiscard]] static List& longer(List& list, const SpatialUse& use);
+    [[nodiscard]] List& longer(List& list, const SpatialUse& use);
+
+    /// Forgets what no extension of the lists of layer k needs: the options that are not marked,
+    /// trees, and the lists of later layers.
+    void finish(int k);
 
     /// The options of the list's layers, with the layers before at their least.
     AxisTree& tree(List& list, const std::vector<Residence>& residence, Residences key);
 
 private:
     void make(List& list);
-    void check_memory(size_t more_options);
+    /// Cuts all lists that are made from now on if there is no room for `more` bytes.
+    void check_memory(size_t more);
     void extend(const Option& before, const SpatialUse& use, int k, std::vector<Option>& options);
 
     Terms terms_;
@@ -76,8 +82,10 @@ private:
     int64_t most_steps_;
     static constexpr int64_t steps_of_a_tile = 5;  // measured: some microseconds
     static constexpr size_t least_untidied = 1 << 16;
-    static constexpr size_t most_bytes = size_t{1} << 29;
-    size_t stored_options_ = 0;
+    /// Two threads that search both axes of a group each thus stay within a GiB.
+    static constexpr size_t most_bytes = size_t{7} << 25;
+    size_t stored_ = 0;                           ///< bytes of options and trees
+    IndexVector<std::vector<List*>, int> lists_;  ///< by layer
 };
 
 }  // namespace laminate::search

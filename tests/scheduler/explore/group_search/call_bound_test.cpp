@@ -83,17 +83,18 @@ TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
     }
 }
 
-/// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what
+/// Chains, of three to five layers unless told otherwise, too deep for their fronts: walks over schedules that keep what
 /// comes closer to the bound. One channel at a time in several layers is among them, where the
 /// factors of the layers multiply. Large maps have coordinates that no border clips, where halos
 /// count.
 void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4,
-                        int64_t largest_side = 7) {
+                        int64_t largest_side = 7, int64_t least_layers = 3,
+                        int64_t most_layers = 5) {
     int64_t schedules = 0;
     for (uint64_t seed = first; seed <= last; ++seed) {
         Rng rng(seed);
         std::vector<LayerSpec> specs;
-        const int64_t layers = rng.between(3, 5);
+        const int64_t layers = rng.between(least_layers, most_layers);
         for (int64_t k = 0; k < layers; ++k) {
             const int64_t kernel = rng.between(1, 3);
             specs.push_back({rng.between(2, 6), square_window(kernel, 1, kernel / 2)});
@@ -137,6 +138,13 @@ void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t le
 TEST(CallBound, IsBelowWalksThroughDeepChains) { expect_below_walks(1, 12, 400); }
 
 TEST(CallBound, IsBelowWalksThroughLargerMaps) { expect_below_walks(21, 30, 400, 14, 24); }
+
+/// Their choices tell fewer sets of layers apart.
+TEST(CallBound, IsBelowWalksThroughLongerChains) { expect_below_walks(41, 46, 300, 5, 12, 6, 8); }
+
+TEST(CallBoundLong, IsBelowWalksThroughLongerChains) {
+    expect_below_walks(500, 540, 5'000, 5, 16, 6, 9);
+}
 
 TEST(CallBoundLong, IsBelowWalksThroughDeepChains) { expect_below_walks(100, 200, 20'000); }
 

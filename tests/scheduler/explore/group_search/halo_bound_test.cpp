@@ -40,6 +40,7 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
     for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
         if (point.group.nests.front().x.front().placement.store.is_root())
             continue;  // ConvFusion's spaces do not keep the input longer than A_1
+        if (point.group.nests.back().tile[Dim::i] < channels) continue;
         const GroupCounts counts = two_level_counts(problems, point.group);
         Reached r;
         r.input = static_cast<double>(counts.input_reads().value());
@@ -80,6 +81,30 @@ TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
     EXPECT_GT(bound.input(line / 4), bound.input(line));
     EXPECT_EQ(bound.input(1), INFINITY);
     EXPECT_LE(bound.input(1e9), 1.0 * channels * rows * columns);
+}
+
+/// Sides of pieces are integers, so memory just short of a line of two columns is a line of one.
+TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
+    const auto problems = equal_layers(2);
+    const HaloBound bound(problems, all_channels(problems.size()));
+    // One column needs 3 (1 + 2) elements of a channel, two need 3 (2 + 2).
+    const double one = channels * 3 * 3;
+    const double two = channels * 3 * 4;
+    EXPECT_EQ(bound.input(two - 2), bound.input(one + 2));
+    EXPECT_LT(bound.input(two + 2), bound.input(two - 2));
+    // 236 x 296 coordinates meet no border; a column brings 1 + 4 columns, and a row 1 + 4 / 296.
+    EXPECT_NEAR(bound.input(one + 2), channels * (236 + 4) * 296.0 * 5, channels * 240.0 * 5 * 10);
+}
+
+/// A free buffer leaves its memory to the others.
+TEST(HaloBound, FreeBuffersTakeNoMemory) {
+    const auto problems = equal_layers(4);
+    const HaloBound all(problems, all_channels(problems.size()));
+    const HaloBound two(problems, all_channels(problems.size()), 1U << 1U);
+    for (double memory = 20; memory < 2000; memory *= 1.3)
+        EXPECT_LE(two.input(memory), all.input(memory)) << memory;
+    // Lines of one column: 3 (1 + 2 j) elements of each channel of the j-th tensor from the end.
+    EXPECT_GT(all.input(channels * 3 * (3 + 5)), two.input(channels * 3 * (3 + 5)));
 }
 
 TEST(HaloBound, OneLayerOrGapsHaveNone) {
