@@ -83,10 +83,10 @@ TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
     }
 }
 
-/// Chains, of three to five layers unless told otherwise, too deep for their fronts: walks over schedules that keep what
-/// comes closer to the bound. One channel at a time in several layers is among them, where the
-/// factors of the layers multiply. Large maps have coordinates that no border clips, where halos
-/// count.
+/// Chains, of three to five layers unless told otherwise, too deep for their fronts: walks over
+/// schedules that keep what comes closer to the bound. One channel at a time in several layers is
+/// among them, where the factors of the layers multiply. Large maps have coordinates that no border
+/// clips, where halos count.
 void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4,
                         int64_t largest_side = 7, int64_t least_layers = 3,
                         int64_t most_layers = 5) {
