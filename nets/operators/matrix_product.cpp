@@ -168,7 +168,7 @@ void multiply_matrices(const MatrixProducts& products, float* output, int thread
     // Wide parts read long runs of `right`. Small products need narrow ones for all threads, and
     // if they are too few, parts of the rows, each of which packs its columns anew.
     constexpr int64_t fewest_rows = 48, parts_per_thread = 4;
-    const int64_t wanted = threads == 1 ? 1 : threads * parts_per_thread;
+    const int64_t wanted = threads == 1 ? 1 : team_size(threads) * parts_per_thread;
     const int64_t width =
         batches * ceil_div(columns, wide_part) >= wanted ? wide_part : narrow_part;
     const int64_t across = ceil_div(columns, width);

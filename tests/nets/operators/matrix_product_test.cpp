@@ -52,7 +52,7 @@ TEST(MatrixProducts, OfWholeNumbersAreExactForEveryShape) {
                         expected.push_back(static_cast<float>(sum));
                     }
                 }
-                for (const int threads : {1, 3})
+                for (const int threads : {0, 1, 3})  // 0: all
                     ASSERT_EQ(products_of(2, rows, depth, columns, left, right, threads), expected)
                         << rows << " x " << depth << " x " << columns << ", " << threads;
             }
