@@ -274,7 +274,7 @@ TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
 }
 
 TEST(WholeMap, NarrowConvolutionsFromAGrid) {
-    expect_right(layer_of(20, 9, 9, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 9 x 9");
+    expect_right(layer_of(20, 10, 8, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 10 x 8");
     Window tall = square_window(1);
     tall.kernel[0] = 7;
     tall.pad_begin[0] = tall.pad_end[0] = 3;
