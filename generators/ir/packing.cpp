@@ -104,7 +104,7 @@ Packing parse_packing(const std::string& line, const std::string& where) {
     const bool is_packing = !from.fail() && packing.layer >= 0 && packing.block >= 1 &&
                             packing.behind >= 0 && source >= 0 &&
                             source <= static_cast<int>(Source::numbers) && order >= 0 &&
-                            order <= static_cast<int>(Order::scattered);
+                            order <= static_cast<int>(Order::winograd_4);
     if (!is_packing) {
         throw InputError(where + ": \"" + line +
                          "\", expected a packing: layer, source, order, block, zeros behind");

@@ -26,9 +26,9 @@ struct Packing {
         by_input,    ///< [block][input channel][row and column of the kernel][channel of the block]
         winograd_1,  ///< winograd_weights() (kernels/winograd.h) for one row
         winograd_2,  ///< the same for two rows
-        winograd_4,  ///< the same for four rows
         gathered,    ///< gathered_weights() (kernels/column_filters.h)
         scattered,   ///< scattered_weights(); blocks are of rows of the kernel
+        winograd_4,  ///< winograd_weights() for four rows
     };
     int layer = 0;  ///< its place in the group
     Source source = Source::weights;

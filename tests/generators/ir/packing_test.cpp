@@ -60,7 +60,7 @@ TEST(Packing, EveryGroupPacksItsConstantsAgain) {
     // It averages over windows that padding cuts short.
     const Network network = zoo_network("inceptionv3", {.height = 96, .width = 96});
     check(network, with_layers_alone(network, layer_by_layer_schedule(network)));
-    EXPECT_EQ(orders.size(), 6U);
+    EXPECT_EQ(orders.size(), 7U);
     EXPECT_EQ(sources.size(), 4U);
 }
 
@@ -90,7 +90,7 @@ TEST(Packing, ZerosFollowTheLastBlock) {
 }
 
 TEST(Packing, WhatIsNoPackingIsRefused) {
-    for (const std::string line : {"", "0 0 0 1", "-1 0 0 1 0", "0 4 0 1 0", "0 0 6 1 0", "0 0 0 0 0",
+    for (const std::string line : {"", "0 0 0 1", "-1 0 0 1 0", "0 4 0 1 0", "0 0 7 1 0", "0 0 0 0 0",
                                    "0 0 0 1 -1", "0 x 0 1 0"}) {
         EXPECT_THROW((void)parse_packing(line, "here"), InputError) << line;
     }
