@@ -74,8 +74,11 @@ def best_peer_over_ours(contestants, field):
 
 
 def memory_cell(contestants, names):
+    """A dash for those who took no part; nothing where memory was not measured at all."""
     bytes_of = [contestants.get(name, {}).get("peak_rss_bytes") for name in names]
-    return "" if None in bytes_of else " / ".join(figure(b / 2**20) for b in bytes_of)
+    if bytes_of[0] is None:
+        return ""
+    return " / ".join("-" if b is None else figure(b / 2**20) for b in bytes_of)
 
 
 def race_columns(races, with_least):

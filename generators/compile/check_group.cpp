@@ -66,13 +66,13 @@ float largest_constant(const Activation& a) {
     return most;
 }
 
-/// Instead of a normalisation, what it makes of the error of each channel at most. Softmax passes
-/// on the sum of all; the others divide those of the channel and of the mean by a standard deviation
-/// of no less than sqrt(alpha). A convolution says both.
+/// A 1x1 convolution that bounds what a normalisation makes of the error of each channel. Softmax
+/// passes on the sum of all; the others divide those of the channel and of the mean by a standard
+/// deviation of no less than sqrt(alpha), which may be 0.
 Layer enlarged_errors(const Layer& layer, int64_t channels) {
     const GeneralFunction function = *normalisation_of(layer);
     const bool is_softmax = function == GeneralFunction::softmax;
-    const float scale = is_softmax ? 1 : 1 / std::sqrt(layer.general.alpha);
+    const float scale = is_softmax ? 1 : 1 / std::sqrt(std::max(layer.general.alpha, 1e-12F));
     const float of_all = is_softmax ? 1 : scale / static_cast<float>(channels);
     const auto count = static_cast<size_t>(channels);
     std::vector<float> weights(count * count, of_all);

@@ -120,7 +120,7 @@ Expr over_one_plus_exponential(const Expr& x, const Expr& y) {
                       [&](const Expr& e) { return Halide::strict_float(x / (like(x, 1) + e)); });
 }
 
-/// What a normal distribution has below x, to 1e-7 of the smaller side: (1 - erf(|x| / sqrt 2)) / 2
+/// What a normal distribution has below x, to 1e-7: (1 - erf(|x| / sqrt 2)) / 2
 /// or the rest to 1, by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
 Expr normal_probability(const Expr& x) {
     const Expr distance = Halide::abs(x) * like(x, 1 / std::numbers::sqrt2_v<float>);

@@ -16,8 +16,6 @@ using namespace Halide::Internal;
 
 namespace {
 
-constexpr int64_t line = 16;  // elements of a line of the caches
-
 class MapChannels {
 public:
     MapChannels(const MapCode& code, const MapChannelsLayout& at)
@@ -236,12 +234,12 @@ Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, int64_t n
 Stmt MapChannels::ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const {
     if (at_.pixels == 1) return {};
     const int64_t tiles = std::max<int64_t>(1, at_.tiles / at_.chunks);
-    const int64_t lines = ceil_div(p_.x().kernel * at_.block(), line);  // of an input channel
+    const int64_t lines = ceil_div(p_.x().kernel * at_.block(), ir::elements_of_line);
     const Expr inputs = simplify(pass.inputs.end - pass.inputs.begin);
     const Expr step = (tile.number % size(tiles)) * inputs + (i - pass.inputs.begin);
     std::vector<Stmt> all;
     for (int64_t n = 0; n < ceil_div(lines, tiles); ++n) {
-        const Expr ahead = (step * size(lines) / size(tiles) + size(n)) * size(line);
+        const Expr ahead = (step * size(lines) / size(tiles) + size(n)) * size(ir::elements_of_line);
         all.push_back(ir::prefetch(
             code_.weights(), simplify(weight(tile.z_block, pass.n, pass.inputs.end) + ahead)));
     }

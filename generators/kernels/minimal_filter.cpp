@@ -85,9 +85,9 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     const auto sum = [&](const Expr& e) {
         return name(order == Order::free ? e : strict_float(e));
     };
-    // Products with powers of two are exact, so that fused ones round alike. Such a sum must have no
-    // term in common with another one that it is part of, and more than one use (or be stored): LLVM
-    // was seen to put others in its place.
+    // Products with powers of two are exact, so that fused ones round alike. Such a sum must have more
+    // than one use or be stored, and share no term with a sum that it is part of: LLVM was seen to
+    // compute it in another order otherwise.
     const auto fused = [&](const Expr& e) { return name(e); };
     std::vector<Expr> v(1);
     Expr last;

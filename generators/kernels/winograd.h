@@ -20,15 +20,15 @@
 // transforms into outputs. V and M lie in the scratch block (layout/winograd_rows.h). There are two
 // ways, as for direct convolution:
 //
-// - VectorAxis::x: lanes are tiles side by side in one pair of rows, M[frequency][output
-//   channel][tile]. For wide pictures.
-// - VectorAxis::z: lanes are output channels, and tiles come from several pairs of rows,
+// - VectorAxis::x: lanes are tiles side by side in one band, M[frequency][output channel][tile].
+//   For wide pictures.
+// - VectorAxis::z: lanes are output channels, and tiles come from several bands,
 //   M[frequency][tile][output channel]. For narrow, deep layers: weights are read once for all
 //   tiles together.
 //
-// Error: less than 2e-6 of the largest output in the tests (up to 48 input channels, weights and
-// inputs of either sign). Column strips are computed directly: their ends would need other patches.
-// Small maps by themselves: winograd_map.h.
+// Error: less than 2e-6 of the largest output in the tests, with bands of four 8e-6 (up to 48 input
+// channels, weights and inputs of either sign). Column strips are computed directly: their ends
+// would need other patches. Small maps by themselves: winograd_map.h.
 #pragma once
 
 #include <Halide.h>
@@ -54,7 +54,9 @@ namespace laminate {
 /// Where the code finds things. Indices are of elements; rows and columns are coordinates of the
 /// whole tensor.
 struct WinogradNames {
-    std::string input;  ///< array; zeros left and right of the picture, up to the last patch
+    /// Array; zeros left and right of the picture, up to the last patch. Behind that, up to a vector
+    /// of elements is read and not used.
+    std::string input;
     std::string output;
     std::array<std::string, 2>
         weights;  ///< for one row, for bands; empty where the tile has none such

@@ -175,7 +175,7 @@ Dims matmul_dims(const Dims& a, const Dims& b) {
     return out;
 }
 
-/// Of a matrix product with the bias that it may have.
+/// The shape of a matrix product, whose bias, if it has one, changes nothing.
 Dims product_dims(const Layer& layer, const std::vector<Dims>& in) {
     const auto [a, b] = operand_dims(layer, in);
     if (a.empty() || b.empty()) fail("multiplies by a scalar");

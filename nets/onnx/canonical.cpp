@@ -167,7 +167,7 @@ private:
         return layer != nullptr && layer->layer.kind == LayerKind::general &&
                layer->layer.general.kind == kind && layer->layer.general.function == function;
     }
-    /// Of two tensors.
+    /// Whether both operands are tensors.
     static bool is_binary(const RawLayer* layer, GeneralFunction function) {
         return is(layer, GeneralKind::binary, function) && layer->layer.inputs.size() == 2;
     }
@@ -306,7 +306,8 @@ private:
             layer->layer.inputs[0] == layer->layer.inputs[1])
             return {layer->layer.inputs[0], 2};
         if (is(layer, GeneralKind::binary, GeneralFunction::power) && layer->layer.weights &&
-            !layer->layer.general.constant_first && all_are(layer->layer.weights->values, 2))
+            !layer->layer.general.constant_first && layer->layer.weights->values.size() == 1 &&
+            layer->layer.weights->values[0] == 2)
             return {layer->layer.inputs[0], 1};
         return {-1, 0};
     }

@@ -179,7 +179,8 @@ private:
             return same ? std::optional(std::move(layer)) : std::nullopt;
         }
         const int64_t count = channels(layer);
-        if (std::ssize(constant->values) != count || constant->dims.back() != count ||
+        if (std::ssize(constant->values) != count || constant->dims.empty() ||
+            constant->dims.back() != count ||
             dims(layer.layer.inputs[0]) != dims(layer.layer.output))
             return {};
         std::vector<float> values(constant->values.begin(), constant->values.end());

@@ -62,7 +62,7 @@ private:
         while (producer_of(at.tensor) >= 0) {
             const Layer& layer = raw_.layers[static_cast<size_t>(producer_of(at.tensor))].layer;
             const GeneralOperator& op = layer.general;
-            if (layer.kind == LayerKind::concat && layer.axis == 1) {
+            if (layer.kind == LayerKind::concat && layer.axis == 1 && dims(at.tensor)[0] == 1) {
                 const int64_t plane = element_count(dims(at.tensor)) / dims(at.tensor)[1];
                 size_t operand = 0;  // of one image: elements of the operands follow each other
                 while (at.element >= dims(layer.inputs[operand])[1] * plane)

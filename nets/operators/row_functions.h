@@ -1,6 +1,7 @@
 // Functions of rows of values in vectors of the processor's width, in single precision, to a few
-// units in the last place of the functions in <cmath>. NaN and infinities are as there; results
-// below the least normal number may be 0.
+// units in the last place of the functions in <cmath>, GELU to 1e-7 of its argument. NaN and infinities
+// are as there, but that e^x is infinite from 88.4 on. Results below the least normal number may
+// be 0.
 #pragma once
 
 #include <cstdint>

@@ -187,7 +187,7 @@ Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
 }
 
 /// Whether weights are in the second-level cache by the time that they are needed: map_channels asks
-/// for the next ones while it computes, and with so many pixels memory is the quicker of the two.
+/// for the next ones while it computes, and with so many pixels, memory takes less time than the sums.
 bool asks_for_weights_ahead(const LayerProblem& p, const Kernel& kernel) {
     constexpr int64_t enough_pixels = 16;
     return kernel.kind == KernelKind::map_channels && p[Dim::y] * p[Dim::x] >= enough_pixels;

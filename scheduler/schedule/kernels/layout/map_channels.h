@@ -32,8 +32,8 @@ struct MapChannelsLayout {
     int64_t chunks = 1;
     int64_t channel_parts = 1;
 
-    /// Predicted time of the layer in products of a vector, one a cycle; the maximum where the map
-    /// has too many pixels for this kernel.
+    /// Predicted time of the layer in products of a vector, one a cycle; the maximum for a map of one
+    /// pixel, where nothing is compared.
     int64_t cycles = std::numeric_limits<int64_t>::max();
 
     [[nodiscard]] int64_t block() const { return vectors * lanes; }  ///< output channels
