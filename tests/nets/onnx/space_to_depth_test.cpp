@@ -31,9 +31,9 @@ std::vector<float> first_result(const Network& network, std::vector<float> input
     return run_reference_network(network, {std::move(input)}, network.outputs, 1).front();
 }
 
-/// The convolution behind `write` must be one layer, with the result of one that reads what `write`
-/// made.
-Layer folded(const WriteBlocks& write) {
+/// The network of `write` and a convolution, which must have the result of one that reads what
+/// `write` made.
+Network with_convolution(const WriteBlocks& write) {
     std::vector<float> values(static_cast<size_t>(map_channels * map_rows * map_columns));
     std::iota(values.begin(), values.end(), 1.0F);
     ModelBuilder alone = model_of_map();
@@ -50,10 +50,16 @@ Layer folded(const WriteBlocks& write) {
     write(whole, "blocks");
     add_convolution(whole, "blocks", dims[1]);
     const Network network = whole.parse();
-    EXPECT_EQ(network.layers.size(), 1u);
     EXPECT_EQ(first_result(network, values), expected);
     EXPECT_EQ(layer_macs(network, static_cast<LayerId>(network.layers.size()) - 1),
               layer_macs(behind.parse(), 0));
+    return network;
+}
+
+/// The same, of one layer.
+Layer folded(const WriteBlocks& write) {
+    const Network network = with_convolution(write);
+    EXPECT_EQ(network.layers.size(), 1u);
     return network.layers.back();
 }
 
@@ -80,21 +86,35 @@ TEST(SpaceToDepth, AsPyTorchWritesPixelUnshuffle) {
     });
 }
 
-TEST(SpaceToDepth, AsTheSlicesOfAYolo) {
-    const Layer conv = folded([](ModelBuilder& m, const std::string& to) {
-        m.integers("end", {100}).integers("two", {2});
-        m.integers("row", {2}).integers("column", {3}).integers("first0", {0}).integers("first1", {1});
-        std::vector<std::string> parts;
-        for (const std::string q : {"0", "1"}) {
-            for (const std::string r : {"0", "1"}) {
-                m.node("Slice", {"x", "first" + r, "end", "row", "two"}, "rows" + r + q);
-                parts.push_back("part" + r + q);
-                m.node("Slice", {"rows" + r + q, "first" + q, "end", "column", "two"}, parts.back());
-            }
+/// Four parts of every other row and column, one behind the other.
+void add_slices(ModelBuilder& m, const std::string& from, const std::string& to) {
+    m.integers("end", {100}).integers("two", {2});
+    m.integers("row", {2}).integers("column", {3}).integers("first0", {0}).integers("first1", {1});
+    std::vector<std::string> parts;
+    for (const std::string q : {"0", "1"}) {
+        for (const std::string r : {"0", "1"}) {
+            m.node("Slice", {from, "first" + r, "end", "row", "two"}, "rows" + r + q);
+            parts.push_back("part" + r + q);
+            m.node("Slice", {"rows" + r + q, "first" + q, "end", "column", "two"}, parts.back());
         }
-        m.node("Concat", parts, to).integer("axis", 1);
-    });
+    }
+    m.node("Concat", parts, to).integer("axis", 1);
+}
+
+TEST(SpaceToDepth, AsTheSlicesOfAYolo) {
+    const Layer conv = folded(
+        [](ModelBuilder& m, const std::string& to) { add_slices(m, "x", to); });
     EXPECT_EQ(conv.window.kernel, (std::array<int64_t, 2>{6, 6}));
+}
+
+/// A Concat of several images puts the channels of each image together.
+TEST(SpaceToDepth, SlicesOfChannelsAsImagesKeepTheirOrder) {
+    with_convolution([](ModelBuilder& m, const std::string& to) {
+        m.integers("images", {2, 1, 6, 4}).integers("joined", {1, 8, 3, 2});
+        m.node("Reshape", {"x", "images"}, "apart");
+        add_slices(m, "apart", "parts");
+        m.node("Reshape", {"parts", "joined"}, to);
+    });
 }
 
 TEST(SpaceToDepth, MovedChannelsMoveWeights) {
