@@ -182,19 +182,11 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
 
 /// A^T m of a vector of products at M's element `at`, by row of outputs, then column of products.
 std::vector<winograd::PatchRow> sums_of_rows(const Step& s, Values& name, const Expr& at) {
-    std::vector<winograd::PatchRow> sums(static_cast<size_t>(s.rows));
-    for (int64_t c = 0; c < patch_columns; ++c) {
-        std::vector<Expr> m;
-        for (int64_t r = 0; r < patch_rows(s.rows); ++r) {
-            const int64_t f = r * patch_columns + c;
-            const Expr index = simplify(at + size(s.layout.products + f * s.layout.product));
-            m.push_back(name(ir::load(s.names.scratch, lanes_from(index, s.layout.lanes),
-                                      ir::Alignment::element)));
-        }
-        const std::vector<Expr> of_column = winograd::rows_of_products(name, m);
-        for (size_t r = 0; r < sums.size(); ++r) sums[r][static_cast<size_t>(c)] = of_column[r];
-    }
-    return sums;
+    return winograd::rows_of_products(name, s.rows, [&](int64_t f) {
+        const Expr index = simplify(at + size(s.layout.products + f * s.layout.product));
+        return name(ir::load(s.names.scratch, lanes_from(index, s.layout.lanes),
+                             ir::Alignment::element));
+    });
 }
 
 bool is_multiple(const Expr& extent, int64_t of) {

@@ -21,10 +21,10 @@
 // ways, as for direct convolution:
 //
 // - VectorAxis::x: lanes are tiles side by side in one band, M[frequency][output channel][tile].
-//   For wide pictures.
+//   They suit wide pictures.
 // - VectorAxis::z: lanes are output channels, and tiles come from several bands,
-//   M[frequency][tile][output channel]. For narrow, deep layers: weights are read once for all
-//   tiles together.
+//   M[frequency][tile][output channel]. They suit narrow, deep layers: weights are read once for
+//   all tiles together.
 //
 // Error: less than 2e-6 of the largest output in the tests, with bands of four 8e-6 (up to 48 input
 // channels, weights and inputs of either sign). Column strips are computed directly: their ends
@@ -54,8 +54,8 @@ namespace laminate {
 /// Where the code finds things. Indices are of elements; rows and columns are coordinates of the
 /// whole tensor.
 struct WinogradNames {
-    /// Array; zeros left and right of the picture, up to the last patch. Behind that, up to a vector
-    /// of elements is read and not used.
+    /// The array has zeros left and right of the picture, up to the last patch. Up to a vector of
+    /// elements behind that is read and not used.
     std::string input;
     std::string output;
     std::array<std::string, 2>

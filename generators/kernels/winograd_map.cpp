@@ -332,18 +332,11 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
     constexpr int64_t columns = winograd::columns;
     const int64_t lanes = at_.lanes;
     Values name(p_.name + ".product");
-    std::vector<winograd::PatchRow> sums(static_cast<size_t>(at_.rows_of_tile));
-    for (int64_t c = 0; c < winograd::patch_columns; ++c) {
-        std::vector<Expr> m;
-        for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r) {
-            const int64_t f = r * winograd::patch_columns + c;
-            const Expr index = simplify(tile * size(at_.block)) +
-                               size(at_.products + f * at_.product_frequency + v * lanes);
-            m.push_back(name(ir::load(code_.scratch(), lanes_from(index, lanes))));
-        }
-        const std::vector<Expr> of_column = winograd::rows_of_products(name, m);
-        for (size_t r = 0; r < sums.size(); ++r) sums[r][static_cast<size_t>(c)] = of_column[r];
-    }
+    const auto sums = winograd::rows_of_products(name, at_.rows_of_tile, [&](int64_t f) {
+        const Expr index = simplify(tile * size(at_.block)) +
+                           size(at_.products + f * at_.product_frequency + v * lanes);
+        return name(ir::load(code_.scratch(), lanes_from(index, lanes)));
+    });
     const Expr first = simplify(z * size(at_.block) + size(v * lanes));
     const Expr column = simplify(x * size(columns));
     std::vector<Expr> of_row;

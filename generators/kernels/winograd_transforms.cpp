@@ -13,8 +13,8 @@ namespace {
 
 using Halide::Internal::Shuffle;
 
-/// Of two vectors, two lanes of each in turn, of every group of four lanes: one instruction that moves
-/// nothing across 16 bytes.
+/// Takes four lanes of every group of four of two vectors, `of_four` being numbers among the eight: one
+/// instruction, which moves nothing across 16 bytes.
 Expr within_groups(ir::Values& name, const Expr& a, const Expr& b, const std::array<int, 4>& of_four) {
     const int lanes = a.type().lanes();
     std::vector<int> from;
@@ -25,8 +25,8 @@ Expr within_groups(ir::Values& name, const Expr& a, const Expr& b, const std::ar
     return name(Shuffle::make({a, b}, from));
 }
 
-/// Every other lane of two vectors.
-Expr every_other(ir::Values& name, const Expr& a, const Expr& b, int first) {
+/// Takes every other lane of two vectors.
+Expr alternate_lanes(ir::Values& name, const Expr& a, const Expr& b, int first) {
     std::vector<int> from;
     for (int n = 0; n < a.type().lanes(); ++n) from.push_back(first + 2 * n);
     return name(Shuffle::make({a, b}, from));
@@ -42,7 +42,7 @@ PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1
                             TileOrder order) {
     const auto chosen = [&](const Expr& a, const Expr& b, int first) {
         return order == TileOrder::ascending
-                   ? every_other(name, a, b, first)
+                   ? alternate_lanes(name, a, b, first)
                    : within_groups(name, a, b, {first, first + 2, first + 4, first + 6});
     };
     // Every other element, twice.
@@ -100,7 +100,10 @@ PatchRow of_columns(ir::Values& name, const PatchRow& row) {
     return transformed;
 }
 
-std::vector<Expr> rows_of_products(ir::Values& name, const std::vector<Expr>& m) {
+namespace {
+
+/// A^T m of a column of the products: a sum for each row of outputs.
+std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m) {
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
     const auto rows = static_cast<int64_t>(m.size()) - kernel_size + 1;
     if (rows == columns) {
@@ -109,6 +112,20 @@ std::vector<Expr> rows_of_products(ir::Values& name, const std::vector<Expr>& m)
     }
     std::vector<Expr> sums{sum(m[0] + m[1] + m[2])};
     if (rows == 2) sums.push_back(sum(m[1] - m[2] - m[3]));
+    return sums;
+}
+
+}  // namespace
+
+std::vector<PatchRow> rows_of_products(ir::Values& name, int64_t rows,
+                                       const std::function<Expr(int64_t f)>& product) {
+    std::vector<PatchRow> sums(static_cast<size_t>(rows));
+    for (int64_t c = 0; c < patch_columns; ++c) {
+        std::vector<Expr> m;
+        for (int64_t r = 0; r < patch_rows(rows); ++r) m.push_back(product(r * patch_columns + c));
+        const std::vector<Expr> of_column = rows_of_column(name, m);
+        for (size_t r = 0; r < sums.size(); ++r) sums[r][static_cast<size_t>(c)] = of_column[r];
+    }
     return sums;
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "generators/ir/arrays.h"
@@ -33,7 +34,7 @@ using PatchRow = std::array<Halide::Expr, patch_columns>;
 /// F(4,3), along columns.
 [[nodiscard]] const MinimalFilter& column_filter();
 
-/// Which tile of a row a lane of a vector is.
+/// The tile of a row that each lane of a vector stands for.
 enum class TileOrder {
     ascending,
     /// Lane 4 j + v is tile v L / 4 + j of L: elements stay in their group of four lanes when columns
@@ -46,7 +47,7 @@ enum class TileOrder {
 [[nodiscard]] PatchRow columns_of_patches(ir::Values& name,
                                           const std::array<Halide::Expr, columns + 1>& parts,
                                           TileOrder order);
-/// The inverse, of outputs of tiles by fours: element 4 t + c is column c of tile t.
+/// Undoes that for the outputs of tiles by fours: element 4 t + c is column c of tile t.
 [[nodiscard]] Halide::Expr side_by_side(ir::Values& name,
                                         const std::array<Halide::Expr, columns>& outputs);
 
@@ -58,9 +59,10 @@ enum class TileOrder {
                                                 const std::vector<Halide::Expr>& d);
 /// A row of (B^T d) B; frequency patch_columns * row + column.
 [[nodiscard]] PatchRow of_columns(ir::Values& name, const PatchRow& row);
-/// A^T m of a column of the products: a sum for each row of outputs.
-[[nodiscard]] std::vector<Halide::Expr> rows_of_products(ir::Values& name,
-                                                         const std::vector<Halide::Expr>& m);
+/// A^T m, by row of outputs; `product` returns the name of the one of frequency f, and is called column
+/// by column, so that few products are in registers at a time.
+[[nodiscard]] std::vector<PatchRow> rows_of_products(
+    ir::Values& name, int64_t rows, const std::function<Halide::Expr(int64_t f)>& product);
 /// A row of (A^T m) A: outputs by column.
 [[nodiscard]] std::array<Halide::Expr, columns> columns_of_products(ir::Values& name,
                                                                     const PatchRow& sums);

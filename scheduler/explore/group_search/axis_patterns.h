@@ -140,7 +140,7 @@ private:
     // By layer of a tensor; 0 is the input.
     IndexVector<Range, int> inner_;  ///< coordinates of A_k that no border touches further down
     IndexVector<std::deque<Entry>, int> entries_;
-    /// By a hash of the pattern.
+    /// The patterns of each tensor are found by their hash.
     IndexVector<std::unordered_multimap<size_t, Id>, int> ids_;
     Id whole_ = 0;
     size_t bytes_ = 0;

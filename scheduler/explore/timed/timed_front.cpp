@@ -188,7 +188,8 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         wishes.back().joins = false;
     }
     if (options.kernels.fours && has_layers_for_winograd(network)) {
-        // Higher line buffers of groups as long as those of the largest wish above.
+        // Line buffers of four and two rows in place of two and two are half as high again: six times
+        // the cache for groups as long as those that have four times above.
         wishes.push_back(plain);
         wishes.back().fours = true;
         wishes.back().second_level_cache = Bytes(6 * options.second_level_cache.value());

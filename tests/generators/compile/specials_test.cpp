@@ -101,7 +101,7 @@ TEST(Specials, NormalisationsOverChannelsKeepThem) {
         next.inputs = {network.layers.back().output};
         append(network, "norm2", next);
         append(network, "conv3", network.layers.back().output, {2, square_window(1)});
-        // Of no equal weights: standardised channels sum to zero.
+        // Equal weights would make nothing but zeros: standardised channels sum to zero.
         std::vector<float> weights(static_cast<size_t>(2 * channels));
         for (size_t n = 0; n < weights.size(); ++n) weights[n] = static_cast<float>(n % 3) - 0.5F;
         network.layers.back().weights = std::make_shared<const Constant>(
