@@ -9,10 +9,11 @@ its sizes are that function's: "picture:artcnn?height=1080&width=1920&channels=3
 A network must have one input and one output, both FLOAT. For each network and thread count the
 contestants are the fused network, the same network compiled layer by layer and, if asked for, by an
 older version of the program, onnxruntime and the other runtimes, all in float32. Outputs are
-compared before anything is timed. In each round every contestant in turn gets a fresh process, which
-warms up and times some runs, so drift of the machine meets all alike.
+compared with those in float64 (float64.py) before anything is timed. In each round every contestant
+in turn gets a fresh process, which warms up and times some runs, so drift of the machine meets all
+alike.
 
-  difference    the largest from onnxruntime's output, as a part of that output's range
+  error         the largest difference from the output in float64, as a part of that output's range
   min, median   over all timed runs of all rounds
   spread        (90th percentile - 10th percentile) / median
   memory        growth of the resident set, at its peak, since just before the network was opened,
@@ -21,8 +22,8 @@ warms up and times some runs, so drift of the machine meets all alike.
 
 PyTorch runs in the fastest of six ways, tried in each process before it is timed: as it is, frozen
 or by torch.compile, in its own layout or channels last. Its memory is that of all six. A runtime
-that cannot convert or run a network, or whose output differs by more than a thousandth of the range,
-takes no part in that race; the race says so by name.
+that cannot convert or run a network, or whose error is more than a thousandth of the range, takes no
+part in that race; the race says so by name.
 
 FILE is rewritten after each network. A network that fails is named there and in the table, and the
 exit status is 1.
@@ -45,7 +46,7 @@ import urllib.parse
 from runtimes import PEERS, Failed, installed_peers, last_line
 
 DEFAULT_NETS = ["zoo:fsrcnn?height=540&width=960", "zoo:resnet18", "zoo:mobilenetv2"]
-MOST_DIFFERENCE = 1e-3  # of the range; MNN's filters leave 4e-4 on vgg16
+LARGEST_ERROR = 1e-3  # of the range; MNN's filters leave 4e-4 on vgg16
 
 
 def processor():
@@ -119,12 +120,19 @@ def reset_peak():
         clear.write("5")
 
 
-def difference_of(made, expected):
-    """The largest difference of two outputs, as a part of the second one's range."""
+def error_of(made, exact):
+    """The largest difference from the output in float64, as a part of that one's range."""
     import numpy as np
 
-    span = float(expected.max() - expected.min()) or 1.0
-    return float(np.abs(made.astype(np.float64) - expected).max()) / span
+    span = float(exact.max() - exact.min()) or 1.0
+    return float(np.abs(made - exact).max()) / span
+
+
+def checked_error(made, exact):
+    error = error_of(made, exact)
+    if not error <= LARGEST_ERROR:  # nor NaN
+        raise Failed(f"differs from float64 by {error:.3g} of the range")
+    return error
 
 
 def peer_worker(package, path, input_file, threads, seconds):
@@ -136,19 +144,17 @@ def peer_worker(package, path, input_file, threads, seconds):
     for module in peer.modules[:1]:
         importlib.import_module(module)
     value = np.load(input_file)
-    expected = np.load(input_file.replace("input.npy", "output.npy"))
-    output = np.zeros_like(expected)
+    exact = np.load(input_file.replace("input.npy", "output.npy"))
+    output = np.zeros_like(exact, np.float32)
     output += 1  # resident, as the arrays of the others
     reset_peak()
     before = resident_bytes("VmRSS")
     try:
         infer = peer.runner(path, value, output, threads)
         infer()
-    except Failed as error:
-        sys.exit(str(error))
-    difference = difference_of(output, expected)
-    if not difference <= MOST_DIFFERENCE:  # nor NaN
-        sys.exit(f"differs from onnxruntime by {difference:.3g} of the range")
+        error = checked_error(output, exact)
+    except Failed as failure:
+        sys.exit(str(failure))
     times = []
     end = time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
@@ -156,7 +162,7 @@ def peer_worker(package, path, input_file, threads, seconds):
         infer()
         times.append((time.perf_counter() - start) * 1e3)
     print(json.dumps({"times_ms": times, "peak_rss_bytes": resident_bytes("VmHWM") - before,
-                      "difference": difference}))
+                      "error": error}))
 
 
 def start(command):
@@ -253,8 +259,8 @@ def fixed_sizes(source, target, height, width):
     onnx.save(model, target)
 
 
-def our_contestants(program, model, expected, options, threads):
-    """By name, the difference of our outputs and a function that runs a round of the network."""
+def our_contestants(program, model, exact, options, threads):
+    """By name, the error of our outputs and a function that runs a round of the network."""
     import numpy as np
 
     directory = os.path.dirname(model)
@@ -269,12 +275,7 @@ def our_contestants(program, model, expected, options, threads):
         ours_file = os.path.join(directory, "ours.npy")
         run([own, "run", compiled, "--input", os.path.join(directory, "input.npy"), "--output",
              ours_file, "--quiet"])
-        made = np.load(ours_file)
-        span = float(expected.max() - expected.min())
-        if not np.allclose(made, expected, rtol=1e-3, atol=1e-5 * span):
-            error = np.abs(made - expected).max()
-            raise Failed(f"{name} differs from onnxruntime by {error:.3g} (range {span:.3g})")
-        contestants[name] = (difference_of(made, expected),
+        contestants[name] = (checked_error(np.load(ours_file), exact),
                              functools.partial(laminate_round, own, compiled, threads,
                                                options.seconds))
     return contestants
@@ -293,32 +294,32 @@ def peer_contestants(model, shape, options, threads):
     for name, peer in installed_peers().items():
         try:
             path = peer.convert(model, directory, shape) if peer.convert else model
-            difference = one_round(peer, path, 0)["difference"]
-        except Failed as error:
+            error = one_round(peer, path, 0)["error"]
+        except Failed as failure:
             if not contestants:
                 raise
-            skipped[name] = str(error)
+            skipped[name] = str(failure)
             continue
-        contestants[name] = (difference,
-                             functools.partial(one_round, peer, path, options.seconds))
+        contestants[name] = (error, functools.partial(one_round, peer, path, options.seconds))
     return contestants, skipped
 
 
 def print_rows(rows, reference, macs):
     """The table of a race; the rows get their pace."""
     print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}"
-          f"{'speed':>8}{'memory':>9}{'difference':>12}")
+          f"{'speed':>8}{'memory':>9}{'error':>9}")
     for name, row in rows.items():
         row["gflops"] = 2 * macs / row["median_ms"] / 1e6
         memory, ratio = memory_cells(row, reference)
         print(f"{name:26}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}"
               f"{row['gflops']:9.1f}{memory}{reference['median_ms'] / row['median_ms']:7.2f}x"
-              f"{ratio:>9}{row['difference']:12.1e}", flush=True)
+              f"{ratio:>9}{row['error']:9.1e}", flush=True)
 
 
 def race(program, net, options, threads, directory):
     import numpy as np
     import onnxruntime
+    from float64 import float64_output
 
     rounds = options.rounds
     model = os.path.join(directory, "net.onnx")
@@ -339,18 +340,18 @@ def race(program, net, options, threads, directory):
                      "expected one of each, of tensor(float)")
     described = inputs[0]
     value = np.random.default_rng(1).uniform(-1, 1, described.shape).astype(np.float32)
-    expected = session.run(None, {described.name: value})[0]
+    exact = float64_output(model, value)
     np.save(os.path.join(directory, "input.npy"), value)
-    np.save(os.path.join(directory, "output.npy"), expected)
+    np.save(os.path.join(directory, "output.npy"), exact)
     macs = json.loads(run([program, "info", model, "--json", "-"]))["macs"]
 
     peers, skipped = peer_contestants(model, value.shape, options, threads)
-    contestants = our_contestants(program, model, expected, options, threads) | peers
+    contestants = our_contestants(program, model, exact, options, threads) | peers
     results = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, (_, one_round) in contestants.items():
             results[name].append(one_round())
-    rows = {name: summary(r) | {"difference": contestants[name][0]}
+    rows = {name: summary(r) | {"error": contestants[name][0]}
             for name, r in results.items()}
 
     print(f"\n{net}, {threads_in_words(threads)}, {2 * macs / 1e9:.3f} GFLOP, "

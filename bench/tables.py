@@ -81,6 +81,20 @@ def memory_cell(contestants, names):
     return " / ".join("-" if b is None else figure(b / 2**20) for b in bytes_of)
 
 
+def least_memory_cell(contestants, names):
+    ours, *others = (contestants.get(name, {}).get("peak_rss_bytes") for name in names)
+    others = [b for b in others if b is not None]
+    return f"{figure(ours / 2**20)} / {figure(min(others) / 2**20)}" if ours and others else ""
+
+
+def error_cell(contestants, names):
+    """Ours, and the others' from the least to the largest. Files of before 2026-11-27 have none."""
+    ours, *others = (contestants[name].get("error") for name in names if name in contestants)
+    if None in (ours, *others) or not others:
+        return ""
+    return f"{ours:.0e} / {min(others):.0e} to {max(others):.0e}"
+
+
 def race_columns(races, with_least):
     """(heading, cell of a race) of each column; columns without a cell are left out."""
     def time(name):
@@ -98,7 +112,10 @@ def race_columns(races, with_least):
     columns.append(("times", lambda c: best_peer_over_ours(c, "median_ms")))
     if with_least:
         columns.append(("of least", lambda c: best_peer_over_ours(c, "min_ms")))
-    columns.append(("MiB", lambda c: memory_cell(c, [OURS, *peers])))
+        columns.append(("MiB", lambda c: memory_cell(c, [OURS, *peers])))
+    else:
+        columns.append(("MiB", lambda c: least_memory_cell(c, [OURS, *peers])))
+        columns.append(("error", lambda c: error_cell(c, [OURS, *peers])))
     return columns
 
 
