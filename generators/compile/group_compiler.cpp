@@ -13,6 +13,7 @@
 #include "generators/ir/code_parts.h"
 #include "generators/ir/shared_bodies.h"
 #include "generators/kernels/group_kernels.h"
+#include "generators/lowering/extents.h"
 #include "nets/network/picture_views.h"
 #include "scheduler/schedule/open_group.h"
 
@@ -260,12 +261,14 @@ void GroupCompiler::load(Made& made) const {
 /// The code of an equal group, kept or just made, with constants of this group.
 void GroupCompiler::take_code(const GroupSchedule& schedule, const GroupCode& equal,
                               GroupCode& code) const {
+    const std::vector<LayerProblem> problems = group_problems(network_, schedule);
     code.packings = equal.packings;
-    code.constants = packed_block(equal.packings, network_, group_problems(network_, schedule));
+    code.constants = packed_block(equal.packings, network_, problems);
     code.scratch_bytes = equal.scratch_bytes;
     code.strips = equal.strips;
     code.open_scratch_bytes = equal.open_scratch_bytes;
-    if (code.open_scratch_bytes) code.size = options_.any_size->reference();
+    if (code.open_scratch_bytes)
+        code.size = GroupExtents(schedule, problems, options_.any_size).reference();
 }
 
 /// The code that another process kept under this key, or nothing. Code for another processor or with hooks is

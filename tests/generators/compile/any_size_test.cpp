@@ -24,11 +24,16 @@ std::vector<float> random_values(int64_t count, uint64_t seed) {
     return values;
 }
 
+/// The values of all outputs, one after the other.
 std::vector<float> result_of(Session& session, const std::vector<float>& input) {
-    std::vector<float> output(
-        static_cast<size_t>(element_count(session.outputs().front().dims)));
-    session.run({input.data()}, {output.data()});
-    return output;
+    std::vector<int64_t> begin{0};
+    for (const auto& output : session.outputs())
+        begin.push_back(begin.back() + element_count(output.dims));
+    std::vector<float> values(static_cast<size_t>(begin.back()));
+    std::vector<float*> arrays;
+    for (size_t n = 0; n + 1 < begin.size(); ++n) arrays.push_back(values.data() + begin[n]);
+    session.run({input.data()}, arrays);
+    return values;
 }
 
 /// A network compiled for any size, and for single ones by the same schedule.
@@ -94,6 +99,28 @@ TEST(AnySize, FsrcnnHasTheBitsOfCodeForEachSize) {
     EXPECT_EQ(session.inputs().front().dims, (std::vector<int64_t>{1, 1, 160, 256}));
     expect_equal_at(network, session, {.rows = 67, .columns = 401});
     expect_equal_at(network, session, {.images = 2, .rows = 90, .columns = 65});
+}
+
+/// Two convolutions in two groups, as both are outputs, whose code is the same. Each is checked with
+/// its own strips.
+TEST(AnySize, EqualGroupsShareTheirCode) {
+    const std::vector<int64_t> map{1, 12, 40, 50};
+    const auto convolution = [](const std::string& name, TensorId x, TensorId y, uint64_t seed) {
+        Layer layer{.name = name, .kind = LayerKind::conv, .inputs = {x}, .output = y};
+        layer.window = {.kernel = {3, 3}, .pad_begin = {1, 1}, .pad_end = {1, 1}};
+        layer.weights = std::make_shared<const Constant>(
+            Constant{{12, 12, 3, 3}, random_values(int64_t{12} * 12 * 3 * 3, seed)});
+        return layer;
+    };
+    const Network two{.name = "two",
+                      .tensors = {{"x", map}, {"y", map}, {"z", map}},
+                      .layers = {convolution("first", 0, 1, 1), convolution("second", 1, 2, 2)},
+                      .inputs = {0},
+                      .outputs = {1, 2},
+                      .folded = {}};
+    const AnySize network(two);
+    Session session = network.open(2);
+    expect_equal_at(network, session, {.rows = 33, .columns = 65});
 }
 
 /// Memory that a session has taken is used again, and no result depends on what came before or on
