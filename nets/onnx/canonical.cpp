@@ -12,6 +12,7 @@
 #include "nets/network/picture_views.h"
 #include "nets/onnx/channels_first.h"
 #include "nets/onnx/model.h"
+#include "nets/onnx/moves.h"
 #include "nets/onnx/space_to_depth.h"
 
 namespace laminate::onnx {
@@ -638,6 +639,7 @@ void RawNetwork::charge(size_t values) {
 
 Network canonicalise(RawNetwork raw) {
     remove_dead_layers(raw);
+    recognise_moves(raw);
     LayersInNodes(raw).recognise();
     put_channels_first(raw);
     fold_blocks_into_convolutions(raw);

@@ -1,0 +1,163 @@
+#include "nets/onnx/moves.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace laminate::onnx {
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+/// An axis of a view: so many elements, one `step` apart in memory.
+struct Axis {
+    int64_t extent, step;
+    friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+/// The axes of a view of which none has one element or continues the one before it. Two views from
+/// the same first element list the same elements in the same order if these are equal.
+std::vector<Axis> merged_axes(const Dims& extents, const Dims& steps) {
+    std::vector<Axis> axes;
+    for (size_t d = 0; d < extents.size(); ++d) {
+        if (extents[d] == 1) continue;
+        if (!axes.empty() && axes.back().step == extents[d] * steps[d]) {
+            axes.back() = {axes.back().extent * extents[d], steps[d]};
+        } else {
+            axes.push_back({extents[d], steps[d]});
+        }
+    }
+    return axes;
+}
+
+/// The axes of the map [N, C, H b, W b] that DepthToSpace makes of [N, C b b, H, W].
+std::vector<Axis> axes_of_depth_to_space(const Dims& in, int64_t block, bool is_crd) {
+    const int64_t channels = in[1] / block / block, plane = in[2] * in[3];
+    const int64_t of_column = is_crd ? plane : channels * plane;  // of one to the right in a block
+    const int64_t of_channel = is_crd ? block * block * plane : plane;
+    return merged_axes({in[0], channels, in[2], block, in[3], block},
+                       {in[1] * plane, of_channel, in[3], block * of_column, 1, of_column});
+}
+
+class Moves {
+public:
+    explicit Moves(RawNetwork& raw) : raw_(raw), producer_(raw.tensors.size(), -1) {
+        for (size_t k = 0; k < raw.layers.size(); ++k)
+            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
+    }
+
+    void recognise() {
+        for (RawLayer& layer : raw_.layers) {
+            if (is(layer.layer, GeneralKind::reshape) || is(layer.layer, GeneralKind::view)) {
+                recognise_depth_to_space(layer);
+            } else if (is(layer.layer, GeneralKind::binary) || layer.layer.kind == LayerKind::add) {
+                read_before_expand(layer);
+            }
+        }
+    }
+
+private:
+    [[nodiscard]] const Dims& dims(TensorId id) const {
+        return raw_.tensors[static_cast<size_t>(id)].dims;
+    }
+    static bool is(const Layer& layer, GeneralKind kind) {
+        return layer.kind == LayerKind::general && layer.general.kind == kind;
+    }
+    /// The layer that writes a tensor, or null.
+    [[nodiscard]] RawLayer* before(TensorId id) const {
+        const int layer = producer_[static_cast<size_t>(id)];
+        return layer < 0 ? nullptr : &raw_.layers[static_cast<size_t>(layer)];
+    }
+    /// Notes that `end` no longer reads `part`, which goes if nothing else reads it.
+    void note(RawLayer& part, const RawLayer& end) {
+        raw_.folded.push_back(part.op + " " + part.label + " into " + end.op + " " + end.label);
+        part.beside = true;
+    }
+
+    /// `end` and the layers before it, as far as one view with any reshapes around it goes.
+    void recognise_depth_to_space(RawLayer& end) {
+        const Dims& out = dims(end.layer.output);
+        if (out.size() != 4) return;
+        const GeneralOperator* view = nullptr;
+        std::vector<RawLayer*> parts;
+        for (RawLayer* layer = &end; layer != nullptr; layer = before(layer->layer.inputs[0])) {
+            if (is(layer->layer, GeneralKind::view) && view == nullptr) {
+                view = &layer->layer.general;
+            } else if (!is(layer->layer, GeneralKind::reshape)) {
+                return;
+            }
+            parts.push_back(layer);
+            const TensorId x = layer->layer.inputs[0];
+            const Dims& in = dims(x);
+            if (view == nullptr || in.size() != 4) continue;
+            const std::optional<Layer> whole = depth_to_space(in, out, *view);
+            if (!whole) return;
+            for (size_t k = 1; k < parts.size(); ++k) note(*parts[k], end);
+            const Layer last = std::exchange(end.layer, *whole);
+            end.layer.onnx_name = last.onnx_name;
+            end.layer.inputs = {x};
+            end.layer.output = last.output;
+            return;
+        }
+    }
+
+    static std::optional<Layer> depth_to_space(const Dims& in, const Dims& out,
+                                               const GeneralOperator& view) {
+        const int64_t block = out[2] / in[2];
+        if (block < 2 || in[0] != out[0] || in[1] != out[1] * block * block ||
+            in[2] * block != out[2] || in[3] * block != out[3] || view.first != 0)
+            return {};
+        const std::vector<Axis> axes = merged_axes(view.dims, view.steps);
+        for (const bool is_crd : {true, false}) {
+            if (axes != axes_of_depth_to_space(in, block, is_crd)) continue;
+            return Layer{.kind = LayerKind::depth_to_space,
+                         .block = block,
+                         .depth_to_space_crd = is_crd};
+        }
+        return {};
+    }
+
+    /// The shapes of a binary operator's operands broadcast, so that an operand need not be
+    /// expanded before, unless nothing else has the extents that it is expanded to.
+    void read_before_expand(RawLayer& reader) {
+        if (reader.layer.inputs.size() != 2) return;
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            TensorId& operand = reader.layer.inputs[k];
+            RawLayer* expand = before(operand);
+            if (expand == nullptr || !is(expand->layer, GeneralKind::view)) continue;
+            const TensorId x = expand->layer.inputs[0];
+            const Dims& out = dims(reader.layer.output);
+            if (dims(reader.layer.inputs[1 - k]) != out || !is_expanded(expand->layer.general, dims(x)))
+                continue;
+            note(*expand, reader);
+            operand = x;
+            if (reader.layer.kind != LayerKind::add) continue;
+            reader.layer.kind = LayerKind::general;  // a sum of two shapes
+            reader.layer.general = {.kind = GeneralKind::binary, .function = GeneralFunction::add};
+        }
+    }
+
+    /// Whether a view repeats a tensor of these dims along axes in which it has one element.
+    static bool is_expanded(const GeneralOperator& view, const Dims& from) {
+        if (view.first != 0 || from.size() > view.dims.size()) return false;
+        const Dims own = row_major_steps(from);
+        const size_t added = view.dims.size() - from.size();
+        for (size_t d = 0; d < view.dims.size(); ++d) {
+            const int64_t extent = d < added ? 1 : from[d - added];
+            const int64_t step = extent == 1 ? 0 : own[d - added];
+            if ((extent != 1 && extent != view.dims[d]) || (view.dims[d] > 1 && view.steps[d] != step))
+                return false;
+        }
+        return true;
+    }
+
+    RawNetwork& raw_;
+    std::vector<int> producer_;
+};
+
+}  // namespace
+
+void recognise_moves(RawNetwork& raw) { Moves(raw).recognise(); }
+
+}  // namespace laminate::onnx

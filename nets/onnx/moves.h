@@ -1,0 +1,12 @@
+// Private to nets: nodes that move or copy elements, made one layer or none.
+#pragma once
+
+#include "nets/onnx/canonical.h"
+
+namespace laminate::onnx {
+
+/// Makes Reshape, Transpose and Reshape a DepthToSpace if that is what they do together, as older
+/// exporters write pixel shuffles, and lets products, sums and the like read x instead of Expand(x).
+void recognise_moves(RawNetwork& raw);
+
+}  // namespace laminate::onnx

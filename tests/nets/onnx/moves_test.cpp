@@ -1,0 +1,87 @@
+// Nodes that move or copy elements: pixel shuffles in three nodes, and Expand before a product.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "nets/operators/reference_operators.h"
+#include "tests/nets/onnx/builder.h"
+
+namespace laminate {
+namespace {
+
+using test::ModelBuilder;
+
+/// The result for 1, 2, 3, ...
+std::vector<float> result_of_counting(const Network& network) {
+    const size_t count =
+        static_cast<size_t>(element_count(network.tensor(network.inputs.front()).dims));
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), 1.0F);
+    return run_reference_network(network, {values}, network.outputs, 1).front();
+}
+
+const std::vector<int64_t> of_blocks{2, 18, 3, 5}, of_pixels{2, 2, 9, 15};
+
+/// Reshape, Transpose and Reshape of a map of 18 channels, whose blocks have 3 x 3 pixels.
+Network shuffled(const std::vector<int64_t>& split, const std::vector<int64_t>& perm) {
+    ModelBuilder m(of_blocks);
+    m.integers("split", split).integers("joined", of_pixels);
+    m.node("Reshape", {"x", "split"}, "apart", "apart");
+    m.node("Transpose", {"apart"}, "moved", "moved").integers("perm", perm);
+    m.node("Reshape", {"moved", "joined"}, "y", "shuffle");
+    return m.parse();
+}
+
+TEST(Moves, PixelShuffleInThreeNodesIsDepthToSpace) {
+    const std::vector<int64_t> as_pytorch{2, 2, 3, 3, 3, 5}, as_tensorflow{2, 3, 3, 2, 3, 5};
+    for (const bool is_crd : {true, false}) {
+        SCOPED_TRACE(is_crd);
+        const Network network = is_crd ? shuffled(as_pytorch, {0, 1, 4, 2, 5, 3})
+                                       : shuffled(as_tensorflow, {0, 3, 4, 1, 5, 2});
+        ModelBuilder one(of_blocks);
+        one.node("DepthToSpace", {"x"}, "y")
+            .integer("blocksize", 3)
+            .text("mode", is_crd ? "CRD" : "DCR");
+        ASSERT_EQ(network.layers.size(), 1u);
+        EXPECT_EQ(network.layers[0].kind, LayerKind::depth_to_space);
+        EXPECT_EQ(network.layers[0].name, "shuffle");
+        EXPECT_EQ(network.folded,
+                  (std::vector<std::string>{"Transpose \"moved\" into Reshape \"shuffle\"",
+                                            "Reshape \"apart\" into Reshape \"shuffle\""}));
+        EXPECT_EQ(result_of_counting(network), result_of_counting(one.parse()));
+    }
+}
+
+/// Rows and columns of a block change places.
+TEST(Moves, OtherOrdersOfPixelsStay) {
+    const Network network = shuffled({2, 2, 3, 3, 3, 5}, {0, 1, 4, 3, 5, 2});
+    EXPECT_EQ(network.layers.size(), 3u);
+}
+
+TEST(Moves, OperatorsOfTwoReadWhatIsExpanded) {
+    const std::vector<int64_t> map{1, 3, 4, 5};
+    // 20 values one after the other lie around 10.5 of them.
+    for (const auto& [op, expected] : {std::pair{"Sub", -9.5F}, {"Add", 11.5F}, {"Mul", 10.5F}}) {
+        ModelBuilder m(map);
+        m.node("GlobalAveragePool", {"x"}, "mean");
+        m.integers("map", map).node("Expand", {"mean", "map"}, "means");
+        m.node(op, {"x", "means"}, "y");
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 2u);
+        EXPECT_EQ(network.layers[1].inputs,
+                  (std::vector<TensorId>{network.inputs[0], network.layers[0].output}));
+        EXPECT_EQ(result_of_counting(network)[0], expected);
+    }
+}
+
+/// Nothing but the Expand says how many rows the sum has.
+TEST(Moves, ExpandStaysWhereTheOtherOperandIsSmall) {
+    ModelBuilder m({1, 3, 1, 5});
+    m.integers("map", {1, 3, 4, 5}).node("Expand", {"x", "map"}, "rows");
+    m.node("Sigmoid", {"x"}, "row");
+    m.node("Mul", {"row", "rows"}, "y");
+    EXPECT_EQ(m.parse().layers.size(), 3u);
+}
+
+}  // namespace
+}  // namespace laminate
