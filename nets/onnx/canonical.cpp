@@ -405,6 +405,39 @@ std::vector<int> reader_counts(const RawNetwork& raw) {
     return readers;
 }
 
+/// Lets one layer stand for several general ones that compute the same of the same tensors, as two
+/// means do that an exporter writes for a mean and a variance.
+void share_equal_layers(RawNetwork& raw) {
+    std::map<TensorId, TensorId> same;
+    std::map<std::vector<TensorId>, std::vector<const RawLayer*>> seen;
+    for (RawLayer& raw_layer : raw.layers) {
+        Layer& layer = raw_layer.layer;
+        for (TensorId& id : layer.inputs) {
+            if (const auto other = same.find(id); other != same.end()) id = other->second;
+        }
+        const bool is_output = std::ranges::find(raw.outputs, layer.output) != raw.outputs.end();
+        if (layer.kind != LayerKind::general || layer.inputs.empty() || layer.bias || is_output)
+            continue;
+        std::vector<const RawLayer*>& others = seen[layer.inputs];
+        const auto equal = std::ranges::find_if(others, [&](const RawLayer* other) {
+            const ConstantPtr &a = layer.weights, &b = other->layer.weights;
+            const bool has_equal_weights =
+                a == b || (a && b && a->dims == b->dims && a->values.size() == 1 &&
+                           a->values[0] == b->values[0]);
+            return has_equal_weights && layer.general == other->layer.general;
+        });
+        if (equal == others.end()) {
+            others.push_back(&raw_layer);
+            continue;
+        }
+        same[layer.output] = (*equal)->layer.output;
+        raw.folded.push_back(raw_layer.op + " " + raw_layer.label + " is " + (*equal)->op + " " +
+                             (*equal)->label);
+        raw_layer.beside = true;
+    }
+    remove_dead_layers(raw);
+}
+
 /// One sweep suffices: when a layer is visited, all layers before it have their final form.
 void fold_into_producers(RawNetwork& raw) {
     std::vector<int> readers = reader_counts(raw);
@@ -638,7 +671,7 @@ void RawNetwork::charge(size_t values) {
 }
 
 Network canonicalise(RawNetwork raw) {
-    remove_dead_layers(raw);
+    share_equal_layers(raw);
     recognise_moves(raw);
     LayersInNodes(raw).recognise();
     put_channels_first(raw);

@@ -7,23 +7,30 @@
 #include <optional>
 #include <utility>
 
+#include "nets/network/picture_views.h"
+#include "nets/onnx/moves.h"
+
 namespace laminate::onnx {
 
 namespace {
 
 using Dims = std::vector<int64_t>;
-constexpr size_t map_rank = 4, last_axis = 3;
-constexpr std::array<size_t, map_rank> to_last{0, 2, 3, 1}, to_first{0, 3, 1, 2};
+constexpr size_t map_rank = 4;
 
-/// Dimension d of the result is dimension order[d] of a tensor of these dims.
-GeneralOperator transposition(const Dims& from, const std::array<size_t, map_rank>& order) {
-    GeneralOperator view{.kind = GeneralKind::view};
-    const Dims steps = row_major_steps(from);
-    for (const size_t d : order) {
-        view.dims.push_back(from[d]);
-        view.steps.push_back(steps[d]);
-    }
+/// What makes of a map of these dims a tensor of `last`: one image after the other, of each the
+/// pixels, of each the channels.
+GeneralOperator channels_put_last(const Dims& map, const Dims& last) {
+    GeneralOperator view{.kind = GeneralKind::view, .dims = last, .steps = row_major_steps(last)};
+    for (int64_t& step : view.steps) step /= map[1];  // of pixels
+    view.steps.front() = map[1] * map[2] * map[3];
+    view.steps.back() = map[2] * map[3];
     return view;
+}
+/// What makes of such a tensor the map.
+GeneralOperator channels_put_first(const Dims& map) {
+    return {.kind = GeneralKind::view,
+            .dims = {map[0], map[1], map[2] * map[3]},
+            .steps = {map[1] * map[2] * map[3], 1, map[1]}};
 }
 
 class ChannelsFirst {
@@ -45,58 +52,106 @@ private:
     [[nodiscard]] const Dims& dims(TensorId id) const {
         return raw_.tensors[static_cast<size_t>(id)].dims;
     }
-    /// The map whose Transpose a tensor is, or -1.
-    [[nodiscard]] TensorId map_of(TensorId id) const {
-        const auto found = maps_.find(id);
-        return found == maps_.end() ? -1 : found->second;
+    /// The map that a tensor has with its channels last, or -1.
+    [[nodiscard]] TensorId map_of(TensorId id) const { return found_in(maps_, id, -1); }
+    /// The tensor of four dimensions whose elements, in their order, a tensor has.
+    [[nodiscard]] TensorId reshaped_from(TensorId id) const { return found_in(reshaped_, id, id); }
+    static TensorId found_in(const std::map<TensorId, TensorId>& ids, TensorId id,
+                             TensorId otherwise) {
+        const auto found = ids.find(id);
+        return found == ids.end() ? otherwise : found->second;
     }
-    [[nodiscard]] bool is_transposition(const Layer& layer,
-                                        const std::array<size_t, map_rank>& order) const {
-        return layer.kind == LayerKind::general && layer.general.kind == GeneralKind::view &&
-               dims(layer.inputs[0]).size() == map_rank &&
-               layer.general == transposition(dims(layer.inputs[0]), order);
+    static bool is(const Layer& layer, GeneralKind kind) {
+        return layer.kind == LayerKind::general && layer.general.kind == kind;
+    }
+    /// Whether a tensor has the channels of a map behind its pixels.
+    static bool has_channels_last(const Dims& last, const Dims& map) {
+        return last.size() > 2 && last.front() == map[0] && last.back() == map[1];
     }
 
     void visit(RawLayer layer) {
         const TensorId output = layer.layer.output;
-        if (is_transposition_of_map(layer.layer)) {
-            maps_[output] = layer.layer.inputs[0];
-            raw_.layers.push_back(std::move(layer));
-            return;
+        if (is(layer.layer, GeneralKind::reshape)) return visit_reshape(std::move(layer));
+        if (is(layer.layer, GeneralKind::view)) {
+            const TensorId map = reshaped_from(layer.layer.inputs[0]);
+            if (dims(map).size() == map_rank && has_channels_last(dims(output), dims(map)) &&
+                list_the_same(layer.layer.general, channels_put_last(dims(map), dims(output)))) {
+                maps_[output] = map;
+                return raw_.layers.push_back(std::move(layer));
+            }
         }
         const bool reads_maps =
             !layer.layer.inputs.empty() &&
             std::ranges::all_of(layer.layer.inputs, [&](TensorId id) { return map_of(id) >= 0; });
         if (!reads_maps) return raw_.layers.push_back(std::move(layer));
         const TensorId map = map_of(layer.layer.inputs[0]);
-        if (is_transposition(layer.layer, to_first) && !is_output(output)) {
+        if (is(layer.layer, GeneralKind::view) &&
+            list_the_same(layer.layer.general, channels_put_first(dims(map)))) {
+            return put_back(std::move(layer), map);
+        }
+        if (std::optional<RawLayer> moved = on_map(layer)) return move(layer, *std::move(moved));
+        raw_.layers.push_back(std::move(layer));
+    }
+
+    /// Whether it does not matter where a map has its channels.
+    static bool has_one_place(const Dims& map) { return map[1] == 1 || map[2] * map[3] == 1; }
+
+    /// A Reshape may lead to tokens, from tokens to a map with its channels last, and back. It is
+    /// the Transpose of a map with one channel, or with one pixel.
+    void visit_reshape(RawLayer layer) {
+        const TensorId x = layer.layer.inputs[0], output = layer.layer.output;
+        TensorId map = map_of(x);
+        const TensorId from = map >= 0 && has_one_place(dims(map)) ? map : reshaped_from(x);
+        if (dims(from) == dims(output) && from != x && !is_output(output)) {
+            same_[output] = from;
+            raw_.folded.push_back(layer.op + " " + layer.label + " and what it undoes removed");
+            return;
+        }
+        if (dims(from).size() == map_rank) {
+            reshaped_[output] = from;
+            if (map < 0 && has_one_place(dims(from))) map = from;
+        }
+        if (map >= 0 && has_channels_last(dims(output), dims(map))) maps_[output] = map;
+        raw_.layers.push_back(std::move(layer));
+    }
+
+    /// A layer that makes of a tensor with its channels last the map again, in any shape.
+    void put_back(RawLayer layer, TensorId map) {
+        const TensorId output = layer.layer.output;
+        if (dims(output) == dims(map) && !is_output(output)) {
             same_[output] = map;
             raw_.folded.push_back(layer.op + " " + layer.label + " and the one before it removed");
             return;
         }
-        std::optional<RawLayer> moved = on_map(layer);
-        if (!moved) return raw_.layers.push_back(std::move(layer));
-        for (TensorId& id : moved->layer.inputs) id = map_of(id);
-        const Dims& last = dims(output);
-        const Dims first{last[0], last[3], last[1], last[2]};
-        moved->layer.output = static_cast<TensorId>(raw_.tensors.size());
-        raw_.tensors.push_back({unused_name(raw_.tensors[static_cast<size_t>(output)].name), first});
+        layer.layer.inputs = {map};
+        layer.layer.general = {.kind = GeneralKind::reshape, .dims = dims(output)};
+        reshaped_[output] = map;
+        raw_.layers.push_back(std::move(layer));
+    }
+
+    /// Writes what `moved` makes of maps, and of that what `layer` writes.
+    void move(const RawLayer& layer, RawLayer moved) {
+        const TensorId output = layer.layer.output;
+        std::vector<Dims> inputs;
+        for (TensorId& id : moved.layer.inputs) inputs.push_back(dims(id = map_of(id)));
+        const Dims first = moved.affine ? inputs[0] : infer_output_dims(moved.layer, inputs);
+        moved.layer.output = static_cast<TensorId>(raw_.tensors.size());
+        raw_.tensors.push_back(
+            {unused_name(raw_.tensors[static_cast<size_t>(output)].name), first});
         RawLayer back;
         back.op = layer.op;
         back.label = layer.label;
         back.beside = true;
         back.layer.kind = LayerKind::general;
-        back.layer.inputs = {moved->layer.output};
+        back.layer.inputs = {moved.layer.output};
         back.layer.output = output;
-        back.layer.general = transposition(first, to_last);
-        maps_[output] = moved->layer.output;
-        raw_.layers.push_back(*std::move(moved));
+        back.layer.general = has_one_place(first) ? GeneralOperator{.dims = dims(output)}
+                                                  : channels_put_last(first, dims(output));
+        maps_[output] = moved.layer.output;
+        raw_.layers.push_back(std::move(moved));
         raw_.layers.push_back(std::move(back));
     }
 
-    [[nodiscard]] bool is_transposition_of_map(const Layer& layer) const {
-        return !layer.inputs.empty() && is_transposition(layer, to_last);
-    }
     [[nodiscard]] bool is_output(TensorId id) const {
         return std::ranges::find(raw_.outputs, id) != raw_.outputs.end();
     }
@@ -111,14 +166,14 @@ private:
     /// The layer that computes the same of maps, its inputs and output not yet replaced.
     [[nodiscard]] std::optional<RawLayer> on_map(const RawLayer& given) const {
         RawLayer layer = given;
-        GeneralOperator& op = layer.layer.general;
+        const int64_t last_axis = std::ssize(dims(layer.layer.inputs[0])) - 1;
         switch (layer.layer.kind) {
             case LayerKind::activation:
                 if (layer.layer.activation.slope && !has_one_value(layer.layer.activation.slope))
                     return {};
                 return layer;
             case LayerKind::softmax:
-                if (layer.layer.axis != int64_t{last_axis}) return {};
+                if (layer.layer.axis != last_axis) return {};
                 layer.layer.axis = 1;
                 return layer;
             case LayerKind::conv:  // of these only scales and shifts of channels have such inputs
@@ -129,26 +184,112 @@ private:
                                    layer.layer.bias->values[0]);
             case LayerKind::add:
                 if (layer.layer.weights && !has_one_value(layer.layer.weights)) return {};
-                return layer;
+                return are_broadcast(layer.layer) ? std::optional(layer) : std::nullopt;
+            case LayerKind::concat:
+                return joined(std::move(layer));
             case LayerKind::general:
-                break;
+                return general_on_map(std::move(layer));
             default:
                 return {};
         }
+    }
+
+    [[nodiscard]] std::optional<RawLayer> general_on_map(RawLayer layer) const {
+        GeneralOperator& op = layer.layer.general;
+        const int64_t last_axis = std::ssize(dims(layer.layer.inputs[0])) - 1;
         switch (op.kind) {
             case GeneralKind::unary:
                 return layer;
             case GeneralKind::normalise:
-                if (op.axes != Dims{last_axis}) return {};
-                op.axes = {1};
+            case GeneralKind::reduce:
+                if (op.axes == Dims{last_axis}) {
+                    op.axes = {1};
+                    return layer;
+                }
+                if (op.kind == GeneralKind::normalise || op.function != GeneralFunction::mean ||
+                    op.axes != Dims{1, 2} || !has_rows(layer.layer.inputs[0]))
+                    return {};
+                op = {};
+                layer.layer.kind = LayerKind::global_average_pool;
                 return layer;
             case GeneralKind::binary:
                 return of_two(std::move(layer));
             case GeneralKind::matmul:
                 return as_convolution(std::move(layer));
+            case GeneralKind::view:
+                return part(std::move(layer));
+            case GeneralKind::resample:
+                return resampled(std::move(layer));
             default:
                 return {};
         }
+    }
+
+    /// Whether a tensor with its channels last has rows and columns, and not pixels.
+    [[nodiscard]] bool has_rows(TensorId id) const {
+        const Dims& last = dims(id);
+        const Dims& map = dims(map_of(id));
+        return last.size() == map_rank && last[1] == map[2] && last[2] == map[3];
+    }
+    /// The axis of a map that is axis d of a tensor with rows and columns.
+    static size_t axis_of_map(size_t d) { return d == 0 ? 0 : d % (map_rank - 1) + 1; }
+
+    [[nodiscard]] std::optional<RawLayer> joined(RawLayer layer) const {
+        const auto axis = static_cast<size_t>(layer.layer.axis);
+        const size_t rank = dims(layer.layer.output).size();
+        const bool is_of_channels = axis + 1 == rank;
+        const Dims& map = dims(map_of(layer.layer.inputs[0]));
+        for (const TensorId id : layer.layer.inputs) {
+            const Dims& other = dims(map_of(id));
+            if (is_of_channels ? other[2] != map[2] || other[3] != map[3] : !has_rows(id)) return {};
+        }
+        if (axis == 0) return {};
+        layer.layer.axis = is_of_channels ? 1 : static_cast<int64_t>(axis_of_map(axis));
+        return layer;
+    }
+
+    /// A Slice or one of a Split's results: of tokens, of their channels alone.
+    [[nodiscard]] std::optional<RawLayer> part(RawLayer layer) const {
+        const TensorId x = layer.layer.inputs[0];
+        const Dims &from = dims(x), &map = dims(map_of(x));
+        GeneralOperator& op = layer.layer.general;
+        if (op.dims.size() != from.size() || op.dims[0] != from[0]) return {};
+        std::array<int64_t, 3> first{}, extent{op.dims.back(), map[2], map[3]};
+        const Dims own = row_major_steps(from);
+        int64_t rest = op.first;
+        for (size_t d = 0; d < from.size(); ++d) {
+            const int64_t begin = rest / own[d];
+            rest %= own[d];
+            if (begin + op.dims[d] > from[d] || (op.dims[d] > 1 && op.steps[d] != own[d])) return {};
+            if (op.dims[d] == from[d]) continue;
+            if (d + 1 < from.size() && !has_rows(x)) return {};
+            first[axis_of_map(d + map_rank - from.size()) - 1] = begin;
+            extent[axis_of_map(d + map_rank - from.size()) - 1] = op.dims[d];
+        }
+        op = part_of(map, first, extent);
+        return layer;
+    }
+
+    /// Pad or Resize: the lists of the axes change their order.
+    [[nodiscard]] std::optional<RawLayer> resampled(RawLayer layer) const {
+        if (!has_rows(layer.layer.inputs[0])) return {};
+        GeneralOperator& op = layer.layer.general;
+        const GeneralOperator given = op;
+        std::array<std::ptrdiff_t, map_rank + 1> begin{};
+        for (size_t d = 0; d < map_rank; ++d)
+            begin[d + 1] = begin[d] + given.dims[d] * given.tap_counts[d];
+        op.dims = op.tap_counts = op.sources = {};
+        op.factors = {};
+        for (const size_t d : {size_t{0}, size_t{3}, size_t{1}, size_t{2}}) {
+            op.dims.push_back(given.dims[d]);
+            op.tap_counts.push_back(given.tap_counts[d]);
+            op.sources.insert(op.sources.end(), given.sources.begin() + begin[d],
+                              given.sources.begin() + begin[d + 1]);
+            if (!given.factors.empty())
+                op.factors.insert(op.factors.end(), given.factors.begin() + begin[d],
+                                  given.factors.begin() + begin[d + 1]);
+        }
+        return layer;
     }
 
     static bool has_one_value(const ConstantPtr& constant) {
@@ -157,7 +298,7 @@ private:
                            [&](float value) { return value == values[0]; });
     }
     [[nodiscard]] int64_t channels(const RawLayer& layer) const {
-        return dims(layer.layer.output)[last_axis];
+        return dims(layer.layer.output).back();
     }
     [[nodiscard]] static ConstantPtr per_channel(std::vector<float> values) {
         const auto count = static_cast<int64_t>(values.size());
@@ -170,14 +311,28 @@ private:
         return layer;
     }
 
-    /// Two maps, or a map and a constant with a value for each channel.
+    /// Whether the maps of all inputs broadcast as the inputs do.
+    [[nodiscard]] bool are_broadcast(const Layer& layer) const {
+        const Dims& out = dims(layer.output);
+        Dims whole;
+        for (const TensorId id : layer.inputs) {
+            if (dims(id).size() != out.size()) return false;
+            if (dims(id) == out) whole = dims(map_of(id));
+        }
+        return !whole.empty() && std::ranges::all_of(layer.inputs, [&](TensorId id) {
+            const Dims& map = dims(map_of(id));
+            const bool is_pixel = map[2] == 1 && map[3] == 1;
+            return is_pixel || (map[2] == whole[2] && map[3] == whole[3]);
+        });
+    }
+
+    /// Two maps, or a map and a constant with one value, or a value for each channel.
     [[nodiscard]] std::optional<RawLayer> of_two(RawLayer layer) const {
         const ConstantPtr constant = layer.layer.weights;
-        if (!constant) {
-            const bool same = dims(layer.layer.inputs[0]) == dims(layer.layer.output) &&
-                              dims(layer.layer.inputs[1]) == dims(layer.layer.output);
-            return same ? std::optional(std::move(layer)) : std::nullopt;
-        }
+        if (!constant)
+            return are_broadcast(layer.layer) ? std::optional(std::move(layer)) : std::nullopt;
+        if (constant->values.size() == 1 && dims(layer.layer.inputs[0]) == dims(layer.layer.output))
+            return layer;
         const int64_t count = channels(layer);
         if (std::ssize(constant->values) != count || constant->dims.empty() ||
             constant->dims.back() != count ||
@@ -200,6 +355,13 @@ private:
             case GeneralFunction::multiply:
             case GeneralFunction::divide:
                 return affine(layer, std::move(values), std::move(zeros));
+            case GeneralFunction::prelu:
+                layer.layer = {.onnx_name = layer.layer.onnx_name,
+                               .kind = LayerKind::activation,
+                               .inputs = layer.layer.inputs,
+                               .activation = {.kind = ActivationKind::prelu,
+                                              .slope = per_channel(std::move(values))}};
+                return layer;
             default:
                 return {};
         }
@@ -237,6 +399,7 @@ private:
 
     RawNetwork& raw_;
     std::map<TensorId, TensorId> maps_;  ///< of tensors with channels last: those with them first
+    std::map<TensorId, TensorId> reshaped_;  ///< of what Reshapes write: where the elements are from
     std::map<TensorId, TensorId> same_;  ///< of tensors that layers no longer write: their equals
 };
 

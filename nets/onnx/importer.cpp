@@ -407,7 +407,7 @@ TensorId Importer::add_general(const Node& node, GeneralOperator op, std::vector
 
 /// Gives the layer that writes `id` the node's name, and the tensor the name of the node's result.
 void Importer::name_result(const Node& node, TensorId id) {
-    if (known(id)) return;
+    if (known(id) || id < made_before_) return;  // another node's result keeps its name
     raw_.tensors[static_cast<size_t>(id)].name = node.file().output(0);
     name_last_layer(node, id);
 }

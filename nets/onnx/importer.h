@@ -244,6 +244,7 @@ private:
     const InputSizes& sizes_;
     int64_t opset_ = 0;
     RawNetwork raw_;
+    std::ptrdiff_t made_before_ = 0;  ///< tensors that earlier nodes made
     int64_t filled_ = 0;
     std::unordered_map<std::string, Value> values_;
     std::unordered_map<std::string, int>

@@ -16,28 +16,29 @@ struct Axis {
     friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-/// The axes of a view of which none has one element or continues the one before it. Two views from
-/// the same first element list the same elements in the same order if these are equal.
-std::vector<Axis> merged_axes(const Dims& extents, const Dims& steps) {
+/// The axes of a view of which none has one element or continues the one before it.
+std::vector<Axis> merged_axes(const GeneralOperator& view) {
     std::vector<Axis> axes;
-    for (size_t d = 0; d < extents.size(); ++d) {
-        if (extents[d] == 1) continue;
-        if (!axes.empty() && axes.back().step == extents[d] * steps[d]) {
-            axes.back() = {axes.back().extent * extents[d], steps[d]};
+    for (size_t d = 0; d < view.dims.size(); ++d) {
+        const int64_t extent = view.dims[d], step = view.steps[d];
+        if (extent == 1) continue;
+        if (!axes.empty() && axes.back().step == extent * step) {
+            axes.back() = {axes.back().extent * extent, step};
         } else {
-            axes.push_back({extents[d], steps[d]});
+            axes.push_back({extent, step});
         }
     }
     return axes;
 }
 
-/// The axes of the map [N, C, H b, W b] that DepthToSpace makes of [N, C b b, H, W].
-std::vector<Axis> axes_of_depth_to_space(const Dims& in, int64_t block, bool is_crd) {
+/// The map [N, C, H b, W b] that DepthToSpace makes of [N, C b b, H, W].
+GeneralOperator depth_to_space_of(const Dims& in, int64_t block, bool is_crd) {
     const int64_t channels = in[1] / block / block, plane = in[2] * in[3];
     const int64_t of_column = is_crd ? plane : channels * plane;  // of one to the right in a block
     const int64_t of_channel = is_crd ? block * block * plane : plane;
-    return merged_axes({in[0], channels, in[2], block, in[3], block},
-                       {in[1] * plane, of_channel, in[3], block * of_column, 1, of_column});
+    return {.kind = GeneralKind::view,
+            .dims = {in[0], channels, in[2], block, in[3], block},
+            .steps = {in[1] * plane, of_channel, in[3], block * of_column, 1, of_column}};
 }
 
 class Moves {
@@ -106,11 +107,10 @@ private:
                                                const GeneralOperator& view) {
         const int64_t block = out[2] / in[2];
         if (block < 2 || in[0] != out[0] || in[1] != out[1] * block * block ||
-            in[2] * block != out[2] || in[3] * block != out[3] || view.first != 0)
+            in[2] * block != out[2] || in[3] * block != out[3])
             return {};
-        const std::vector<Axis> axes = merged_axes(view.dims, view.steps);
         for (const bool is_crd : {true, false}) {
-            if (axes != axes_of_depth_to_space(in, block, is_crd)) continue;
+            if (!list_the_same(view, depth_to_space_of(in, block, is_crd))) continue;
             return Layer{.kind = LayerKind::depth_to_space,
                          .block = block,
                          .depth_to_space_crd = is_crd};
@@ -157,6 +157,10 @@ private:
 };
 
 }  // namespace
+
+bool list_the_same(const GeneralOperator& view, const GeneralOperator& other) {
+    return view.first == other.first && merged_axes(view) == merged_axes(other);
+}
 
 void recognise_moves(RawNetwork& raw) { Moves(raw).recognise(); }
 

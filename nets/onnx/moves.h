@@ -5,6 +5,9 @@
 
 namespace laminate::onnx {
 
+/// Whether two views list the same elements in the same order, whatever shapes they have.
+[[nodiscard]] bool list_the_same(const GeneralOperator& view, const GeneralOperator& other);
+
 /// Makes Reshape, Transpose and Reshape a DepthToSpace if that is what they do together, as older
 /// exporters write pixel shuffles, and lets products, sums and the like read x instead of Expand(x).
 void recognise_moves(RawNetwork& raw);

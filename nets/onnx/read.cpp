@@ -464,6 +464,7 @@ void Importer::import_node(int index) {
                          " is not supported; supported: " + supported);
     }
     if (node.file().output_size() < 1 || node.file().output(0).empty()) node.fail("has no output");
+    made_before_ = std::ssize(raw_.tensors);
     try {
         const ElementType moved = type_moved(node);
         if (moving.contains(node.op()) && moves_integers(node)) {

@@ -19,6 +19,16 @@ using Values = std::vector<float>;
 
 Dims output_dims(const Network& network) { return network.tensor(network.outputs[0]).dims; }
 
+TEST(GeneralLayers, AnInputThatIsTransposedBackKeepsItsName) {
+    ModelBuilder m({1, 3, 4, 5});
+    m.node("Transpose", {"x"}, "last").integers("perm", {0, 2, 3, 1});
+    m.node("Transpose", {"last"}, "first").integers("perm", {0, 3, 1, 2});
+    m.node("Relu", {"first"}, "y");
+    const Network network = m.parse();
+    EXPECT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.tensor(network.inputs[0]).name, "x");
+}
+
 TEST(GeneralLayers, TransposesOfATransposeVanish) {
     ModelBuilder m({1, 4, 4, 2});
     m.weights("w", {2, 2, 1, 1});

@@ -156,6 +156,71 @@ TEST(Normalisations, BetweenTransposesTheyAreOfMaps) {
     expect_near(result_of(network, pixels), {5 + 2, 3 + 0, 1 + 0, 7 + 6});
 }
 
+TEST(Normalisations, OfTokensTheyAreOfMaps) {
+    // Restormer's and a SegFormer's block: LayerNorm in nodes with two means, and a MatMul.
+    ModelBuilder m({1, 2, 1, 2});
+    m.integers("tokens", {1, 2, 2}).integers("map", {1, 2, 1, 2});
+    m.weights("scale", {2}, {3, 6}).weights("matrix", {2, 2}, {1, 1, 0, 1});
+    m.node("Reshape", {"x", "tokens"}, "flat");
+    m.node("Transpose", {"flat"}, "t").integers("perm", {0, 2, 1});
+    m.weights("epsilon", {}, {5});
+    for (const std::string k : {"1", "2"}) {
+        m.node("ReduceMean", {"t"}, "mean" + k).integers("axes", {-1}).integer("keepdims", 1);
+        m.node("Sub", {"t", "mean" + k}, "c" + k);
+    }
+    m.node("Mul", {"c2", "c2"}, "square");
+    m.node("ReduceMean", {"square"}, "variance").integers("axes", {-1}).integer("keepdims", 1);
+    m.node("Add", {"variance", "epsilon"}, "sum");
+    m.node("Sqrt", {"sum"}, "root");
+    m.node("Div", {"c1", "root"}, "normed");
+    m.node("Mul", {"normed", "scale"}, "scaled");
+    m.node("MatMul", {"scaled", "matrix"}, "product");
+    m.node("Transpose", {"product"}, "back").integers("perm", {0, 2, 1});
+    m.node("Reshape", {"back", "map"}, "joined");
+    m.node("Relu", {"joined"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 2u);
+    EXPECT_EQ(network.layers[0].general.function, GeneralFunction::standardise);
+    EXPECT_EQ(network.layers[0].general.axes, std::vector<int64_t>{1});
+    EXPECT_EQ(network.layers[1].kind, LayerKind::conv);
+    // Scaled (2, -4) and (-2, 4), of which the second channel is the sum.
+    expect_near(result_of(network, pixels), {2, 0, 0, 2});
+}
+
+/// What Keras writes between convolutions: each with its channels last.
+TEST(ChannelsFirst, ConcatSplitPadSlicesAndMeans) {
+    const std::vector<int64_t> map{1, 2, 3, 2};
+    std::vector<float> values(12);
+    for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n * n % 7);
+    const auto network = [&](bool is_last) {
+        ModelBuilder m(map);
+        const std::vector<int64_t> to_last{0, 2, 3, 1}, to_first{0, 3, 1, 2};
+        const int64_t channels = is_last ? 3 : 1, rows = is_last ? 1 : 2, columns = rows + 1;
+        const std::string x = is_last ? "last" : "x";
+        if (is_last) m.node("Transpose", {"x"}, "last").integers("perm", to_last);
+        std::vector<int64_t> pads(8, 0);
+        pads[static_cast<size_t>(rows)] = pads[static_cast<size_t>(4 + columns)] = 1;
+        m.integers("pads", pads).integers("one", {1}).integers("three", {3});
+        m.integers("rows", {rows}).integers("halves", {1, 1});
+        m.node("Pad", {x, "pads"}, "padded").text("mode", "reflect");
+        m.node("Slice", {"padded", "one", "three", "rows"}, "part");
+        auto* split = m.model.mutable_graph()->add_node();
+        split->set_op_type("Split");
+        for (const char* input : {"part", "halves"}) split->add_input(input);
+        for (const char* half : {"a", "b"}) split->add_output(half);
+        test::NodeBuilder(split).integer("axis", channels);
+        m.node("ReduceMean", {"part"}, "pooled").integers("axes", {rows, columns});
+        m.node("Concat", {"b", "a"}, "swapped").integer("axis", channels);
+        m.node("Mul", {"swapped", "pooled"}, "scaled");
+        m.node("Concat", {"scaled", "part"}, is_last ? "all" : "y").integer("axis", rows);
+        if (is_last) m.node("Transpose", {"all"}, "y").integers("perm", to_first);
+        return m.parse();
+    };
+    const Network last = network(true), first = network(false);
+    EXPECT_EQ(last.layers.size(), first.layers.size() + 1);  // the output's own Transpose
+    EXPECT_EQ(result_of(last, values), result_of(first, values));
+}
+
 TEST(Normalisations, ATransposeWithoutOneBackStays) {
     ModelBuilder m({1, 2, 1, 2});
     m.node("Transpose", {"x"}, "last").integers("perm", {0, 2, 3, 1});
