@@ -5,13 +5,16 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <numeric>
 #include <span>
+#include <type_traits>
 
 #include "base/shared_loop.h"
 #include "base/units.h"
+#include "base/vector_width.h"
 #include "nets/operators/matrix_product.h"
 #include "nets/operators/row_functions.h"
 
@@ -293,7 +296,24 @@ void square_row(const float* a, int64_t a_step, const float*, int64_t, float* ou
     for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] * a[k * a_step];
 }
 
+void cube_row(const float* a, int64_t a_step, const float*, int64_t, float* out, int64_t count) {
+    for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] * a[k * a_step] * a[k * a_step];
+}
+
+/// x^0.5, which is infinite at -infinity and 0 at -0.
+void root_row(const float* a, int64_t a_step, const float*, int64_t, float* out, int64_t count) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] == -infinity ? infinity : a[k * a_step];
+    apply_unary_row(GeneralFunction::square_root, 0, 0, out, out, count);
+    for (int64_t k = 0; k < count; ++k) out[k] += 0.0F;
+}
+
 using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
+
+/// The row of one of the powers that most files have, or null.
+BinaryRow power_row_of(float exponent) {
+    return exponent == 2 ? square_row : exponent == 3 ? cube_row : exponent == 0.5F ? root_row : nullptr;
+}
 
 BinaryRow binary_row_of(GeneralFunction function) {
     using enum GeneralFunction;
@@ -333,11 +353,11 @@ void run_binary(const Layer& layer, const Operands& operands, const Dims& out, f
                 int threads) {
     const JoinedLoops<2> loops(out, {broadcast_steps(*operands.dims[0], out.size()),
                                      broadcast_steps(*operands.dims[1], out.size())});
-    // The square is what most powers are.
-    const bool squares = layer.general.function == GeneralFunction::power &&
-                         element_count(*operands.dims[1]) == 1 && *operands.values[1] == 2;
+    const bool is_power = layer.general.function == GeneralFunction::power &&
+                          element_count(*operands.dims[1]) == 1;
+    const BinaryRow of_power = is_power ? power_row_of(*operands.values[1]) : nullptr;
     const BinaryRow row_function =
-        squares ? square_row : binary_row_of(layer.general.function);
+        of_power != nullptr ? of_power : binary_row_of(layer.general.function);
     loops.run(threads, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t count) {
         row_function(operands.values[0] + from[0], loops.step(0), operands.values[1] + from[1],
                      loops.step(1), output + to, count);
@@ -349,12 +369,28 @@ void run_select(const std::vector<Dims>& in, const std::vector<const float*>& in
     std::array<Coordinates, 3> steps;
     for (size_t k = 0; k < 3; ++k) steps[k] = broadcast_steps(in[k], out.size());
     const JoinedLoops<3> loops(out, steps);
-    loops.run(threads, [&](int64_t to, const std::array<int64_t, 3>& from, int64_t count) {
-        for (int64_t x = 0; x < count; ++x) {
-            const size_t chosen = inputs[0][from[0] + x * loops.step(0)] != 0 ? 1 : 2;
-            output[to + x] = inputs[chosen][from[chosen] + x * loops.step(chosen)];
-        }
-    });
+    const auto run = [&](auto a_step, auto b_step) {  // constants, so that loops are vectorised
+        loops.run(threads, [&](int64_t to, const std::array<int64_t, 3>& from, int64_t count) {
+            const float *c = inputs[0] + from[0], *a = inputs[1] + from[1], *b = inputs[2] + from[2];
+            const int64_t step = loops.step(0);
+            if (step == 1) {
+                for (int64_t x = 0; x < count; ++x) {
+                    const float if_true = a[x * a_step], if_false = b[x * b_step];
+                    output[to + x] = c[x] != 0 ? if_true : if_false;
+                }
+            } else {
+                for (int64_t x = 0; x < count; ++x)
+                    output[to + x] = c[x * step] != 0 ? a[x * a_step] : b[x * b_step];
+            }
+        });
+    };
+    const std::integral_constant<int64_t, 0> none;
+    const std::integral_constant<int64_t, 1> one;
+    const int64_t a = loops.step(1), b = loops.step(2);
+    if (a == 1 && b == 1) return run(one, one);
+    if (a == 1 && b == 0) return run(one, none);
+    if (a == 0 && b == 1) return run(none, one);
+    run(a, b);
 }
 
 // ---- moving
@@ -532,9 +568,74 @@ private:
     const float* input_;
 };
 
+/// Rows of copies: Tile, Gather, Pad of other axes than rows and columns, nearest elements.
+class RowCopies {
+public:
+    RowCopies(const GeneralOperator& op, const Dims& out, const Dims& in, const float* input)
+        : op_(op), input_(input), steps_(steps_of(in)), last_(out.size() - 1) {
+        copies_ = op.factors.empty() &&
+                  std::ranges::all_of(op.tap_counts, [](int64_t taps) { return taps == 1; });
+        if (!copies_) return;
+        for (size_t d = 0; d < last_; ++d) begins_[d + 1] = begins_[d] + out[d];
+        const int64_t* sources = op.sources.data() + begins_[last_];
+        for (int64_t x = 0; x < out[last_]; ++x) {
+            const bool continues = x > 0 && (sources[x] < 0 ? sources[x - 1] < 0
+                                                            : sources[x] == sources[x - 1] + 1 &&
+                                                                  sources[x - 1] >= 0);
+            if (continues) {
+                ++runs_.back().count;
+            } else {
+                runs_.push_back({sources[x], 1});
+            }
+        }
+    }
+
+    [[nodiscard]] bool are_all() const { return copies_; }
+
+    void run(const Coordinates& at, int64_t width, float* output) const {
+        const float* row = input_;
+        for (size_t d = 0; d < last_; ++d) {
+            const int64_t source = op_.sources[static_cast<size_t>(begins_[d] + at[d])];
+            if (source < 0) {
+                std::fill_n(output, width, op_.alpha);
+                return;
+            }
+            row += source * steps_[d];
+        }
+        for (const auto& [source, count] : runs_) {
+            if (source < 0) {
+                std::fill_n(output, count, op_.alpha);
+            } else if (count == 1) {
+                *output = row[source];
+            } else {
+                std::copy_n(row + source, count, output);
+            }
+            output += count;
+        }
+    }
+
+private:
+    /// Neighbours of the last axis that are copies of neighbours, or outside (-1).
+    struct Run {
+        int64_t source, count;
+    };
+    const GeneralOperator& op_;
+    const float* input_;
+    Coordinates steps_;
+    Coordinates begins_{};
+    size_t last_;
+    std::vector<Run> runs_;
+    bool copies_ = false;
+};
+
 void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
                   float* output, int threads) {
     const size_t last = out.size() - 1;
+    if (const RowCopies copies(op, out, in, input); copies.are_all()) {
+        return for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
+            copies.run(at, out[last], output + row * out[last]);
+        });
+    }
     if (const RowResampler rows(op, in, out, input); rows.pays(out)) {
         return for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
             rows.run(at, out[last], output + row * out[last]);
@@ -612,37 +713,43 @@ struct NeighbouringAxes {
     }
 };
 
-/// Sums of a term over neighbouring axes, of which `finish` makes the result. A run of sums stands
-/// side by side, so that they are vectorised and read the input in its own order.
-template <class Term, class Finish>
-void sum_neighbours(const NeighbouringAxes& axes, const float* input, float* output, int threads,
-                    const Term& term, const Finish& finish) {
+/// Folds terms over neighbouring axes into states, of which `finish` makes the result. A run of
+/// states stands side by side, so that they are vectorised and read the input in its own order.
+template <class State, class Term, class Join, class Finish>
+void fold_neighbours(const NeighbouringAxes& axes, const float* input, float* output, int threads,
+                     State start, const Term& term, const Join& join, const Finish& finish) {
     constexpr int64_t most = 64;
     if (axes.inner == 1) {
         constexpr size_t lanes = 8;
         return parallel_for(axes.outer, threads, [&](int64_t k) {
             const float* row = input + k * axes.over;
-            std::array<double, lanes> sums{};
+            std::array<State, lanes> states;
+            states.fill(start);
             int64_t x = 0;
             for (; x + static_cast<int64_t>(lanes) <= axes.over; x += lanes) {
                 for (size_t lane = 0; lane < lanes; ++lane)
-                    sums[lane] += term(static_cast<double>(row[x + static_cast<int64_t>(lane)]));
+                    states[lane] = join(states[lane], term(row[x + static_cast<int64_t>(lane)]));
             }
-            for (; x < axes.over; ++x) sums[0] += term(static_cast<double>(row[x]));
-            output[k] = finish(std::accumulate(sums.begin(), sums.end(), 0.0));
+            for (; x < axes.over; ++x) states[0] = join(states[0], term(row[x]));
+            output[k] = static_cast<float>(
+                finish(std::accumulate(states.begin(), states.end(), start, join)));
         });
     }
     const int64_t parts = ceil_div(axes.inner, most);
     parallel_for(axes.outer * parts, threads, [&](int64_t part) {
         const int64_t begin = part % parts * most, count = std::min(most, axes.inner - begin);
         const float* first = input + part / parts * axes.over * axes.inner + begin;
-        std::array<double, most> sums{};
+        std::array<State, most> states;
+        states.fill(start);
         for (int64_t k = 0; k < axes.over; ++k) {
-            for (int64_t x = 0; x < count; ++x)
-                sums[static_cast<size_t>(x)] += term(static_cast<double>(first[k * axes.inner + x]));
+            for (int64_t x = 0; x < count; ++x) {
+                State& state = states[static_cast<size_t>(x)];
+                state = join(state, term(first[k * axes.inner + x]));
+            }
         }
         for (int64_t x = 0; x < count; ++x)
-            output[part / parts * axes.inner + begin + x] = finish(sums[static_cast<size_t>(x)]);
+            output[part / parts * axes.inner + begin + x] =
+                static_cast<float>(finish(states[static_cast<size_t>(x)]));
     });
 }
 
@@ -650,23 +757,50 @@ void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, f
                 int threads) {
     using enum GeneralFunction;
     const NeighbouringAxes axes(in, op.axes);
-    const double count = static_cast<double>(axes.over);
-    const auto value = [](double x) { return x; };
+    if (!axes.are_neighbours || op.function == log_sum_exp) {
+        const SplitAxes split(in, op.axes);
+        return parallel_for(split.outside.count(), threads, [&](int64_t k) {
+            output[k] = reduced(op.function, split.inside, input + split.outside.offset(k));
+        });
+    }
+    const auto count = static_cast<double>(axes.over);
+    const auto as_is = [](double x) { return x; };
     const auto square = [](double x) { return x * x; };
     const auto sums = [&](const auto& term, const auto& finish) {
-        sum_neighbours(axes, input, output, threads, term,
-                       [&](double sum) { return static_cast<float>(finish(sum)); });
+        fold_neighbours(axes, input, output, threads, 0.0, term, std::plus<double>(), finish);
     };
-    if (axes.are_neighbours && op.function == sum) return sums(value, value);
-    if (axes.are_neighbours && op.function == mean)
-        return sums(value, [&](double total) { return total / count; });
-    if (axes.are_neighbours && op.function == sum_of_squares) return sums(square, value);
-    if (axes.are_neighbours && op.function == norm_2)
-        return sums(square, [](double total) { return std::sqrt(total); });
-    const SplitAxes split(in, op.axes);
-    parallel_for(split.outside.count(), threads, [&](int64_t k) {
-        output[k] = reduced(op.function, split.inside, input + split.outside.offset(k));
-    });
+    const auto extremes = [&](float start, const auto& choose) {
+        fold_neighbours(axes, input, output, threads, start, [](float x) { return x; }, choose,
+                        [](float x) { return x; });
+    };
+    if (axes.inner == 1 && (op.function == largest || op.function == smallest)) {
+        const auto in_row = op.function == largest ? largest_in_row : smallest_in_row;
+        return parallel_for(axes.outer, threads, [&](int64_t row) {
+            output[row] = in_row(input + row * axes.over, axes.over);
+        });
+    }
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    switch (op.function) {
+        case mean:
+            return sums(as_is, [&](double total) { return total / count; });
+        case product:
+            return fold_neighbours(axes, input, output, threads, 1.0, as_is,
+                                   std::multiplies<double>(), as_is);
+        case largest:
+            return extremes(-infinity, [](float a, float b) { return maximum_of(a, b); });
+        case smallest:
+            return extremes(infinity, [](float a, float b) { return minimum_of(a, b); });
+        case norm_1:
+            return sums([](double x) { return std::abs(x); }, as_is);
+        case norm_2:
+            return sums(square, [](double total) { return std::sqrt(total); });
+        case log_sum:
+            return sums(as_is, [](double total) { return std::log(total); });
+        case sum_of_squares:
+            return sums(square, as_is);
+        default:
+            return sums(as_is, as_is);
+    }
 }
 
 void normalise(const GeneralOperator& op, const Box& box, const float* input, float* output) {
@@ -774,20 +908,36 @@ void order(const GeneralOperator& op, const Box& box, const float* input, int64_
     using enum GeneralFunction;
     const bool from_largest = op.function == largest_values || op.function == largest_places;
     const bool gives_places = op.function == largest_places || op.function == smallest_places;
-    std::vector<int64_t> places(static_cast<size_t>(box.count()));
-    std::iota(places.begin(), places.end(), 0);
     const auto value = [&](int64_t place) { return input[place * box.steps[0]]; };
     const bool nan_is_smallest = op.alpha != 0 && !from_largest;
     const auto is_less = [&](float a, float b) {
         return a < b || (nan_is_smallest ? a != a && b == b : b != b && a == a);
     };
-    std::partial_sort(places.begin(), places.begin() + count, places.end(),
-                      [&](int64_t a, int64_t b) {
-                          const float x = value(a), y = value(b);
-                          if (is_less(x, y)) return !from_largest;
-                          if (is_less(y, x)) return from_largest;
-                          return op.constant_first ? a > b : a < b;
-                      });
+    const auto comes_before = [&](int64_t a, int64_t b) {
+        const float x = value(a), y = value(b);
+        if (is_less(x, y)) return !from_largest;
+        if (is_less(y, x)) return from_largest;
+        return op.constant_first ? a > b : a < b;
+    };
+    constexpr int64_t few = 32;  // that a sorted list takes in faster than a heap
+    std::vector<int64_t> places;
+    if (count <= few) {
+        const float* at = input;
+        float last = 0;
+        for (int64_t place = 0; place < box.count(); ++place, at += box.steps[0]) {
+            if (std::ssize(places) == count) {
+                const bool is_behind = from_largest ? *at < last : *at > last;  // what most are
+                if (is_behind || !comes_before(place, places.back())) continue;
+                places.pop_back();
+            }
+            places.insert(std::upper_bound(places.begin(), places.end(), place, comes_before), place);
+            last = value(places.back());
+        }
+    } else {
+        places.resize(static_cast<size_t>(box.count()));
+        std::iota(places.begin(), places.end(), 0);
+        std::partial_sort(places.begin(), places.begin() + count, places.end(), comes_before);
+    }
     for (int64_t k = 0; k < count; ++k) {
         const int64_t place = places[static_cast<size_t>(k)];
         output[k * output_step] = gives_places ? static_cast<float>(place) : value(place);
@@ -796,7 +946,19 @@ void order(const GeneralOperator& op, const Box& box, const float* input, int64_
 
 void run_order(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
                float* output, int threads) {
+    using enum GeneralFunction;
     const SplitAxes from(in, op.axes), to(out, op.axes);
+    if (to.inside.count() == 1) {
+        const bool from_largest = op.function == largest_values || op.function == largest_places;
+        const NeighbouringAxes axes(in, op.axes);
+        return run_first_along(
+            axes.outer, axes.over, axes.inner,
+            {.from_largest = from_largest,
+             .gives_place = op.function == largest_places || op.function == smallest_places,
+             .nan_is_first = from_largest || op.alpha != 0,
+             .last_of_equals = op.constant_first},
+            input, output, threads);
+    }
     parallel_for(from.outside.count(), threads, [&](int64_t k) {
         order(op, from.inside, input + from.outside.offset(k), to.inside.count(),
               to.inside.steps[0], output + to.outside.offset(k));
@@ -807,6 +969,7 @@ void run_order(const GeneralOperator& op, const Dims& in, const float* input, co
 
 constexpr size_t most_sampled_axes = 3;
 constexpr size_t most_sample_taps = 4;
+constexpr size_t most_point_taps = most_sample_taps * most_sample_taps * most_sample_taps;
 
 /// What one point reads along one axis: coordinates inside the input, or -1 for a zero, and
 /// weights.
@@ -822,7 +985,7 @@ struct AxisSamples {
 };
 
 /// Reflects x at `low` and `high` until it lies between them.
-double reflected(double x, double low, double high) {
+[[gnu::always_inline]] inline double reflected(double x, double low, double high) {
     if (high <= low || !std::isfinite(x)) return low;
     const double period = 2 * (high - low);
     double distance = std::fmod(x - low, period);
@@ -838,7 +1001,8 @@ double cubic_weight(double x) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-AxisSamples samples_of(const GeneralOperator& op, float position, int64_t extent) {
+[[gnu::always_inline]] inline AxisSamples samples_of(const GeneralOperator& op, float position,
+                                                     int64_t extent) {
     const auto length = static_cast<double>(extent);
     const auto padding = static_cast<GridPadding>(static_cast<int>(op.alpha));
     const bool centres = op.beta != 0;
@@ -872,13 +1036,15 @@ AxisSamples samples_of(const GeneralOperator& op, float position, int64_t extent
     return samples;
 }
 
-void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
-                const std::vector<const float*>& inputs, const Dims& out, float* output,
-                int threads) {
+/// Points [begin, end) of all images.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void sample_points(const GeneralOperator& op, const std::vector<Dims>& in,
+                   const std::vector<const float*>& inputs, const Dims& out, float* output,
+                   int64_t begin, int64_t end) {
     const size_t axes = in[0].size() - 2;
     const int64_t points = element_count(out) / out[0] / out[1];
     const Coordinates steps = steps_of(in[0]);
-    parallel_for(out[0] * points, threads, [&](int64_t k) {
+    for (int64_t k = begin; k < end; ++k) {
         const int64_t image = k / points, point = k % points;
         const float* position = inputs[1] + k * static_cast<int64_t>(axes);
         std::array<AxisSamples, most_sampled_axes> samples;
@@ -888,30 +1054,43 @@ void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
             taps[d] = static_cast<int64_t>(samples[d].count);
         }
         const std::span<const int64_t> extents(taps.data(), axes);
-        int64_t count = 1;
-        for (const int64_t n : extents) count *= n;
-        for (int64_t channel = 0; channel < out[1]; ++channel) {
-            const float* map = inputs[0] + image * steps[0] + channel * steps[1];
-            double sum = 0;
-            for (int64_t tap = 0; tap < count; ++tap) {
-                const Coordinates at = coordinates_of(tap, extents);
-                double weight = 1;
-                int64_t from = 0;
-                bool reads = true;
-                for (size_t d = 0; d < axes; ++d) {
-                    const auto t = static_cast<size_t>(at[d]);
-                    weight *= samples[d].weight[t];
-                    from += samples[d].at[t] * steps[d + 2];
-                    reads = reads && samples[d].at[t] >= 0;
-                }
-                if (reads) sum += weight * static_cast<double>(map[from]);
+        const int64_t all = std::accumulate(extents.begin(), extents.end(), int64_t{1},
+                                            std::multiplies<int64_t>());
+        // The taps that read something, the same of all channels.
+        std::array<int64_t, most_point_taps> from;
+        std::array<double, most_point_taps> weight;
+        size_t count = 0;
+        for (int64_t tap = 0; tap < all; ++tap) {
+            const Coordinates at = coordinates_of(tap, extents);
+            from[count] = image * steps[0];
+            weight[count] = 1;
+            bool reads = true;
+            for (size_t d = 0; d < axes; ++d) {
+                const auto t = static_cast<size_t>(at[d]);
+                weight[count] *= samples[d].weight[t];
+                from[count] += samples[d].at[t] * steps[d + 2];
+                reads = reads && samples[d].at[t] >= 0;
             }
+            if (reads) ++count;
+        }
+        for (int64_t channel = 0; channel < out[1]; ++channel) {
+            const float* map = inputs[0] + channel * steps[1];
+            double sum = 0;
+            for (size_t n = 0; n < count; ++n) sum += weight[n] * static_cast<double>(map[from[n]]);
             output[(image * out[1] + channel) * points + point] = static_cast<float>(sum);
         }
-    });
+    }
 }
 
-// ---- products
+void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
+                const std::vector<const float*>& inputs, const Dims& out, float* output,
+                int threads) {
+    constexpr int64_t most = 256;
+    const int64_t points = element_count(out) / out[1];
+    parallel_for(ceil_div(points, most), threads, [&](int64_t part) {
+        sample_points(op, in, inputs, out, output, part * most, std::min(points, (part + 1) * most));
+    });
+}
 
 void run_matmul(const Operands& operands, const Constant* bias, float* output, int threads) {
     Dims a = *operands.dims[0], b = *operands.dims[1];

@@ -107,6 +107,30 @@ LAMINATE_FOR_EACH_VECTOR_WIDTH
 void square_root_row(const float* input, float* output, int64_t count) {
     for (int64_t k = 0; k < count; ++k) output[k] = std::sqrt(input[k]);
 }
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void floor_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return std::floor(x); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void ceil_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return std::ceil(x); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void round_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return std::nearbyint(x); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void reciprocal_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return 1 / x; });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void absolute_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return std::abs(x); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void negative_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return -x; });
+}
 
 // ---- along a row
 
@@ -143,6 +167,14 @@ LAMINATE_IN_VECTORS Value sum_of(const float* row, int64_t count, const Term& te
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
+float extreme_in_row(float sign, const float* row, int64_t count) {
+    return joined(
+        row, count, -std::numeric_limits<float>::infinity(),
+        [sign](float x) { return sign * x; },
+        [](float a, float b) { return (b > a) | (b != b) ? b : a; });
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
 float largest_of(const float* row, int64_t count) {
     return joined(
         row, count, -std::numeric_limits<float>::infinity(), [](float x) { return x; },
@@ -175,20 +207,26 @@ void subtract_row(float most, double logarithm, const float* input, float* outpu
         output[k] = static_cast<float>(static_cast<double>(input[k]) - shift);
 }
 
-/// (x - middle) * scale, where rounding the mean would shift nearly constant rows.
+/// (x - middle) * scale. Rounding the mean would shift nearly constant rows, so it has two parts:
+/// x - high is exact near it, and low is what rounding leaves.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void standardise_row(float epsilon, const float* input, float* output, int64_t count) {
+    constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
     const auto extent = static_cast<double>(count);
     const double middle =
         sum_of<double>(input, count, [](float x) { return static_cast<double>(x); }) / extent;
-    const double variance = sum_of<double>(input, count, [middle](float x) {
-                                const double distance = static_cast<double>(x) - middle;
-                                return distance * distance;
-                            }) /
-                            extent;
+    const auto high = static_cast<float>(middle);
+    const double low = middle - static_cast<double>(high);
+    double squares = 0;
+    for (int64_t begin = 0; begin < count; begin += run) {
+        squares += static_cast<double>(
+            sum_of<float>(input + begin, std::min(run, count - begin),
+                          [high](float x) { return (x - high) * (x - high); }));
+    }
+    const double variance = std::max(0.0, squares / extent - low * low);
     const double scale = 1 / std::sqrt(variance + static_cast<double>(epsilon));
-    for (int64_t k = 0; k < count; ++k)
-        output[k] = static_cast<float>((static_cast<double>(input[k]) - middle) * scale);
+    const auto factor = static_cast<float>(scale), shift = static_cast<float>(-low * scale);
+    for (int64_t k = 0; k < count; ++k) output[k] = (input[k] - high) * factor + shift;
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
@@ -232,6 +270,67 @@ void softmax_of_columns(const float* input, float* output, int64_t extent, int64
     }
 }
 
+template <bool nan_is_first, bool last_of_equals>
+LAMINATE_IN_VECTORS void first_of_columns_by(const FirstRule& rule, const float* input,
+                                             float* output, int64_t extent, int64_t step,
+                                             int64_t columns) {
+    const float sign = rule.from_largest ? 1.0F : -1.0F;
+    const auto comes_before = [](float a, float b) {
+        return nan_is_first ? (a > b) | ((a != a) & (b == b)) : (a > b) | ((b != b) & (a == a));
+    };
+    std::array<float, most_columns> values{}, places{};
+    for (int64_t x = 0; x < columns; ++x) values[static_cast<size_t>(x)] = sign * input[x];
+    for (int64_t k = 1; k < extent; ++k) {
+        const auto place = static_cast<float>(k);
+        for (int64_t x = 0; x < columns; ++x) {
+            const float value = sign * input[k * step + x];
+            float &best = values[static_cast<size_t>(x)], &at = places[static_cast<size_t>(x)];
+            const bool is_better =
+                last_of_equals ? !comes_before(best, value) : comes_before(value, best);
+            best = is_better ? value : best;
+            at = is_better ? place : at;
+        }
+    }
+    for (int64_t x = 0; x < columns; ++x) {
+        const auto n = static_cast<size_t>(x);
+        output[x] = rule.gives_place ? places[n] : sign * values[n];
+    }
+}
+
+/// Up to most_columns columns at once.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void first_of_columns(const FirstRule& rule, const float* input, float* output, int64_t extent,
+                      int64_t step, int64_t columns) {
+    if (rule.nan_is_first && !rule.last_of_equals)
+        return first_of_columns_by<true, false>(rule, input, output, extent, step, columns);
+    if (rule.nan_is_first)
+        return first_of_columns_by<true, true>(rule, input, output, extent, step, columns);
+    if (!rule.last_of_equals)
+        return first_of_columns_by<false, false>(rule, input, output, extent, step, columns);
+    first_of_columns_by<false, true>(rule, input, output, extent, step, columns);
+}
+
+/// Rows that are too short for vectors, such as the classes of each box of a detector, are the
+/// columns of a square.
+constexpr int64_t most_short = 32;
+
+void run_softmax_of_short_rows(int64_t rows, int64_t extent, const float* input, float* output,
+                               int threads) {
+    parallel_for(ceil_div(rows, most_columns), threads, [&](int64_t part) {
+        const int64_t begin = part * most_columns, columns = std::min(most_columns, rows - begin);
+        std::array<float, static_cast<size_t>(most_short * most_columns)> square{};
+        for (int64_t a = 0; a < extent; ++a) {
+            for (int64_t x = 0; x < columns; ++x)
+                square[static_cast<size_t>(a * columns + x)] = input[(begin + x) * extent + a];
+        }
+        softmax_of_columns(square.data(), square.data(), extent, columns, columns);
+        for (int64_t x = 0; x < columns; ++x) {
+            for (int64_t a = 0; a < extent; ++a)
+                output[(begin + x) * extent + a] = square[static_cast<size_t>(a * columns + x)];
+        }
+    });
+}
+
 }  // namespace
 
 void apply_unary_row(GeneralFunction function, float alpha, float beta, const float* input,
@@ -245,6 +344,18 @@ void apply_unary_row(GeneralFunction function, float alpha, float beta, const fl
             return gelu_row(input, output, count);
         case GeneralFunction::square_root:
             return square_root_row(input, output, count);
+        case GeneralFunction::floor:
+            return floor_row(input, output, count);
+        case GeneralFunction::ceil:
+            return ceil_row(input, output, count);
+        case GeneralFunction::round_to_even:
+            return round_row(input, output, count);
+        case GeneralFunction::reciprocal:
+            return reciprocal_row(input, output, count);
+        case GeneralFunction::absolute:
+            return absolute_row(input, output, count);
+        case GeneralFunction::negative:
+            return negative_row(input, output, count);
         default:
             for (int64_t k = 0; k < count; ++k)
                 output[k] = apply_unary(function, input[k], alpha, beta);
@@ -274,6 +385,9 @@ void apply_activation_row(const Activation& activation, int64_t channel, const f
     }
 }
 
+float largest_in_row(const float* row, int64_t count) { return extreme_in_row(1, row, count); }
+float smallest_in_row(const float* row, int64_t count) { return -extreme_in_row(-1, row, count); }
+
 void normalise_row(GeneralFunction function, float epsilon, const float* input, float* output,
                    int64_t count) {
     if (function == GeneralFunction::standardise)
@@ -290,6 +404,8 @@ void normalise_row(GeneralFunction function, float epsilon, const float* input, 
 
 void run_softmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input,
                        float* output, int threads) {
+    if (inner == 1 && extent <= most_short)
+        return run_softmax_of_short_rows(outer, extent, input, output, threads);
     if (inner == 1) {
         return parallel_for(outer, threads, [&](int64_t row) {
             normalise_row(GeneralFunction::softmax, 0, input + row * extent, output + row * extent,
@@ -302,6 +418,17 @@ void run_softmax_along(int64_t outer, int64_t extent, int64_t inner, const float
                       first = part / parts * extent * inner + begin;
         softmax_of_columns(input + first, output + first, extent, inner,
                            std::min(most_columns, inner - begin));
+    });
+}
+
+void run_first_along(int64_t outer, int64_t extent, int64_t inner, const FirstRule& rule,
+                     const float* input, float* output, int threads) {
+    const int64_t parts = ceil_div(inner, most_columns);
+    parallel_for(outer * parts, threads, [&](int64_t part) {
+        const int64_t begin = part % parts * most_columns;
+        first_of_columns(rule, input + part / parts * extent * inner + begin,
+                         output + part / parts * inner + begin, extent, inner,
+                         std::min(most_columns, inner - begin));
     });
 }
 

@@ -17,6 +17,10 @@ void apply_unary_row(GeneralFunction function, float alpha, float beta, const fl
 void apply_activation_row(const Activation& activation, int64_t channel, const float* input,
                           float* output, int64_t count);
 
+/// NaN where the row has one.
+[[nodiscard]] float largest_in_row(const float* row, int64_t count);
+[[nodiscard]] float smallest_in_row(const float* row, int64_t count);
+
 /// softmax, log_softmax, standardise or root_mean_square of one row; `epsilon` for the last two.
 void normalise_row(GeneralFunction function, float epsilon, const float* input, float* output,
                    int64_t count);
@@ -24,5 +28,16 @@ void normalise_row(GeneralFunction function, float epsilon, const float* input, 
 /// softmax along the middle of three axes.
 void run_softmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input,
                        float* output, int threads);
+
+/// Which of equal and of unordered values is the first.
+struct FirstRule {
+    bool from_largest = true;
+    bool gives_place = true;     ///< its coordinate, not its value
+    bool nan_is_first = true;    ///< else NaN is the last
+    bool last_of_equals = false;
+};
+/// The largest or smallest value along the middle of three axes.
+void run_first_along(int64_t outer, int64_t extent, int64_t inner, const FirstRule& rule,
+                     const float* input, float* output, int threads);
 
 }  // namespace laminate

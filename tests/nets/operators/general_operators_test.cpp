@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,7 +46,9 @@ Values run(const Layer& layer, const std::vector<Dims>& dims, const std::vector<
         EXPECT_EQ(guarded.back(), -12345.0f);
         results[threads / 3] = {guarded.begin() + 1, guarded.end() - 1};
     }
-    EXPECT_EQ(results[0], results[1]);
+    EXPECT_TRUE(std::ranges::equal(results[0], results[1], [](float a, float b) {
+        return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+    }));
     return results[0];
 }
 
@@ -119,6 +125,28 @@ TEST(Binary, ThePowerOfTwoIsTheSquare) {
     EXPECT_EQ(run(squares, {{2, 2}}, {{3, -0.5F, 0, 7}}), (Values{9, 0.25F, 0, 49}));
 }
 
+TEST(Binary, PowersThatFilesHaveAreThoseOfTheLibrary) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const Values x{0.0F, -0.0F, 2.25F, -infinity, infinity};
+    for (const float exponent : {0.5F, 3.0F}) {
+        Layer power = general({.kind = GeneralKind::binary, .function = Function::power});
+        power.weights = constant({1}, {exponent});
+        const Values found = run(power, {{5}}, {x});
+        for (size_t n = 0; n < x.size(); ++n) {
+            const float expected = std::pow(x[n], exponent);
+            EXPECT_EQ(found[n], expected);
+            EXPECT_EQ(std::signbit(found[n]), std::signbit(expected));
+        }
+    }
+}
+
+TEST(Select, OperandsOfOneValueBroadcast) {
+    const Layer select = general({.kind = GeneralKind::select});
+    EXPECT_EQ(run(select, {{4}, {1}, {4}}, {{1, 0, 0, 1}, {7}, counting(4)}), (Values{7, 2, 3, 7}));
+    EXPECT_EQ(run(select, {{4}, {4}, {1}}, {{1, 0, 0, 1}, counting(4), {7}}), (Values{1, 7, 7, 4}));
+    EXPECT_EQ(run(select, {{1}, {1}, {3}}, {{0}, {7}, counting(3)}), counting(3));
+}
+
 TEST(Select, ChoosesElementByElement) {
     EXPECT_EQ(
         run(general({.kind = GeneralKind::select}), {{2, 1}, {2}, {1}}, {{1, 0}, {5, 6}, {7}}),
@@ -139,6 +167,95 @@ TEST(Reduce, OverAxesThatAreNoNeighbours) {
     EXPECT_EQ(reduced(Function::sum_of_squares), (Values{66, 138}));
     EXPECT_NEAR(reduced(Function::log_sum_exp)[0],
                 std::log(std::exp(1) + std::exp(2) + std::exp(5) + std::exp(6)), 1e-5);
+}
+
+/// Small whole numbers with ties, and a NaN here and there.
+Values tied(int64_t count) {
+    std::mt19937 random(5);
+    Values values(static_cast<size_t>(count));
+    for (float& value : values) {
+        const auto drawn = static_cast<float>(random() % 40);
+        value = drawn == 39 ? std::numeric_limits<float>::quiet_NaN() : drawn;
+    }
+    return values;
+}
+
+TEST(Reduce, ExtremesKeepNaN) {
+    // Along rows, columns and planes of 3 x 70 x 130.
+    const Values x = tied(int64_t{3} * 70 * 130);
+    for (const auto& [axis, step, extent] :
+         {std::tuple{0, 70 * 130, 3}, std::tuple{1, 130, 70}, std::tuple{2, 1, 130}}) {
+        for (const Function function : {Function::largest, Function::smallest}) {
+            const Values found = run(
+                general({.kind = GeneralKind::reduce, .function = function, .axes = {axis}}),
+                {{3, 70, 130}}, {x});
+            for (int n = 0; n < std::ssize(found); ++n) {
+                const int first = n / step * step * extent + n % step;
+                float expected = x[static_cast<size_t>(first)];
+                for (int k = 1; k < extent; ++k) {
+                    const float value = x[static_cast<size_t>(first + k * step)];
+                    const bool is_better =
+                        function == Function::largest ? value > expected : value < expected;
+                    if (is_better || value != value) expected = value;
+                    if (expected != expected) break;
+                }
+                const float result = found[static_cast<size_t>(n)];
+                EXPECT_TRUE(result == expected || (result != result && expected != expected));
+            }
+        }
+    }
+}
+
+/// The first of all, and the first three and forty, which are found in other ways.
+TEST(Order, TheFirstAreThoseOfASort) {
+    constexpr int64_t extent = 50, inner = 70;
+    const Values x = tied(2 * extent * inner);
+    for (const Function function : {Function::largest_places, Function::smallest_places}) {
+        for (const bool last_of_equals : {false, true}) {
+            for (const float nan_is_first : {0.0F, 1.0F}) {
+                for (const int64_t count : {1, 3, 40}) {
+                    const GeneralOperator op{.kind = GeneralKind::order,
+                                             .function = function,
+                                             .dims = {2, count, inner},
+                                             .axes = {1},
+                                             .constant_first = last_of_equals,
+                                             .alpha = nan_is_first};
+                    const Values found = run(general(op), {{2, extent, inner}}, {x});
+                    for (int64_t column = 0; column < 2 * inner; ++column) {
+                        const int64_t outer = column / inner, at = column % inner;
+                        const auto value = [&](int64_t place) {
+                            return x[static_cast<size_t>((outer * extent + place) * inner + at)];
+                        };
+                        const bool is_largest = function == Function::largest_places;
+                        const bool nan_first = is_largest || nan_is_first != 0;
+                        Dims places(extent);
+                        std::iota(places.begin(), places.end(), 0);
+                        if (last_of_equals) std::reverse(places.begin(), places.end());
+                        std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+                            const float u = value(a), v = value(b);
+                            if (u != u || v != v) return nan_first ? u != u && v == v : v != v && u == u;
+                            return is_largest ? u > v : u < v;
+                        });
+                        for (int64_t k = 0; k < count; ++k)
+                            ASSERT_EQ(found[static_cast<size_t>((outer * count + k) * inner + at)],
+                                      static_cast<float>(places[static_cast<size_t>(k)]));
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(Resample, CopiesOfChannelsAndRowsOutside) {
+    // Two channels of 1 x 3: one more before and behind, each row from its second element on, one
+    // more at its end.
+    const GeneralOperator op{.kind = GeneralKind::resample,
+                             .dims = {1, 4, 1, 3},
+                             .tap_counts = {1, 1, 1, 1},
+                             .sources = {0, -1, 1, 0, -1, 0, 1, 2, -1},
+                             .alpha = 9};
+    EXPECT_EQ(run(general(op), {{1, 2, 1, 3}}, {counting(6)}),
+              (Values{9, 9, 9, 5, 6, 9, 2, 3, 9, 9, 9, 9}));
 }
 
 TEST(Normalise, StandardisesOverItsAxesOnly) {
