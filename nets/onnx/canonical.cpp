@@ -462,6 +462,28 @@ void fold_into_producers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
+/// Means and sums over the channels of each pixel, as attention to places takes them, are 1x1
+/// convolutions with equal weights.
+void write_means_as_convolutions(RawNetwork& raw) {
+    for (RawLayer& raw_layer : raw.layers) {
+        Layer& layer = raw_layer.layer;
+        const GeneralOperator& op = layer.general;
+        if (layer.kind != LayerKind::general || op.kind != GeneralKind::reduce ||
+            op.axes != std::vector<int64_t>{1} ||
+            (op.function != GeneralFunction::mean && op.function != GeneralFunction::sum))
+            continue;
+        const auto& dims = raw.tensors[static_cast<size_t>(layer.inputs[0])].dims;
+        if (dims.size() != 4) continue;
+        raw.charge(static_cast<size_t>(dims[1]));
+        const float weight =
+            op.function == GeneralFunction::mean ? 1 / static_cast<float>(dims[1]) : 1.0F;
+        layer.weights = std::make_shared<const Constant>(
+            Constant{{1, dims[1], 1, 1}, std::vector<float>(static_cast<size_t>(dims[1]), weight)});
+        layer.kind = LayerKind::conv;
+        layer.general = {};
+    }
+}
+
 /// The convolution that makes of x what `layer` makes of scale[c] x + shift[c]. Its windows must lie
 /// inside the map, unless nothing is shifted.
 void take_affine(Layer& layer, const std::vector<float>& scale, const std::vector<float>& shift) {
@@ -675,6 +697,7 @@ Network canonicalise(RawNetwork raw) {
     recognise_moves(raw);
     LayersInNodes(raw).recognise();
     put_channels_first(raw);
+    write_means_as_convolutions(raw);
     fold_blocks_into_convolutions(raw);
     remove_dead_layers(raw);
     fold_into_producers(raw);

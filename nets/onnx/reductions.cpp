@@ -181,12 +181,45 @@ TensorId per_channel(Importer& importer, const Node& node, int i, size_t rank) {
     return importer.reshaped(node, values, target);
 }
 
+bool is_all(const ConstantPtr& constant, float value) {
+    const ConstantValues& values = constant->values;
+    return std::all_of(values.begin(), values.end(), [=](float one) { return one == value; });
+}
+
+/// y = scale * x + shift as the node's result. Where both are known and have a value per channel, it
+/// folds into other layers.
 void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale,
                      std::optional<TensorId> shift) {
-    TensorId y = binary(importer, node, Function::multiply, x, scale);
-    if (shift) y = binary(importer, node, Function::add, y, *shift);
-    if (importer.dims(y) != importer.dims(x))
-        node.fail("scale or shift do not broadcast to " + dims_text(importer.dims(x)));
+    const Dims extents = importer.dims(x);
+    const auto check = [&](TensorId y) {
+        if (importer.dims(y) != extents)
+            node.fail("scale or shift do not broadcast to " + dims_text(extents));
+    };
+    const auto is_neutral = [&](TensorId id, float value) {
+        return importer.known(id) && broadcast_dims(extents, importer.dims(id)) == extents &&
+               is_all(importer.known(id), value);
+    };
+    const bool scales = !is_neutral(scale, 1), shifts = shift && !is_neutral(*shift, 0);
+    if (!scales && !shifts) return importer.define_like(node, x, x);
+    Dims channels(extents.size() - 1, 1);
+    channels[0] = extents[1];
+    const auto is_per_channel = [&](TensorId id) {
+        return importer.known(id) && importer.dims(id) == channels;
+    };
+    if (is_per_channel(scale) && (!shift || is_per_channel(*shift))) {
+        const Dims one{channels[0]};
+        const auto values_of = [&](TensorId id) {
+            return std::make_shared<const Constant>(Constant{one, importer.known(id)->values});
+        };
+        const std::vector<float> zeros(static_cast<size_t>(one[0]), 0.0F);
+        return importer.append_affine(
+            node, x, values_of(scale),
+            shift ? values_of(*shift) : std::make_shared<const Constant>(Constant{one, zeros}));
+    }
+    TensorId y = scales ? binary(importer, node, Function::multiply, x, scale) : x;
+    check(y);
+    if (shifts) y = binary(importer, node, Function::add, y, *shift);
+    check(y);
     importer.define_like(node, y, y);
 }
 

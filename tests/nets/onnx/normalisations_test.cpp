@@ -156,6 +156,39 @@ TEST(Normalisations, BetweenTransposesTheyAreOfMaps) {
     expect_near(result_of(network, pixels), {5 + 2, 3 + 0, 1 + 0, 7 + 6});
 }
 
+/// Scale and shift of the channels are a layer of groups, which takes an activation; ones and zeros
+/// are none.
+TEST(Normalisations, OfImagesScaleAndShiftChannels) {
+    const auto model = [](const std::vector<float>& scale, const std::vector<float>& shift) {
+        ModelBuilder m({1, 2, 1, 2});
+        m.weights("scale", {2}, scale).weights("shift", {2}, shift);
+        m.node("InstanceNormalization", {"x", "scale", "shift"}, "normed").real("epsilon", 0);
+        m.node("Relu", {"normed"}, "y");
+        return m.parse();
+    };
+    const Network whole = model({2, 3}, {0, 5});  // (5, 3) is (1, -1), (1, 7) is (-1, 1)
+    ASSERT_EQ(whole.layers.size(), 2u);
+    EXPECT_EQ(whole.layers[1].kind, LayerKind::conv);
+    EXPECT_EQ(whole.layers[1].activation.kind, ActivationKind::relu);
+    expect_near(result_of(whole, pixels), {2, 0, 2, 8});
+    const Network neutral = model({1, 1}, {0, 0});
+    ASSERT_EQ(neutral.layers.size(), 2u);
+    EXPECT_EQ(neutral.layers[1].kind, LayerKind::activation);
+    expect_near(result_of(neutral, pixels), {1, 0, 0, 1});
+}
+
+TEST(Normalisations, MeansOfChannelsAreConvolutions) {
+    for (const auto& [op, expected] : {std::pair{"ReduceMean", std::vector<float>{3, 5}},
+                                       std::pair{"ReduceMax", std::vector<float>{5, 7}}}) {
+        ModelBuilder m({1, 2, 1, 2});
+        m.node(op, {"x"}, "y").integers("axes", {1});
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 1u);
+        EXPECT_EQ(network.layers[0].kind == LayerKind::conv, op == std::string("ReduceMean"));
+        expect_near(result_of(network, pixels), expected);
+    }
+}
+
 TEST(Normalisations, OfTokensTheyAreOfMaps) {
     // Restormer's and a SegFormer's block: LayerNorm in nodes with two means, and a MatMul.
     ModelBuilder m({1, 2, 1, 2});
