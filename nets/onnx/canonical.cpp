@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
-#include <numbers>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "nets/network/picture_views.h"
 #include "nets/onnx/channels_first.h"
+#include "nets/onnx/layers_in_nodes.h"
 #include "nets/onnx/model.h"
 #include "nets/onnx/moves.h"
 #include "nets/onnx/space_to_depth.h"
@@ -88,9 +90,31 @@ ConstantPtr bias_of_product(const Layer& layer, const RawLayer& next, const RawN
     return right.size() >= 2 && summand->dims == std::vector{right.back()} ? summand : nullptr;
 }
 
+/// The bounds between which an activation clips; nullopt for other functions.
+std::optional<std::pair<float, float>> bounds_of(const Activation& activation) {
+    if (activation.kind == ActivationKind::clip) return std::pair{activation.low, activation.high};
+    if (activation.kind == ActivationKind::relu)
+        return std::pair{0.0F, std::numeric_limits<float>::infinity()};
+    return {};
+}
+
+/// Makes of a Max and a Min one activation that clips.
+bool fold_clip(Activation& first, const Activation& second) {
+    const auto inner = bounds_of(first), outer = bounds_of(second);
+    if (!inner || !outer || !(std::isinf(inner->first) || std::isinf(outer->first))) return false;
+    const auto& [low, high] = *outer;
+    first = {.kind = ActivationKind::clip,
+             .low = std::clamp(inner->first, low, high),
+             .high = std::clamp(inner->second, low, high)};
+    if (first.low == 0 && std::isinf(first.high)) first = {.kind = ActivationKind::relu};
+    return true;
+}
+
 /// Folds `next` into `layer`, whose output nobody else reads. False when that is not possible.
 bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
-    if (layer.activation.kind != ActivationKind::none) return false;
+    if (layer.activation.kind != ActivationKind::none)
+        return next.layer.kind == LayerKind::activation &&
+               fold_clip(layer.activation, next.layer.activation);
     if (next.affine) {
         if (!has_weights_per_channel(layer.kind)) return false;
         const std::vector<float>& scale = next.layer.weights->values;
@@ -120,262 +144,6 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     }
     return false;
 }
-
-// ---- layers in several nodes
-
-/// Recognises activations and normalisations that exporters spell with several nodes because their
-/// opset lacks the operator, and makes each one layer again.
-class LayersInNodes {
-public:
-    explicit LayersInNodes(RawNetwork& raw)
-        : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
-        for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
-        for (size_t k = 0; k < raw.layers.size(); ++k) {
-            for (const TensorId id : raw.layers[k].layer.inputs)
-                ++readers_[static_cast<size_t>(id)];
-            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
-        }
-    }
-
-    void recognise() {
-        for (RawLayer& layer : raw_.layers) {
-            if (layer.affine && scale_of(layer) == 1.0f / 6) {
-                recognise_sixth(layer);
-            } else if (is_half(&layer)) {
-                recognise_half(layer);
-            } else if (is_binary(&layer, GeneralFunction::multiply)) {
-                recognise_product(layer);
-            } else if (is_binary(&layer, GeneralFunction::divide)) {
-                recognise_quotient(layer);
-            }
-        }
-        std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
-    }
-
-private:
-    /// The layer that writes `id` if `id` has exactly one reader, or null.
-    [[nodiscard]] RawLayer* before(TensorId id) const {
-        const auto t = static_cast<size_t>(id);
-        return producer_[t] >= 0 && readers_[t] == 1
-                   ? &raw_.layers[static_cast<size_t>(producer_[t])]
-                   : nullptr;
-    }
-    [[nodiscard]] RawLayer* before(const RawLayer& layer) const {
-        return layer.layer.inputs.empty() ? nullptr : before(layer.layer.inputs[0]);
-    }
-
-    static bool is(const RawLayer* layer, GeneralKind kind, GeneralFunction function) {
-        return layer != nullptr && layer->layer.kind == LayerKind::general &&
-               layer->layer.general.kind == kind && layer->layer.general.function == function;
-    }
-    /// Whether both operands are tensors.
-    static bool is_binary(const RawLayer* layer, GeneralFunction function) {
-        return is(layer, GeneralKind::binary, function) && layer->layer.inputs.size() == 2;
-    }
-    static bool is(const RawLayer* layer, ActivationKind kind) {
-        return layer != nullptr && layer->layer.kind == LayerKind::activation &&
-               layer->layer.activation.kind == kind;
-    }
-    static bool is(const RawLayer* layer, GeneralFunction function) {
-        return is(layer, ActivationKind::unary) && layer->layer.activation.function == function;
-    }
-    static bool all_are(const std::vector<float>& values, float wanted) {
-        return std::all_of(values.begin(), values.end(), [&](float v) { return v == wanted; });
-    }
-    /// The factor s if the layer is y = s * x with one s for all channels, or 0.
-    static float scale_of(const RawLayer& layer) {
-        const std::vector<float>& scales = layer.layer.weights->values;
-        const float scale = scales.front();
-        return all_are(scales, scale) && all_are(layer.layer.bias->values, 0) ? scale : 0;
-    }
-    /// The tensor x if `clip` ends min(max(x + 3, 0), 6) and nothing else reads either layer, or
-    /// -1.
-    [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
-        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 ||
-            clip->layer.activation.high != 6)
-            return -1;
-        const RawLayer* sum = before(*clip);
-        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add &&
-                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 3);
-        return adds_3 ? sum->layer.inputs[0] : -1;
-    }
-
-    /// Recognises min(max(x + 3, 0), 6) / 6 and x * min(max(x + 3, 0), 6) / 6.
-    void recognise_sixth(RawLayer& sixth) {
-        RawLayer* last = before(sixth);
-        if (const TensorId x = shifted_and_clipped(last); x >= 0) {
-            return become(sixth, x, {last, before(*last)},
-                          {.kind = ActivationKind::unary,
-                           .function = GeneralFunction::hard_sigmoid,
-                           .alpha = 1.0f / 6,
-                           .beta = 0.5f});
-        }
-        if (!is_binary(last, GeneralFunction::multiply)) return;
-        for (const size_t k : {size_t{0}, size_t{1}}) {
-            const TensorId x = last->layer.inputs[1 - k];
-            RawLayer* clip = before(last->layer.inputs[k]);
-            if (shifted_and_clipped(clip) != x) continue;
-            return become(sixth, x, {last, clip, before(*clip)},
-                          {.kind = ActivationKind::unary, .function = GeneralFunction::hard_swish});
-        }
-    }
-
-    static bool is_half(const RawLayer* layer) {
-        return layer != nullptr && layer->affine && scale_of(*layer) == 0.5f;
-    }
-    /// The layers of 1 + erf(x / sqrt(2)) from the last to the first, if nothing else reads them.
-    [[nodiscard]] std::vector<RawLayer*> normal_distribution(RawLayer* sum, TensorId x) const {
-        const bool adds_1 = sum != nullptr && sum->layer.kind == LayerKind::add &&
-                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 1);
-        RawLayer* erf = adds_1 ? before(*sum) : nullptr;
-        if (!is(erf, GeneralKind::unary, GeneralFunction::error_function)) return {};
-        RawLayer* scaled = before(*erf);
-        constexpr float rounding = 1e-6f;  // files have sqrt(2) or its reciprocal, to few digits
-        if (scaled == nullptr || !scaled->affine || scaled->layer.inputs[0] != x ||
-            std::abs(scale_of(*scaled) - 1 / std::numbers::sqrt2_v<float>) > rounding)
-            return {};
-        return {sum, erf, scaled};
-    }
-
-    /// Recognises (x * (1 + erf(x / sqrt(2)))) / 2.
-    void recognise_half(RawLayer& half) {
-        RawLayer* product = before(half);
-        if (!is_binary(product, GeneralFunction::multiply)) return;
-        for (const size_t k : {size_t{0}, size_t{1}}) {
-            const TensorId x = product->layer.inputs[1 - k];
-            std::vector<RawLayer*> layers =
-                normal_distribution(before(product->layer.inputs[k]), x);
-            if (layers.empty()) continue;
-            layers.insert(layers.begin(), product);
-            return become(half, x, layers, gelu);
-        }
-    }
-
-    /// Recognises (x / 2) * (1 + erf(x / sqrt(2))) and x * ((1 + erf(x / sqrt(2))) / 2), of which
-    /// `last` writes one factor and `other` is the other one.
-    bool recognise_gelu(RawLayer& product, RawLayer& last, TensorId other) {
-        if (RawLayer* half = before(other); is_half(half)) {
-            const TensorId x = half->layer.inputs[0];
-            std::vector<RawLayer*> layers = normal_distribution(&last, x);
-            if (!layers.empty()) {
-                layers.push_back(half);
-                become(product, x, layers, gelu);
-                return true;
-            }
-        }
-        if (!is_half(&last)) return false;
-        std::vector<RawLayer*> layers = normal_distribution(before(last), other);
-        if (layers.empty()) return false;
-        layers.insert(layers.begin(), &last);
-        become(product, other, layers, gelu);
-        return true;
-    }
-
-    /// Recognises x * f(x): swish, hard_swish, mish and gelu.
-    void recognise_product(RawLayer& product) {
-        for (const size_t k : {size_t{0}, size_t{1}}) {
-            const TensorId x = product.layer.inputs[1 - k];
-            RawLayer* last = before(product.layer.inputs[k]);
-            if (last == nullptr) continue;
-            if (recognise_gelu(product, *last, x)) return;
-            RawLayer* inner = before(*last);
-            const auto reads_x = [&](const RawLayer* layer) { return layer->layer.inputs[0] == x; };
-            Activation whole{.kind = ActivationKind::unary};
-            if (is(last, ActivationKind::sigmoid)) {
-                whole.function = GeneralFunction::swish;
-                whole.alpha = 1;
-                if (reads_x(last)) return become(product, x, {last}, whole);
-                whole.alpha = inner != nullptr && inner->affine ? scale_of(*inner) : 0;
-                if (whole.alpha != 0 && reads_x(inner))
-                    return become(product, x, {last, inner}, whole);
-            } else if (is(last, GeneralFunction::hard_sigmoid) && reads_x(last) &&
-                       last->layer.activation.alpha == 1.0f / 6 &&
-                       last->layer.activation.beta == 0.5f) {
-                whole.function = GeneralFunction::hard_swish;
-                return become(product, x, {last}, whole);
-            } else if (is(last, ActivationKind::tanh) && is(inner, GeneralFunction::softplus) &&
-                       reads_x(inner)) {
-                whole.function = GeneralFunction::mish;
-                return become(product, x, {last, inner}, whole);
-            }
-        }
-    }
-
-    /// The tensor whose square `layer` computes, and how often it reads it; -1 for other layers.
-    static std::pair<TensorId, int> squared(const RawLayer* layer) {
-        if (is_binary(layer, GeneralFunction::multiply) &&
-            layer->layer.inputs[0] == layer->layer.inputs[1])
-            return {layer->layer.inputs[0], 2};
-        if (is(layer, GeneralKind::binary, GeneralFunction::power) && layer->layer.weights &&
-            !layer->layer.general.constant_first && layer->layer.weights->values.size() == 1 &&
-            layer->layer.weights->values[0] == 2)
-            return {layer->layer.inputs[0], 1};
-        return {-1, 0};
-    }
-
-    /// Recognises c / sqrt(mean(c^2) + epsilon), with c = x - mean(x) or any other tensor.
-    void recognise_quotient(RawLayer& quotient) {
-        const TensorId centred = quotient.layer.inputs[0];
-        RawLayer* root = before(quotient.layer.inputs[1]);
-        if (!is(root, GeneralKind::unary, GeneralFunction::square_root)) return;
-        RawLayer* sum = before(*root);
-        if (sum == nullptr || sum->layer.kind != LayerKind::add || sum->layer.weights == nullptr ||
-            sum->layer.weights->values.size() != 1 || sum->layer.weights->values[0] <= 0)
-            return;
-        RawLayer* variance = before(*sum);
-        if (!is(variance, GeneralKind::reduce, GeneralFunction::mean)) return;
-        RawLayer* square = before(*variance);
-        const auto [of, reads] = squared(square);
-        if (of != centred) return;
-        GeneralOperator op{.kind = GeneralKind::normalise,
-                           .function = GeneralFunction::root_mean_square,
-                           .axes = variance->layer.general.axes,
-                           .alpha = sum->layer.weights->values[0]};
-        std::vector<RawLayer*> between{root, sum, variance, square};
-        TensorId x = centred;
-        const auto c = static_cast<size_t>(centred);
-        RawLayer* difference =
-            producer_[c] < 0 ? nullptr : &raw_.layers[static_cast<size_t>(producer_[c])];
-        if (is_binary(difference, GeneralFunction::subtract) && readers_[c] == reads + 1) {
-            RawLayer* mean = before(difference->layer.inputs[1]);
-            if (is(mean, GeneralKind::reduce, GeneralFunction::mean) &&
-                mean->layer.general.axes == op.axes &&
-                mean->layer.inputs[0] == difference->layer.inputs[0]) {
-                x = mean->layer.inputs[0];
-                op.function = GeneralFunction::standardise;
-                between.insert(between.end(), {difference, mean});
-            }
-        }
-        become(quotient, x, between, {.kind = LayerKind::general, .general = std::move(op)});
-    }
-
-    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between,
-                const Activation& activation) {
-        become(end, x, between, {.kind = LayerKind::activation, .activation = activation});
-    }
-    /// Turns `end` into a layer that reads `x` and removes the layers between them.
-    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, Layer layer) {
-        for (RawLayer* part : between) {
-            raw_.folded.push_back(part->op + " " + part->label + " into " + end.op + " " +
-                                  end.label);
-            for (const TensorId id : part->layer.inputs) --readers_[static_cast<size_t>(id)];
-            part->layer.output = -1;
-        }
-        for (const TensorId id : end.layer.inputs) --readers_[static_cast<size_t>(id)];
-        ++readers_[static_cast<size_t>(x)];
-        layer.onnx_name = end.layer.onnx_name;
-        layer.inputs = {x};
-        layer.output = end.layer.output;
-        end.layer = std::move(layer);
-        end.affine = false;
-    }
-
-    static inline const Activation gelu{.kind = ActivationKind::unary,
-                                        .function = GeneralFunction::gelu};
-    RawNetwork& raw_;
-    std::vector<int> readers_;
-    std::vector<int> producer_;
-};
 
 void remove_dead_layers(RawNetwork& raw) {
     std::vector<bool> needed(raw.tensors.size(), false);
@@ -695,7 +463,7 @@ void RawNetwork::charge(size_t values) {
 Network canonicalise(RawNetwork raw) {
     share_equal_layers(raw);
     recognise_moves(raw);
-    LayersInNodes(raw).recognise();
+    recognise_layers_in_nodes(raw);
     put_channels_first(raw);
     write_means_as_convolutions(raw);
     fold_blocks_into_convolutions(raw);

@@ -357,6 +357,22 @@ void two(Importer& importer, Node& node) {
     binary(importer, node, function);
 }
 
+/// What a maximum or minimum with one known value clips to; nullopt for others.
+std::optional<Activation> clip_of(const Importer& importer, Function function, TensorId x,
+                                  TensorId bound) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const ConstantPtr value = importer.known(bound);
+    if (importer.known(x) || !value || value->values.size() != 1 ||
+        importer.dims(bound).size() > importer.dims(x).size() || std::isnan(value->values[0]) ||
+        (function != Function::maximum && function != Function::minimum))
+        return {};
+    const float at = value->values[0];
+    if (function == Function::maximum && at == 0) return Activation{.kind = ActivationKind::relu};
+    return function == Function::maximum
+               ? Activation{.kind = ActivationKind::clip, .low = at, .high = infinity}
+               : Activation{.kind = ActivationKind::clip, .low = -infinity, .high = at};
+}
+
 /// Sum, Max, Min and Mean of any number of operands.
 void several(Importer& importer, Node& node, Function function, bool is_mean) {
     node.ignore("consumed_inputs");
@@ -370,6 +386,16 @@ void several(Importer& importer, Node& node, Function function, bool is_mean) {
     if (node.inputs() == 2 && function == Function::add && !is_mean)
         return binary(importer, node, function);
     if (node.inputs() == 1) return importer.alias(node, importer.tensor(node, 0));
+    for (const int bound : {0, 1}) {
+        if (node.inputs() != 2) break;
+        const TensorId x = importer.tensor(node, 1 - bound);
+        const auto clips = clip_of(importer, function, x, importer.tensor(node, bound));
+        if (!clips) continue;
+        return importer.append_like(node, x,
+                                    {.kind = LayerKind::activation,
+                                     .inputs = {importer.picture_if_lifted(x)},
+                                     .activation = *clips});
+    }
     TensorId total = importer.tensor(node, 0);
     for (int i = 1; i < node.inputs(); ++i) {
         const GeneralOperator op{.kind = GeneralKind::binary, .function = function};
@@ -377,10 +403,9 @@ void several(Importer& importer, Node& node, Function function, bool is_mean) {
         if (i + 1 == node.inputs() && !is_mean) return importer.append(node, op, {total, next});
         total = importer.add_general(node, op, {total, next});
     }
-    const auto count =
-        std::make_shared<const Constant>(Constant{{}, {static_cast<float>(node.inputs())}});
-    importer.append(node, {.kind = GeneralKind::binary, .function = Function::divide},
-                    {total, importer.constant_tensor(node, count)});
+    with_constant(
+        importer, node, Function::divide, total,
+        std::make_shared<const Constant>(Constant{{}, {static_cast<float>(node.inputs())}}));
 }
 
 void prelu(Importer& importer, Node& node) {

@@ -328,16 +328,17 @@ Network after_convolution(const std::function<void(ModelBuilder&)>& write) {
     return m.parse();
 }
 
+void expect_whole(const char* what, const Activation& expected,
+                  const std::function<void(ModelBuilder&)>& write) {
+    SCOPED_TRACE(what);
+    const Network network = after_convolution(write);
+    ASSERT_EQ(network.layers.size(), 1u);
+    expect_activation(network.layers[0], expected);
+    EXPECT_EQ(network.tensor(network.layers[0].output).name, "y");
+}
+
 TEST(ActivationsInNodes, BecomeOneLayer) {
     using enum GeneralFunction;
-    const auto expect_whole = [](const char* what, const Activation& expected,
-                                 const std::function<void(ModelBuilder&)>& write) {
-        SCOPED_TRACE(what);
-        const Network network = after_convolution(write);
-        ASSERT_EQ(network.layers.size(), 1u);
-        expect_activation(network.layers[0], expected);
-        EXPECT_EQ(network.tensor(network.layers[0].output).name, "y");
-    };
     expect_whole("PyTorch's SiLU", unary(swish, 1), [](ModelBuilder& m) {
         m.node("Sigmoid", {"a"}, "s");
         m.node("Mul", {"a", "s"}, "y");
@@ -398,6 +399,113 @@ TEST(ActivationsInNodes, BecomeOneLayer) {
     });
 }
 
+TEST(ActivationsInNodes, GeluByTanhInAnyOrder) {
+    const Activation expected = unary(GeneralFunction::gelu_tanh);
+    const auto constants = [](ModelBuilder& m) {
+        m.weights("cubic", {}, {0.044715f}).weights("outer", {}, {0.79788456f});
+    };
+    const auto end = [](ModelBuilder& m) {
+        m.node("Tanh", {"inside"}, "t");
+        m.node("Add", {"one", "t"}, "d");
+    };
+    expect_whole("PyTorch", expected, [&](ModelBuilder& m) {
+        constants(m);
+        m.node("Mul", {"a", "a"}, "square");
+        m.node("Mul", {"a", "square"}, "cube");
+        m.node("Mul", {"cubic", "cube"}, "b");
+        m.node("Add", {"a", "b"}, "sum");
+        m.node("Mul", {"outer", "sum"}, "inside");
+        end(m);
+        m.node("Mul", {"a", "d"}, "p");
+        m.node("Mul", {"half", "p"}, "y");
+    });
+    expect_whole("Transformers", expected, [&](ModelBuilder& m) {
+        constants(m);
+        m.node("Pow", {"a", "three"}, "cube");
+        m.node("Mul", {"cube", "cubic"}, "b");
+        m.node("Add", {"b", "a"}, "sum");
+        m.node("Mul", {"sum", "outer"}, "inside");
+        end(m);
+        m.node("Mul", {"a", "half"}, "h");
+        m.node("Mul", {"h", "d"}, "y");
+    });
+    expect_whole("x taken out", expected, [&](ModelBuilder& m) {
+        constants(m);
+        m.node("Mul", {"a", "outer"}, "b");
+        m.node("Mul", {"a", "a"}, "square");
+        m.node("Mul", {"square", "cubic"}, "c");
+        m.node("Add", {"c", "one"}, "sum");
+        m.node("Mul", {"b", "sum"}, "inside");
+        end(m);
+        m.node("Mul", {"d", "half"}, "h");
+        m.node("Mul", {"h", "a"}, "y");
+    });
+}
+
+TEST(ActivationsInNodes, OfTensorFlowBecomeOneLayer) {
+    using enum GeneralFunction;
+    const auto logarithm_of_sum = [](ModelBuilder& m, const std::string& to) {
+        m.node("Exp", {"a"}, "e");
+        m.node("Add", {"e", "one"}, "sum");
+        m.node("Log", {"sum"}, to);
+    };
+    expect_whole("Softplus", unary(softplus), [&](ModelBuilder& m) { logarithm_of_sum(m, "y"); });
+    expect_whole("Mish", unary(mish), [&](ModelBuilder& m) {
+        logarithm_of_sum(m, "b");
+        m.node("Tanh", {"b"}, "t");
+        m.node("Mul", {"a", "t"}, "y");
+    });
+    expect_whole("LeakyRelu", {.kind = ActivationKind::leaky_relu, .alpha = 0.5f},
+                 [](ModelBuilder& m) {
+                     m.node("Mul", {"half", "a"}, "b");
+                     m.node("Max", {"b", "a"}, "y");
+                 });
+    expect_whole("Relu", {.kind = ActivationKind::relu},
+                 [](ModelBuilder& m) { m.node("Max", {"zero", "a"}, "y"); });
+    for (const bool begins_with_maximum : {false, true}) {
+        const Network clipped = after_convolution([&](ModelBuilder& m) {
+            m.node(begins_with_maximum ? "Max" : "Min",
+                   {"a", begins_with_maximum ? "zero" : "six"}, "b");
+            m.node(begins_with_maximum ? "Min" : "Max",
+                   {"b", begins_with_maximum ? "six" : "zero"}, "y");
+        });
+        ASSERT_EQ(clipped.layers.size(), 1u);
+        EXPECT_EQ(clipped.layers[0].activation.kind, ActivationKind::clip);
+        EXPECT_EQ(clipped.layers[0].activation.low, 0);
+        EXPECT_EQ(clipped.layers[0].activation.high, 6);
+    }
+}
+
+/// Slopes 0.25 and 0.75 of two channels.
+TEST(ActivationsInNodes, PReluAsSums) {
+    const auto slopes_of = [](const char* last, std::vector<float> scale, bool by_absolute) {
+        const Network network = after_convolution([&](ModelBuilder& m) {
+            m.weights("scale", {1, 2, 1, 1}, std::move(scale));
+            m.node("Relu", {"a"}, "positive");
+            if (by_absolute) {
+                m.node("Abs", {"a"}, "b");
+                m.node("Sub", {"a", "b"}, "negative");
+            } else {
+                m.node("Neg", {"a"}, "b");
+                m.node("Relu", {"b"}, "negative");
+            }
+            m.node("Mul", {"scale", "negative"}, "c");
+            m.node(last, {"positive", "c"}, "y");
+        });
+        EXPECT_EQ(network.layers.size(), 1u);
+        const Activation& activation = network.layers.back().activation;
+        EXPECT_EQ(activation.kind, ActivationKind::prelu);
+        return activation.slope ? std::vector<float>(activation.slope->values.begin(),
+                                                     activation.slope->values.end())
+                                : std::vector<float>{};
+    };
+    const std::vector<float> slopes{0.25f, 0.75f};
+    EXPECT_EQ(slopes_of("Add", {0.125f, 0.375f}, true), slopes);
+    EXPECT_EQ(slopes_of("Sub", {-0.125f, -0.375f}, true), slopes);
+    EXPECT_EQ(slopes_of("Add", {-0.25f, -0.75f}, false), slopes);
+    EXPECT_EQ(slopes_of("Sub", slopes, false), slopes);
+}
+
 TEST(ActivationsInNodes, SaysWhatBecameOne) {
     const Network network = after_convolution([](ModelBuilder& m) {
         m.node("Sigmoid", {"a"}, "s", "gate");
@@ -437,6 +545,19 @@ TEST(ActivationsInNodes, WhatOnlyLooksLikeOneStays) {
                   m.node("Div", {"d", "six"}, "y");
               }),
               4u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // a maximum that is another one's where x > 0
+                  m.node("Mul", {"a", "three"}, "b");
+                  m.node("Max", {"a", "b"}, "y");
+              }),
+              3u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // the positive part of another tensor
+                  m.node("Relu", {"x"}, "positive");
+                  m.node("Neg", {"a"}, "b");
+                  m.node("Relu", {"b"}, "negative");
+                  m.node("Mul", {"negative", "half"}, "c");
+                  m.node("Sub", {"positive", "c"}, "y");
+              }),
+              5u);
     EXPECT_EQ(layers_of([](ModelBuilder& m) {  // another slope
                   m.node("HardSigmoid", {"a"}, "h").real("alpha", 0.2f);
                   m.node("Mul", {"a", "h"}, "y");

@@ -58,6 +58,52 @@ TEST(Normalisations, InNodesAreOneLayer) {
     }
 }
 
+/// The inverse of the root as a factor, the root as a power, and means over the pixels of a channel.
+TEST(Normalisations, InOtherNodesAreOneLayer) {
+    const auto expect_one = [](const std::string& root, const std::string& inverse,
+                               const std::vector<int64_t>& axes) {
+        ModelBuilder m({1, 2, 1, 2});
+        m.weights("epsilon", {}, {5}).weights("half", {}, {0.5F}).weights("one", {}, {1});
+        m.node("ReduceMean", {"x"}, "mean").integers("axes", axes);
+        m.node("Sub", {"x", "mean"}, "c");
+        m.node("Mul", {"c", "c"}, "square");
+        m.node("ReduceMean", {"square"}, "variance").integers("axes", axes);
+        m.node("Add", {"variance", "epsilon"}, "sum");
+        if (root == "Pow") {
+            m.node("Pow", {"sum", "half"}, "root");
+        } else {
+            m.node("Sqrt", {"sum"}, "root");
+        }
+        if (inverse == "Reciprocal") {
+            m.node("Reciprocal", {"root"}, "factor");
+        } else if (!inverse.empty()) {
+            m.node("Div", {"one", "root"}, "factor");
+        }
+        if (inverse.empty()) {
+            m.node("Div", {"c", "root"}, "y");
+        } else {
+            m.node("Mul", {"c", "factor"}, "y");
+        }
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 1u) << root << inverse;
+        EXPECT_EQ(network.layers[0].general.function, GeneralFunction::standardise);
+        EXPECT_EQ(network.layers[0].general.axes, axes);
+    };
+    expect_one("Sqrt", "Reciprocal", {1});
+    expect_one("Sqrt", "Div", {1});
+    expect_one("Pow", "", {1});
+    expect_one("Sqrt", "", {2, 3});
+}
+
+TEST(Normalisations, AMeanOfMeansIsOne) {
+    ModelBuilder m({1, 2, 3, 4});
+    m.node("ReduceMean", {"x"}, "rows").integers("axes", {3});
+    m.node("ReduceMean", {"rows"}, "y").integers("axes", {2});
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].kind, LayerKind::global_average_pool);
+}
+
 TEST(Normalisations, WithoutAMeanTheyAreOfSquares) {
     ModelBuilder m({1, 2, 1, 2});
     m.weights("epsilon", {}, {3});
