@@ -227,20 +227,27 @@ Stmt MapProducts::code(const Expr& z, const Expr& bands) const {
 
 Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Expr& i) const {
     constexpr int64_t n = winograd::kernel_size;
+    constexpr int64_t channels_ahead = 4;
     const int64_t lanes = at_.lanes;
     std::vector<Stmt> all;
     for (int64_t v = 0; v < at_.vectors; ++v) {
         Values name(p_.name + ".weights");
         winograd::Kernel<Expr> g;
+        std::vector<Stmt> ahead;
         for (int64_t tap = 0; tap < n * n; ++tap) {
+            const int64_t of_channel = tap * at_.block + v * lanes;
             const Expr index = (z * size(p_[Dim::i]) + first + i) * size(n * n * at_.block) +
-                               size(tap * at_.block + v * lanes);
+                               size(of_channel);
+            if (of_channel % ir::elements_of_line == 0) {
+                ahead.push_back(ir::prefetch(
+                    code_.weights(), index + size(channels_ahead * n * n * at_.block)));
+            }
             g[static_cast<size_t>(tap / n)][static_cast<size_t>(tap % n)] =
                 name(ir::load(code_.weights(), lanes_from(index, lanes)));
         }
         const auto u = winograd::of_kernel(
             g, at_.rows_of_tile, [&](const Expr& value) { return name(Halide::strict_float(value)); });
-        std::vector<Stmt> stores;
+        std::vector<Stmt> stores = std::move(ahead);
         for (int64_t f = 0; f < at_.frequencies; ++f) {
             const Expr to =
                 i * size(at_.block) + size(at_.weights + f * at_.weight_frequency + v * lanes);
