@@ -114,10 +114,8 @@ Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
     }
     const auto add_loop = [&](int64_t begin, int64_t end) {
         if (begin == end) return;
-        const Interval numbers{simplify(Halide::max(chunk.begin, size(begin))),
-                               simplify(Halide::min(chunk.end, size(end)))};
         const int64_t pixels = at_.tile_pixels(begin);
-        all.push_back(code_.loop(".x", numbers, [&](const Expr& n) {
+        all.push_back(code_.loop(".x", common(chunk, begin, end), [&](const Expr& n) {
             const Expr first = simplify((n - size(begin)) * size(pixels)) +
                                size(at_.first_pixel(begin));
             return make({n, simplify(first), pixels, z_block});

@@ -42,6 +42,15 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
             simplify((part + 1) * size(extent) / size(parts))};
 }
 
+Interval part_of(const Expr& part, int64_t parts, int64_t extent, bool is_divided) {
+    return is_divided ? part_of(part, parts, extent) : Interval{0, size(extent)};
+}
+
+Interval common(const Interval& range, int64_t begin, int64_t end) {
+    return {simplify(Halide::max(range.begin, size(begin))),
+            simplify(Halide::min(range.end, size(end)))};
+}
+
 Expr has(const Interval& range, int64_t n) {
     return simplify(range.begin <= size(n) && size(n) < range.end);
 }

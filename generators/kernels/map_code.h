@@ -62,6 +62,10 @@ private:
 
 /// Part number `part` of `parts` of [0, extent), as even as can be.
 [[nodiscard]] Interval part_of(const Expr& part, int64_t parts, int64_t extent);
+/// The same if threads divide this axis, else all of it.
+[[nodiscard]] Interval part_of(const Expr& part, int64_t parts, int64_t extent, bool is_divided);
+/// What a range has of [begin, end); it may end before it begins.
+[[nodiscard]] Interval common(const Interval& range, int64_t begin, int64_t end);
 /// Whether a range holds number n.
 [[nodiscard]] Expr has(const Interval& range, int64_t n);
 /// Which lanes of a run are wanted; undefined if all are.

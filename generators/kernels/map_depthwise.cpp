@@ -28,7 +28,7 @@ private:
         int64_t least_y = 0, most_y = 0;  ///< y in all executions of this code
     };
 
-    [[nodiscard]] Stmt channel(const Expr& z) const;
+    [[nodiscard]] Stmt channel(const Expr& z, const Interval& tiles) const;
     /// All runs of a tile; neighbours that read no padding in a loop.
     [[nodiscard]] Stmt tile(const Tile& tile) const;
     /// A run of a tile, x columns further. Which columns are padding is known here.
@@ -47,21 +47,22 @@ private:
 
 Stmt MapDepthwise::body() const {
     return code_.for_parts([&](const Expr& part) {
-        return code_.loop(".z", part_of(part, at_.parts, p_[Dim::z]),
-                          [&](const Expr& z) { return channel(z); });
+        const Interval tiles = part_of(part, at_.parts, at_.tiles, at_.divides_rows);
+        return code_.loop(".z", part_of(part, at_.parts, p_[Dim::z], !at_.divides_rows),
+                          [&](const Expr& z) { return channel(z, tiles); });
     });
 }
 
-Stmt MapDepthwise::channel(const Expr& z) const {
+Stmt MapDepthwise::channel(const Expr& z, const Interval& tiles) const {
     const int64_t rows = at_.tile_rows;
     std::vector<Stmt> all;
     const auto written_out = [&](int64_t n) {
         const int64_t y = n * rows;
-        all.push_back(tile({z, size(y), at_.rows_of(n), y, y}));
+        all.push_back(ir::guarded(has(tiles, n), tile({z, size(y), at_.rows_of(n), y, y})));
     };
     for (int64_t n = 0; n < at_.inner_begin; ++n) written_out(n);
     if (at_.inner_begin < at_.inner_end) {
-        const Interval inner{size(at_.inner_begin), size(at_.inner_end)};
+        const Interval inner = common(tiles, at_.inner_begin, at_.inner_end);
         all.push_back(code_.loop(".y", inner, [&](const Expr& n) {
             return tile({z, simplify(n * size(rows)), at_.rows_of(at_.inner_begin),
                          at_.inner_begin * rows, (at_.inner_end - 1) * rows});

@@ -39,9 +39,7 @@ GroupCode map_pixels_code(LayerOutput output, const MapPixelsLayout& at) {
             part_of(simplify(part / size(at.channel_parts)), at.chunks, at.tiles());
         std::vector<Stmt> all;
         if (at.whole_tiles > 0) {
-            const Interval tiles{chunk.begin,
-                                 simplify(Halide::min(chunk.end, size(at.whole_tiles)))};
-            all.push_back(code.loop(".x", tiles, [&](const Expr& x) {
+            all.push_back(code.loop(".x", common(chunk, 0, at.whole_tiles), [&](const Expr& x) {
                 return tile_of_pixels(code, at, channels, simplify(x * size(at.step())), whole);
             }));
         }

@@ -24,7 +24,7 @@ public:
 private:
     using Taps = std::vector<int64_t>;  ///< rows of the window
 
-    [[nodiscard]] Stmt channel(const Expr& z);
+    [[nodiscard]] Stmt channel(const Expr& z, const Interval& part_rows);
     /// A row of outputs, from the rows of the window that exist.
     [[nodiscard]] Stmt row(const Expr& z, const Expr& y, const Taps& taps);
     [[nodiscard]] Expr maximum(const Expr& z, const Expr& y, const Taps& taps,
@@ -60,12 +60,13 @@ private:
 
 Stmt MapPooling::body() {
     return code_.for_parts([&](const Expr& part) {
-        return code_.loop(".z", part_of(part, at_.parts, p_[Dim::z]),
-                          [&](const Expr& z) { return channel(z); });
+        const Interval rows = part_of(part, at_.parts, p_[Dim::y], at_.divides_rows);
+        return code_.loop(".z", part_of(part, at_.parts, p_[Dim::z], !at_.divides_rows),
+                          [&](const Expr& z) { return channel(z, rows); });
     });
 }
 
-Stmt MapPooling::channel(const Expr& z) {
+Stmt MapPooling::channel(const Expr& z, const Interval& part_rows) {
     const AxisWindow& w = p_.y();
     std::vector<Stmt> rows;
     const auto at_end = [&](int64_t y) {
@@ -73,13 +74,13 @@ Stmt MapPooling::channel(const Expr& z) {
         for (int64_t n = 0; n < w.kernel; ++n) {
             if (w.input(y, n)) taps.push_back(n);
         }
-        rows.push_back(row(z, size(y), taps));
+        rows.push_back(ir::guarded(has(part_rows, y), row(z, size(y), taps)));
     };
     Taps all_taps;
     for (int64_t n = 0; n < w.kernel; ++n) all_taps.push_back(n);
     for (int64_t y = 0; y < at_.inner_begin; ++y) at_end(y);
     if (at_.inner_begin < at_.inner_end) {
-        rows.push_back(code_.loop(".y", {size(at_.inner_begin), size(at_.inner_end)},
+        rows.push_back(code_.loop(".y", common(part_rows, at_.inner_begin, at_.inner_end),
                                   [&](const Expr& y) { return row(z, y, all_taps); }));
     }
     for (int64_t y = at_.inner_end; y < p_[Dim::y]; ++y) at_end(y);

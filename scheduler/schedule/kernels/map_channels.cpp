@@ -3,7 +3,7 @@
 //   Y[z, q] = sum over n, i, m of W[z, n, i, m] X[i, tap(q, n, m)],  q = y * columns + x
 //
 // Lanes are output channels. On a map of one pixel, a 1x1 layer is a matrix times a vector. Threads
-// divide channels, then pixels.
+// divide the pixels of large maps; of others channels, then pixels.
 #include "base/units.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"

@@ -3,7 +3,7 @@
 //   Y[z, y, x] = sum over n, m of W[z, n, m] X[z, y S + n E - P, x S + m E - P]
 //
 // A vector is a row of the map or part of one. Padding rows are left out; padding columns are lanes
-// that are not used. Threads divide channels.
+// that are not used. Threads divide rows of large maps, channels of small ones.
 #include <algorithm>
 
 #include "base/units.h"

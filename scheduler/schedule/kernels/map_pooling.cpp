@@ -3,7 +3,7 @@
 //   Y[z, y, x] = max over m of max over n, or mean over n, m, of X[z, y S + n E - P, x S + m E - P]
 //
 // Maxima of rows are taken before those of columns; strided columns are taken out of vectors that
-// several taps share.
+// several taps share. Threads divide rows of large maps, channels of small ones.
 #include <algorithm>
 
 #include "base/units.h"

@@ -82,8 +82,9 @@ MapChannelsLayout map_channels_layout(const LayerProblem& p, const VectorUnit& u
         const Bytes of_input = to_bytes(Elements(p.x().kernel * at.block()));
         at.input_parts = ceil_div(of_input.value() * at.inputs, weights_of_pass.value());
     }
-    // With few blocks of channels, threads divide the pixels too.
-    at.channel_parts = std::min(at.blocks, map_parts_wanted);
+    // With few blocks of channels, threads divide the pixels of a small map too.
+    at.channel_parts =
+        threads_divide_pixels(at.pixels) ? 1 : std::min(at.blocks, map_parts_wanted);
     at.chunks = std::min(at.tiles, ceil_div(map_parts_wanted, at.channel_parts));
     return at;
 }

@@ -94,9 +94,11 @@ MapDepthwiseLayout map_depthwise_layout(const LayerProblem& p, const VectorUnit&
     while (at.inner_begin < at.tiles && !is_inner(at.inner_begin)) ++at.inner_begin;
     at.inner_end = at.inner_begin;
     while (at.inner_end < at.tiles && is_inner(at.inner_end)) ++at.inner_end;
-    // Threads divide channels: what a map is read from is one run of memory, and no line of it is
-    // another thread's.
-    at.parts = std::min(p[Dim::z], map_parts_wanted);
+    // What a channel of a small map is read from is one run of memory, and no line of it is another
+    // thread's.
+    at.divides_rows =
+        threads_divide_pixels(at.y.in * at.x.in) && at.tiles >= map_parts_wanted / 2;
+    at.parts = std::min(at.divides_rows ? at.tiles : p[Dim::z], map_parts_wanted);
     return at;
 }
 

@@ -25,7 +25,9 @@ struct MapDepthwiseLayout {
     int64_t tiles = 1;
     int64_t inner_begin = 0, inner_end = 0;
 
-    int64_t parts = 1;  ///< for threads: runs of channels
+    // Parts for threads: runs of channels, or of tiles of all channels.
+    int64_t parts = 1;
+    bool divides_rows = false;
 
     /// A tile of output rows. Of the input rows that their windows reach, counted from the first,
     /// rows input_begin .. input_end - 1 exist; the others are padding and left out.

@@ -15,7 +15,8 @@ MapPoolingLayout map_pooling_layout(const LayerProblem& p, const VectorUnit& uni
     while (at.inner_begin < p[Dim::y] && !is_inner(at.inner_begin)) ++at.inner_begin;
     at.inner_end = at.inner_begin;
     while (at.inner_end < p[Dim::y] && is_inner(at.inner_end)) ++at.inner_end;
-    at.parts = std::min(p[Dim::z], map_parts_wanted);
+    at.divides_rows = threads_divide_pixels(w.in * p.x().in) && p[Dim::y] >= map_parts_wanted;
+    at.parts = std::min(p[at.divides_rows ? Dim::y : Dim::z], map_parts_wanted);
     return at;
 }
 

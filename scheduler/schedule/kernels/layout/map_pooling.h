@@ -13,7 +13,9 @@ struct MapPoolingLayout {
     std::vector<VectorRun> runs{};  ///< of a row
     /// Rows whose windows reach no padding rows: they share their code, the others are written out.
     int64_t inner_begin = 0, inner_end = 0;
-    int64_t parts = 1;  ///< for threads: runs of channels
+    // Parts for threads: runs of channels, or of rows of all channels.
+    int64_t parts = 1;
+    bool divides_rows = false;
 
     [[nodiscard]] int64_t scratch_elements() const { return 0; }
     /// Pooling multiplies nothing. (An average divides once per output.)

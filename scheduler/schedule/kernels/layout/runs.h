@@ -59,6 +59,10 @@ struct TileDivision {
 
 /// Parts that a kernel over a whole map offers to threads, if the layer is large enough.
 inline constexpr int64_t map_parts_wanted = 8;
+/// Whether threads divide the pixels of a map of so many, or its rows, and not its channels. What
+/// a core then reads of a layer's input lies in its own cache, where it wrote it itself; only
+/// halos move. Small maps have too few pixels for each set of weights, which every thread reads.
+[[nodiscard]] constexpr bool threads_divide_pixels(int64_t pixels) { return pixels >= 784; }
 /// Blocks of output channels that must read a copy of pixels to make up for filling it.
 inline constexpr int64_t fewest_reads_of_copy = 4;
 
