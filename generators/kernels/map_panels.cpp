@@ -14,13 +14,14 @@ using namespace Halide::Internal;
 
 namespace {
 
-/// Fills the panel with all that the runs of output row y read.
-Stmt fill_window_panel(const MapCode& code, const PixelProducts& products, const Expr& y,
+/// Fills the panel with all that the runs of the output rows from y on read.
+Stmt fill_window_panel(const MapCode& code, const MapPanelsLayout& at,
+                       const PixelProducts& products, const Expr& y,
                        const std::vector<VectorRun>& runs) {
     const LayerProblem& p = code.problem();
     const AxisWindow& wy = p.y();
     const AxisWindow& wx = p.x();
-    return code.loop(".panel", {0, size(wy.kernel)}, [&](const Expr& n) {
+    return code.loop(".panel", {0, size(at.panel_rows)}, [&](const Expr& n) {
         const Expr row = simplify(y * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
         using Value = std::function<Expr(const Expr& from, int64_t column, const VectorRun&)>;
         const auto fill = [&](const Value& value) {
@@ -57,13 +58,18 @@ GroupCode map_panels_code(LayerOutput output, const MapPanelsLayout& at) {
     const LayerProblem& p = code.problem();
     const PixelProducts products(code, at.block, at.lanes);
     const Stmt body = code.for_parts([&](const Expr& part) {
-        return code.loop(".y", part_of(part, at.parts, at.rows), [&](const Expr& y) {
+        return code.loop(".y", part_of(part, at.parts, at.panels()), [&](const Expr& panel) {
+            const Expr y = simplify(panel * size(at.rows_of_panel));
             std::vector<Stmt> all;
             for (const std::vector<VectorRun>& runs : at.tiles) {
-                all.push_back(fill_window_panel(code, products, y, runs));
+                all.push_back(fill_window_panel(code, at, products, y, runs));
+                const int64_t of_row = at.panel_row * std::ssize(runs) * at.lanes;
                 all.push_back(code.loop(".z", {0, size(at.blocks)}, [&](const Expr& z) {
-                    return products.outputs(z, simplify(y * size(p[Dim::x])), runs,
-                                            products.of_panel(runs));
+                    return code.loop(".row", {0, size(at.rows_of_panel)}, [&](const Expr& row) {
+                        const Expr first = simplify(row * size(p.y().stride * of_row));
+                        return products.outputs(z, simplify((y + row) * size(p[Dim::x])), runs,
+                                                products.of_panel(runs, first));
+                    });
                 }));
             }
             return ir::sequence(all);

@@ -84,16 +84,17 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
 }
 
 Expr PixelProducts::panel_index(const Expr& i, int64_t m, size_t v,
-                                const std::vector<VectorRun>& runs) const {
+                                const std::vector<VectorRun>& runs, const Expr& first) const {
     const auto vectors = std::ssize(runs);
-    return lanes_from(simplify(i * size(p_.x().kernel * vectors * lanes_)) +
+    return lanes_from(simplify(first + i * size(p_.x().kernel * vectors * lanes_)) +
                           size((m * vectors + static_cast<int64_t>(v)) * lanes_),
                       lanes_);
 }
 
-PixelProducts::Pixels PixelProducts::of_panel(const std::vector<VectorRun>& runs) const {
-    return [this, &runs](const Expr& i, int64_t m, size_t v) {
-        return ir::load(code_.scratch(), panel_index(i, m, v, runs));
+PixelProducts::Pixels PixelProducts::of_panel(const std::vector<VectorRun>& runs,
+                                              const Expr& first) const {
+    return [this, &runs, first](const Expr& i, int64_t m, size_t v) {
+        return ir::load(code_.scratch(), panel_index(i, m, v, runs, first));
     };
 }
 

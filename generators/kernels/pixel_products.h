@@ -39,11 +39,11 @@ public:
     [[nodiscard]] Stmt outputs(const Expr& z_block, const Expr& x,
                                const std::vector<VectorRun>& runs, const Pixels& pixels) const;
 
-    /// A panel, in the scratch block, holds what some input channels (of some rows of the window)
-    /// give a tile: [i][m][v][lane].
+    /// A panel, in the scratch block from element `first` on, holds what some input channels (of
+    /// some rows of the window) give a tile: [i][m][v][lane].
     [[nodiscard]] Expr panel_index(const Expr& i, int64_t m, size_t v,
-                                   const std::vector<VectorRun>& runs) const;
-    [[nodiscard]] Pixels of_panel(const std::vector<VectorRun>& runs) const;
+                                   const std::vector<VectorRun>& runs, const Expr& first = 0) const;
+    [[nodiscard]] Pixels of_panel(const std::vector<VectorRun>& runs, const Expr& first = 0) const;
     /// Fills a panel with all input channels' pixels.
     [[nodiscard]] Stmt fill_panel(const std::vector<VectorRun>& runs, const Pixels& pixels) const;
 

@@ -13,6 +13,24 @@ int64_t MapPanelsLayout::multiplications() const {
     return rows * of_row * blocks * block * inputs * taps;
 }
 
+namespace {
+
+/// Chooses how many rows share a panel: as many as divide the map's evenly.
+void choose_panel(MapPanelsLayout& at, const LayerProblem& p) {
+    const AxisWindow& w = p.y();
+    at.rows_of_panel = 1;
+    // The windows of neighbouring rows are runs of the same rows only without gaps.
+    if (w.dilation == 1 && w.stride < w.kernel) {
+        for (const int64_t rows : {2, 3, 4}) {
+            if (at.rows % rows == 0) at.rows_of_panel = rows;
+        }
+    }
+    at.panel_rows = (at.rows_of_panel - 1) * w.stride + w.kernel;
+    at.panel_row = p[Dim::i] * p.x().kernel;
+}
+
+}  // namespace
+
 MapPanelsLayout map_panels_layout(const LayerProblem& p, const VectorUnit& unit) {
     MapPanelsLayout at;
     at.lanes = unit.lanes;
@@ -31,7 +49,8 @@ MapPanelsLayout map_panels_layout(const LayerProblem& p, const VectorUnit& unit)
         at.tiles.push_back(full_runs(first, vectors, p[Dim::x], at.lanes));
         first += vectors * at.lanes;
     }
-    at.parts = std::min(at.rows, map_parts_wanted);
+    choose_panel(at, p);
+    at.parts = std::min(at.panels(), map_parts_wanted);
     return at;
 }
 

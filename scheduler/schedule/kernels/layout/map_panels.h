@@ -21,10 +21,19 @@ struct MapPanelsLayout {
     int64_t vectors = 1;  ///< vectors of pixels of the largest tile
 
     std::vector<std::vector<VectorRun>> tiles{};  ///< of a row of the map
-    int64_t parts = 1;                            ///< for threads: runs of rows
 
-    /// The panel, [row of the window][i][column of the window][vector][lane].
-    [[nodiscard]] int64_t scratch_elements() const { return taps * inputs * vectors * lanes; }
+    /// Neighbouring rows of the map whose windows share rows of the input share a panel, so many of
+    /// them, and as many rows of the input as all of them together reach. `rows` is a multiple.
+    int64_t rows_of_panel = 1;
+    int64_t panel_rows = 1;
+    int64_t panel_row = 1;  ///< elements of a row of the panel for each lane
+    int64_t parts = 1;      ///< for threads: runs of panels
+
+    [[nodiscard]] int64_t panels() const { return rows / rows_of_panel; }
+    /// The panel, [row of the input][i][column of the window][vector][lane].
+    [[nodiscard]] int64_t scratch_elements() const {
+        return panel_rows * panel_row * vectors * lanes;
+    }
     /// Products of the whole layer: D_i * K_y * K_x for each lane of each row and each channel of
     /// each block. Counts lanes behind the end of a row, taps on padding, and channels of zero
     /// weights.
