@@ -206,6 +206,27 @@ void shuffle_channels(Translator& to, FileLayer& layer) {
     shaped(turned, Front{0, -1}, to.output(layer, true));
 }
 
+/// Channels that are blocks of pixels.
+void reorganise(Translator& to, FileLayer& layer) {
+    layer.expect_blobs(1, 1);
+    auto& node = to.add(layer, "SpaceToDepth", {to.value(layer, 0)}, to.output(layer, true));
+    set(node, "blocksize", layer.size(0, 1, 1));
+    set(node, "mode", layer.integer(1, 0) == 0 ? "CRD" : "DCR");
+}
+
+void permute(Translator& to, FileLayer& layer) {
+    layer.expect_blobs(1, 1);
+    if (!to.input(layer, 0).is_map) layer.fail("turns a vector, expected a map");
+    // What become the channels, rows and columns.
+    const std::vector<int64_t> orders[] = {{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3},
+                                           {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 3, 2, 1}};
+    const int64_t order = layer.size(0, 0);
+    if (order >= std::ssize(orders))
+        layer.fail("has order " + std::to_string(order) + ", expected 0 to 5");
+    auto& node = to.add(layer, "Transpose", {to.value(layer, 0)}, to.output(layer, true));
+    set(node, "perm", orders[order]);
+}
+
 void padding(Translator& to, FileLayer& layer) {
     layer.expect_blobs(1, 1);
     const Blob x = to.input(layer, 0);
@@ -269,6 +290,8 @@ void add_moving(Handlers& handlers) {
     handlers["Reshape"] = reshape;
     handlers["PixelShuffle"] = pixel_shuffle;
     handlers["ShuffleChannel"] = shuffle_channels;
+    handlers["Permute"] = permute;
+    handlers["Reorg"] = reorganise;
     handlers["Padding"] = padding;
     handlers["Interp"] = interp;
 }

@@ -1,5 +1,7 @@
 // Layers that compute without weights: activations, arithmetic, pooling, softmax.
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "nets/ncnn/translate.h"
@@ -42,9 +44,9 @@ void gate(Translator& to, const FileLayer& layer, const std::string& x, const st
 struct OneToOne {
     OneToOne(Translator& to, const FileLayer& layer) {
         layer.expect_blobs(1, 1);
-        const Blob& blob = to.input(layer, 0);
-        x = blob.value;
-        result = to.output(layer, blob.is_map);
+        Blob blob = to.input(layer, 0);
+        x = std::exchange(blob.value, layer.outputs()[0]);
+        result = to.output(layer, 0, std::move(blob));
     }
     std::string x, result;
 };
@@ -132,17 +134,19 @@ void binary(Translator& to, FileLayer& layer) {
     const float scalar = layer.real(2, 0);
     if (op >= std::ssize(ops)) layer.fail("operation " + std::to_string(op) + " is not supported");
     layer.expect_blobs(has_scalar != 0 ? 1 : 2, 1);
-    std::string a = to.value(layer, 0);
-    bool is_map = to.input(layer, 0).is_map;
-    std::string b;
+    std::string a = to.value(layer, 0), b;
+    Blob result = to.input(layer, 0);
     if (has_scalar != 0) {
         b = to.floats(layer, {1}, {scalar});
     } else {
-        b = to.value(layer, 1);
-        is_map = is_map || to.input(layer, 1).is_map;
+        const Blob& other = to.input(layer, 1);
+        b = other.value;
+        result.is_map = result.is_map || other.is_map;
+        result.open_input = std::max(result.open_input, other.open_input);
     }
     if (op >= first_reversed) std::swap(a, b);
-    to.add(layer, ops[op], {a, b}, to.output(layer, is_map));
+    result.value = layer.outputs()[0];
+    to.add(layer, ops[op], {a, b}, to.output(layer, 0, result));
 }
 
 void eltwise(Translator& to, FileLayer& layer) {

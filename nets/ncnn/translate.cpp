@@ -23,6 +23,7 @@ const Handlers& handlers() {
         add_weighted(made);
         add_moving(made);
         add_plain(made);
+        add_normalising(made);
         return made;
     }();
     return all;

@@ -79,6 +79,7 @@ using Handlers = std::map<std::string, Handler>;
 void add_weighted(Handlers& handlers);  // weighted.cpp: convolutions, products, normalisation
 void add_moving(Handlers& handlers);    // moving.cpp: Crop, Slice, Reshape, Interp and the like
 void add_plain(Handlers& handlers);     // plain.cpp: activations, arithmetic, pooling
+void add_normalising(Handlers& handlers);  // normalising.cpp: reductions, LayerNorm and the like
 
 // ---- attributes
 void set(onnx::proto::NodeProto& node, const char* name, int64_t value);

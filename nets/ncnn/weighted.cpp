@@ -60,7 +60,10 @@ int64_t channels_of(const FileLayer& layer, int64_t weights, int64_t taps, int64
 }
 
 int64_t groups_of(FileLayer& layer, int64_t outputs) {
-    if (!layer.kind().ends_with("DepthWise")) return 1;
+    if (!layer.kind().ends_with("DepthWise")) {
+        layer.expect(7, 1, "the number of groups");
+        return 1;
+    }
     const int64_t groups = layer.size(7, 1, 1);
     if (outputs % groups != 0)
         layer.fail("has " + std::to_string(outputs) + " outputs, expected a multiple of its " +

@@ -255,7 +255,9 @@ int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i,
     if (i == 0) return 1;
     throw InputError(where + " is symbolic" +
                      (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") + "; expected " +
-                     (option != nullptr ? std::string("--") + option : "a value for it"));
+                     (option != nullptr ? std::string("--") + option
+                      : symbol.empty()  ? "a file that says it"
+                                        : "--dim " + symbol + "=NUMBER"));
 }
 
 void Importer::import_nodes(int first, const std::vector<std::string>& wanted) {

@@ -163,6 +163,42 @@ TEST(NcnnLayers, ShapesAndOrders) {
               (Values{1, 1, 2, 3, 3, 4}));
 }
 
+TEST(NcnnLayers, OrdersOfAxesAndBlocks) {
+    const std::string map = "Input data 0 1 x 0=2 1=2 2=1\n", tall = "Input data 0 1 x 0=1 1=3 2=2\n";
+    const Values x{1, 2, 3, 4};
+    EXPECT_EQ(parsed(map + "Reorg r 1 1 x y 0=2\n").tensors.back().dims, (Dims{1, 4, 1, 1}));
+    EXPECT_EQ(result(map + "Permute p 1 1 x y 0=1\n", "", x), (Values{1, 3, 2, 4}));
+    // Columns, rows and channels of 1 x 3 x 2: of order 3, channels, columns and rows.
+    for (const auto& [order, dims] : {std::pair<int, Dims>{0, {1, 2, 3, 1}}, {1, {1, 2, 1, 3}},
+                                      {2, {1, 3, 2, 1}}, {3, {1, 3, 1, 2}}, {4, {1, 1, 2, 3}},
+                                      {5, {1, 1, 3, 2}}}) {
+        EXPECT_EQ(parsed(tall + "Permute p 1 1 x y 0=" + std::to_string(order) + "\n")
+                      .tensors.back().dims,
+                  dims)
+            << order;
+    }
+}
+
+TEST(NcnnLayers, ReductionsAndNormalisations) {
+    // Channels (1, 3) and (5, 9).
+    const std::string map = "Input data 0 1 x 0=2 1=1 2=2\n";
+    const Values x{1, 3, 5, 9};
+    EXPECT_EQ(result(map + "Reduction r 1 1 x y 0=3 1=0 -23303=2,1,2 4=1 5=1\n", "", x),
+              (Values{2, 7}));
+    EXPECT_EQ(result(map + "Reduction r 1 1 x y 0=0 1=0 2=10 -23303=1,0 4=1 5=1\n", "", x),
+              (Values{60, 120}));
+    EXPECT_EQ(result(map + "Reduction r 1 1 x y 0=4 5=1\n", "", x), (Values{9}));
+    // Deviations of 1 and 2, halved and doubled, plus 10 and 20.
+    const std::string affine = stored<float>({0.5f, 2, 10, 20});
+    const Values channels = result(map + "InstanceNorm i 1 1 x y 0=2 1=0\n", affine, x);
+    EXPECT_EQ(channels, (Values{9.5f, 10.5f, 18, 22}));
+    EXPECT_EQ(result(map + "GroupNorm g 1 1 x y 0=2 1=2 2=0\n", affine, x), channels);
+    EXPECT_EQ(result(map + "LayerNorm l 1 1 x y 0=2 1=0\n", affine, x), (Values{9.5f, 22, 9.5f, 22}));
+    EXPECT_EQ(result(map + "LayerNorm l 1 1 x y 0=2 1=0 2=0\n", "", x), (Values{-1, 1, -1, 1}));
+    expect_contains(error(map + "Reduction r 1 1 x y 0=3 1=0 -23303=1,0 5=1\n"),
+                    "layer \"r\" (Reduction): leaves two dimensions, expected 1 or 3");
+}
+
 TEST(NcnnSizes, TheFileSaysWhatOptionsMayChange) {
     const std::string conv = "Convolution c 1 1 x y 0=1 1=1 6=2\n";
     const std::string weights = tagged({1, 2});
@@ -175,6 +211,11 @@ TEST(NcnnSizes, TheFileSaysWhatOptionsMayChange) {
     EXPECT_EQ(dims(said, {.height = 9, .batch = 3}), (Dims{3, 2, 9, 8}));
     // Two weights of one tap and one output: two channels.
     EXPECT_EQ(dims(open, {.height = 4, .width = 5}), (Dims{1, 2, 4, 5}));
+    // So it is behind what leaves the channels as they are.
+    const Network shifted = parsed(open + "BinaryOp b 1 1 x c 1=1 2=0.5\nReLU r 1 1 c d\n" +
+                                       "Convolution c 1 1 d y 0=1 1=1 6=2\n",
+                                   weights, {.height = 4, .width = 5});
+    EXPECT_EQ(shifted.tensor(shifted.inputs[0]).dims, (Dims{1, 2, 4, 5}));
     EXPECT_EQ(message_of([&] { (void)dims(open, {.height = 4}); }),
               "net.param: input \"x\": dimension 4 of 4 is symbolic (\"width\"); expected --width");
 }
@@ -206,6 +247,8 @@ TEST(NcnnErrors, OneLineEach) {
               "9 taps for each of 2 outputs and each input");
     expect_contains(error(one_row + "Convolution c 1 1 x y 0=1 1=1 6=1 8=1\n"),
                     "the scale of 8-bit integers is 1 (parameter 8), expected 0");
+    expect_contains(error(one_row + "Convolution c 1 1 x y 0=2 1=1 6=2 7=2\n"),
+                    "the number of groups is 2 (parameter 7), expected 1");
     expect_contains(error(one_row + "LSTM l 1 1 x y\n"),
                     "net.param: line 4: layer \"l\" (LSTM): is not supported; supported: ");
     // What only shapes tell comes from the graph, with the layer's name.

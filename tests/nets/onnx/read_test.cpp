@@ -573,7 +573,7 @@ TEST(ReadSizes, FeatureVectors) {
     EXPECT_EQ(output_dims(m.parse({.symbols = {{"F", 3}}})), (std::vector<int64_t>{1, 2}));
     EXPECT_EQ(
         m.error(),
-        "net.onnx: input \"x\": dimension 2 of 2 is symbolic (\"F\"); expected a value for it");
+        "net.onnx: input \"x\": dimension 2 of 2 is symbolic (\"F\"); expected --dim F=NUMBER");
 }
 
 // Issue 26, 10. Names that grow by a character each time would have 200 million of them.
