@@ -11,11 +11,10 @@ namespace laminate::onnx {
 
 namespace {
 
-/// Recognises activations and normalisations that exporters spell with several nodes because their
-/// opset lacks the operator, and makes each one layer again.
-class LayersInNodes {
+/// The layers of a network, of which some are read by one other alone.
+class Nodes {
 public:
-    explicit LayersInNodes(RawNetwork& raw)
+    explicit Nodes(RawNetwork& raw)
         : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
         for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
         for (size_t k = 0; k < raw.layers.size(); ++k) {
@@ -25,29 +24,6 @@ public:
         }
     }
 
-    void recognise() {
-        for (RawLayer& layer : raw_.layers) {
-            if (is_product(&layer) && recognise_gelu(layer)) continue;
-            if (layer.affine && scale_of(layer) == 1.0f / 6) {
-                recognise_sixth(layer);
-            } else if (is_binary(&layer, GeneralFunction::multiply)) {
-                recognise_product(layer);
-            } else if (is_binary(&layer, GeneralFunction::divide)) {
-                recognise_quotient(layer, layer.layer.inputs[0], before(layer.layer.inputs[1]), {});
-            } else if (is_binary(&layer, GeneralFunction::maximum)) {
-                recognise_maximum(layer);
-            } else if (is(&layer, GeneralKind::unary, GeneralFunction::logarithm)) {
-                recognise_softplus(layer);
-            } else if (is(&layer, GeneralKind::reduce, GeneralFunction::mean)) {
-                recognise_mean_of_means(layer);
-            } else {
-                recognise_prelu(layer);
-            }
-        }
-        std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
-    }
-
-private:
     /// The layer that writes `id` if `id` has exactly one reader, or null.
     [[nodiscard]] RawLayer* before(TensorId id) const {
         const auto t = static_cast<size_t>(id);
@@ -83,38 +59,6 @@ private:
         const float scale = scales.front();
         return all_are(scales, scale) && all_are(layer.layer.bias->values, 0) ? scale : 0;
     }
-    /// The tensor x if `clip` ends min(max(x + 3, 0), 6) and nothing else reads either layer, or
-    /// -1.
-    [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
-        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 ||
-            clip->layer.activation.high != 6)
-            return -1;
-        const RawLayer* sum = before(*clip);
-        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add &&
-                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 3);
-        return adds_3 ? sum->layer.inputs[0] : -1;
-    }
-
-    /// Recognises min(max(x + 3, 0), 6) / 6 and x * min(max(x + 3, 0), 6) / 6.
-    void recognise_sixth(RawLayer& sixth) {
-        RawLayer* last = before(sixth);
-        if (const TensorId x = shifted_and_clipped(last); x >= 0) {
-            return become(sixth, x, {last, before(*last)},
-                          {.kind = ActivationKind::unary,
-                           .function = GeneralFunction::hard_sigmoid,
-                           .alpha = 1.0f / 6,
-                           .beta = 0.5f});
-        }
-        if (!is_binary(last, GeneralFunction::multiply)) return;
-        for (const size_t k : {size_t{0}, size_t{1}}) {
-            const TensorId x = last->layer.inputs[1 - k];
-            RawLayer* clip = before(last->layer.inputs[k]);
-            if (shifted_and_clipped(clip) != x) continue;
-            return become(sixth, x, {last, clip, before(*clip)},
-                          {.kind = ActivationKind::unary, .function = GeneralFunction::hard_swish});
-        }
-    }
-
     static bool adds(const RawLayer* sum, float value) {
         return sum != nullptr && sum->layer.kind == LayerKind::add && sum->layer.weights &&
                all_are(sum->layer.weights->values, value);
@@ -168,6 +112,93 @@ private:
         }
         return product;
     }
+    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between,
+                const Activation& activation) {
+        become(end, x, between, {.kind = LayerKind::activation, .activation = activation});
+    }
+    /// Turns `end` into a layer that reads `x` and removes the layers between them.
+    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, Layer layer) {
+        for (RawLayer* part : between) {
+            raw_.folded.push_back(part->op + " " + part->label + " into " + end.op + " " +
+                                  end.label);
+            for (const TensorId id : part->layer.inputs) --readers_[static_cast<size_t>(id)];
+            part->layer.output = -1;
+        }
+        for (const TensorId id : end.layer.inputs) --readers_[static_cast<size_t>(id)];
+        ++readers_[static_cast<size_t>(x)];
+        layer.onnx_name = end.layer.onnx_name;
+        layer.inputs = {x};
+        layer.output = end.layer.output;
+        end.layer = std::move(layer);
+        end.affine = false;
+    }
+
+protected:
+    RawNetwork& raw_;
+    std::vector<int> readers_;
+    std::vector<int> producer_;
+};
+
+/// Looks at each layer as the last of several.
+class LayersInNodes : private Nodes {
+public:
+    explicit LayersInNodes(RawNetwork& raw) : Nodes(raw) {}
+
+    void recognise() {
+        for (RawLayer& layer : raw_.layers) {
+            if (is_product(&layer) && recognise_gelu(layer)) continue;
+            if (layer.affine && scale_of(layer) == 1.0f / 6) {
+                recognise_sixth(layer);
+            } else if (is_binary(&layer, GeneralFunction::multiply)) {
+                recognise_product(layer);
+            } else if (is_binary(&layer, GeneralFunction::divide)) {
+                recognise_quotient(layer, layer.layer.inputs[0], before(layer.layer.inputs[1]), {});
+            } else if (is_binary(&layer, GeneralFunction::maximum)) {
+                recognise_maximum(layer);
+            } else if (is(&layer, GeneralKind::unary, GeneralFunction::logarithm)) {
+                recognise_softplus(layer);
+            } else if (is(&layer, GeneralKind::reduce, GeneralFunction::mean)) {
+                recognise_mean_of_means(layer);
+            } else {
+                recognise_prelu(layer);
+            }
+        }
+        std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
+    }
+
+private:
+    /// The tensor x if `clip` ends min(max(x + 3, 0), 6) and nothing else reads either layer, or
+    /// -1.
+    [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
+        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 ||
+            clip->layer.activation.high != 6)
+            return -1;
+        const RawLayer* sum = before(*clip);
+        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add &&
+                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 3);
+        return adds_3 ? sum->layer.inputs[0] : -1;
+    }
+
+    /// Recognises min(max(x + 3, 0), 6) / 6 and x * min(max(x + 3, 0), 6) / 6.
+    void recognise_sixth(RawLayer& sixth) {
+        RawLayer* last = before(sixth);
+        if (const TensorId x = shifted_and_clipped(last); x >= 0) {
+            return become(sixth, x, {last, before(*last)},
+                          {.kind = ActivationKind::unary,
+                           .function = GeneralFunction::hard_sigmoid,
+                           .alpha = 1.0f / 6,
+                           .beta = 0.5f});
+        }
+        if (!is_binary(last, GeneralFunction::multiply)) return;
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            const TensorId x = last->layer.inputs[1 - k];
+            RawLayer* clip = before(last->layer.inputs[k]);
+            if (shifted_and_clipped(clip) != x) continue;
+            return become(sixth, x, {last, clip, before(*clip)},
+                          {.kind = ActivationKind::unary, .function = GeneralFunction::hard_swish});
+        }
+    }
+
     /// Adds the layers of `part` to those of `whole` if it is scale * x^times.
     static bool takes_power(const Product& part, float scale, TensorId x, size_t times,
                             std::vector<RawLayer*>& whole) {
@@ -405,30 +436,6 @@ private:
         return true;
     }
 
-    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between,
-                const Activation& activation) {
-        become(end, x, between, {.kind = LayerKind::activation, .activation = activation});
-    }
-    /// Turns `end` into a layer that reads `x` and removes the layers between them.
-    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, Layer layer) {
-        for (RawLayer* part : between) {
-            raw_.folded.push_back(part->op + " " + part->label + " into " + end.op + " " +
-                                  end.label);
-            for (const TensorId id : part->layer.inputs) --readers_[static_cast<size_t>(id)];
-            part->layer.output = -1;
-        }
-        for (const TensorId id : end.layer.inputs) --readers_[static_cast<size_t>(id)];
-        ++readers_[static_cast<size_t>(x)];
-        layer.onnx_name = end.layer.onnx_name;
-        layer.inputs = {x};
-        layer.output = end.layer.output;
-        end.layer = std::move(layer);
-        end.affine = false;
-    }
-
-    RawNetwork& raw_;
-    std::vector<int> readers_;
-    std::vector<int> producer_;
 };
 
 }  // namespace

@@ -190,8 +190,93 @@ def yolo_neck(size, channels=8):
     return net.model(net.op("Sigmoid", [net.conv(net.conv(y, channels, relu=True), 6, 1)]), size)
 
 
+def in_nodes(size, channels=8, block=2):
+    """What newer operators would be one node for: GELU by tanh, channel attention by Expand, pixel
+    shuffle by Reshape and Transpose, variances by two means."""
+    net = Net(3)
+    number = lambda value: net.constant(np.float32(value))  # noqa: E731
+    mean = lambda x, axes: net.op("ReduceMean", [x], axes=axes, keepdims=1)  # noqa: E731
+    shift = net.constant(np.array([0.4, 0.5, 0.6], np.float32).reshape(1, 3, 1, 1))
+    x = net.conv(net.op("Sub", ["x", shift]), channels)
+    distance = net.op("Sub", [x, mean(x, [1])])
+    again = net.op("Sub", [x, mean(x, [1])])
+    variance = mean(net.op("Mul", [again, again]), [1])
+    y = net.op("Div", [distance, net.op("Sqrt", [net.op("Add", [variance, number(1e-5)])])])
+    y = net.conv(y, channels)
+    cube = net.op("Mul", [y, net.op("Mul", [y, y])])
+    inside = net.op("Add", [y, net.op("Mul", [cube, number(0.044715)])])
+    inside = net.op("Mul", [inside, number(0.79788456)])
+    gate = net.op("Add", [net.op("Tanh", [inside]), number(1)])
+    y = net.op("Mul", [net.op("Mul", [y, gate]), number(0.5)])
+    factors = net.op("Sigmoid", [net.conv(net.op("GlobalAveragePool", [y]), channels, 1)])
+    y = net.op("Mul", [y, net.op("Expand", [factors, net.op("Shape", [y])])])
+    y = net.conv(net.op("Add", [x, y]), 3 * block**2)
+    shape = lambda *extents: net.constant(np.array(extents, np.int64))  # noqa: E731
+    y = net.op("Reshape", [y, shape(1, 3, block, block, *size)], 3)
+    y = net.op("Transpose", [y], perm=[0, 1, 4, 2, 5, 3])
+    y = net.op("Reshape", [y, shape(1, 3, *(block * n for n in size))])
+    return net.model(net.conv(y, 3), size)
+
+
+def tokens(size, channels=8):
+    """A layer of a transformer without attention: LayerNormalization and products of tokens, a
+    convolution of their map."""
+    net = Net(3)
+    constant = lambda *dims: net.constant(  # noqa: E731
+        net.rng.uniform(-0.5, 0.5, dims).astype(np.float32))
+    shape = lambda *extents: net.constant(np.array(extents, np.int64))  # noqa: E731
+
+    def to_tokens(x):
+        x = net.op("Reshape", [x, shape(0, net.channels[x], -1)])
+        return net.op("Transpose", [x], perm=[0, 2, 1])
+
+    def to_map(x):
+        x = net.op("Transpose", [x], perm=[0, 2, 1])
+        return net.op("Reshape", [x, shape(1, net.channels[x], *size)])
+
+    t = to_tokens(net.conv("x", channels))
+    y = net.op("LayerNormalization", [t, constant(channels), constant(channels)], axis=-1)
+    y = net.op("MatMul", [y, constant(channels, 2 * channels)], 2 * channels)
+    y = to_tokens(net.conv(to_map(net.op("Add", [y, constant(2 * channels)])), 2 * channels))
+    y = net.op("Mul", [y, net.op("Sigmoid", [y])])
+    y = net.op("Add", [t, net.op("MatMul", [y, constant(2 * channels, channels)], channels)])
+    return net.model(net.conv(to_map(y), 3), size)
+
+
+def channels_last(size, channels=6):
+    """As TensorFlow's converter has them: each convolution between two Transposes."""
+    net = Net(3)
+    last = lambda x: net.op("Transpose", [x], perm=[0, 2, 3, 1])  # noqa: E731
+    first = lambda x: net.op("Transpose", [x], perm=[0, 3, 1, 2])  # noqa: E731
+    part = lambda *values: net.constant(np.array(values, np.int64))  # noqa: E731
+    x = last(net.conv("x", channels))
+    slopes = net.constant(net.rng.uniform(0.1, 0.3, (1, 1, channels)).astype(np.float32))
+    x = net.op("Pad", [net.op("PRelu", [x, slopes]), part(0, 0, 1, 0, 0, 1, 0, 0)], mode="reflect")
+    x = last(net.conv(first(x), channels))
+    mean = first(net.op("ReduceMean", [x], axes=[1, 2], keepdims=1))
+    x = net.op("Mul", [x, last(net.op("Sigmoid", [net.conv(mean, channels, 1)]))])
+    a, b = net.op("Split", [x, part(2, channels - 2)], outputs=2, axis=3)
+    net.channels.update({a: 2, b: channels - 2})
+    x = net.op("Concat", [last(net.conv(first(b), channels)), a], channels + 2, axis=3)
+    x = net.op("Slice", [x, part(1, 2), part(size[0], size[1] + 1), part(1, 2)])
+    return net.model(net.conv(first(x), 3), size)
+
+
+def looks(size, channels=8):
+    """Attention to channels and to places (CBAM), normalisation of each image."""
+    net = Net(3)
+    values = lambda: net.constant(  # noqa: E731
+        net.rng.uniform(0.5, 1.5, channels).astype(np.float32))
+    x = net.op("Relu", [net.op("InstanceNormalization", [net.conv("x", channels), values(), values()])])
+    mean = net.op("ReduceMean", [x], 1, axes=[1], keepdims=1)
+    most = net.op("ReduceMax", [x], 1, axes=[1], keepdims=1)
+    places = net.conv(net.op("Concat", [mean, most], 2, axis=1), 1, 5)
+    x = net.op("Mul", [x, net.op("Sigmoid", [places])])
+    return net.model(net.conv(x, 3), size)
+
+
 NETWORKS = {f.__name__: f for f in (espcn, espcn_rgb, artcnn, srvgg, gates, cropping, unet_se,
-                                    style, yolo_neck)}
+                                    style, yolo_neck, in_nodes, tokens, channels_last, looks)}
 
 
 def wrong(program, path, seed, directory, exact):
