@@ -76,12 +76,34 @@ private:
                 at.element = op.first;
                 for (size_t d = op.dims.size(); d-- > 0; rest /= op.dims[d])
                     at.element += rest % op.dims[d] * op.steps[d];
+            } else if (op.kind == GeneralKind::resample) {
+                const std::optional<int64_t> element =
+                    copied_element(op, dims(layer.inputs[0]), at.element);
+                if (!element) break;
+                at.element = *element;
             } else if (op.kind != GeneralKind::reshape) {
                 break;
             }
             at.tensor = layer.inputs[0];
         }
         return at;
+    }
+
+    /// The element that one of a Gather's or Tile's result is a copy of.
+    static std::optional<int64_t> copied_element(const GeneralOperator& op, const Dims& from,
+                                                 int64_t element) {
+        if (!op.factors.empty()) return {};
+        const Dims own = row_major_steps(from);
+        auto begin = op.sources.end();
+        int64_t result = 0;
+        for (size_t d = op.dims.size(); d-- > 0; element /= op.dims[d]) {
+            if (op.tap_counts[d] != 1) return {};
+            begin -= op.dims[d];
+            const int64_t source = begin[element % op.dims[d]];
+            if (source < 0) return {};
+            result += source * own[d];
+        }
+        return result;
     }
 
     /// The elements of a tensor as blocks of a map with as many elements.

@@ -127,6 +127,15 @@ TEST(SpaceToDepth, MovedChannelsMoveWeights) {
     EXPECT_EQ(conv.window.kernel, (std::array<int64_t, 2>{3, 3}));
 }
 
+/// Red, green and blue change their order, as before networks that take them as OpenCV has them.
+TEST(SpaceToDepth, GatheredChannelsMoveWeights) {
+    const Layer conv = folded([](ModelBuilder& m, const std::string& to) {
+        m.integers("turned", {1, 0});
+        m.node("Gather", {"x", "turned"}, to).integer("axis", 1);
+    });
+    EXPECT_EQ(conv.window.kernel, (std::array<int64_t, 2>{3, 3}));
+}
+
 TEST(SpaceToDepth, StaysBeforeOtherLayersAndWherePixelsMoveOtherwise) {
     ModelBuilder pool = model_of_map();
     pool.node("SpaceToDepth", {"x"}, "blocks").integer("blocksize", 2);
