@@ -1,6 +1,7 @@
 #include "nets/onnx/moves.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -43,19 +44,25 @@ GeneralOperator depth_to_space_of(const Dims& in, int64_t block, bool is_crd) {
 
 class Moves {
 public:
-    explicit Moves(RawNetwork& raw) : raw_(raw), producer_(raw.tensors.size(), -1) {
-        for (size_t k = 0; k < raw.layers.size(); ++k)
+    explicit Moves(RawNetwork& raw)
+        : raw_(raw), producer_(raw.tensors.size(), -1), readers_(raw.tensors.size(), 0) {
+        for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
+        for (size_t k = 0; k < raw.layers.size(); ++k) {
             producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
+            for (const TensorId id : raw.layers[k].layer.inputs)
+                ++readers_[static_cast<size_t>(id)];
+        }
     }
 
     void recognise() {
         for (RawLayer& layer : raw_.layers) {
             if (is(layer.layer, GeneralKind::reshape) || is(layer.layer, GeneralKind::view)) {
-                recognise_depth_to_space(layer);
+                if (!recognise_depth_to_space(layer)) keep_pixels(layer);
             } else if (is(layer.layer, GeneralKind::binary) || layer.layer.kind == LayerKind::add) {
                 read_before_expand(layer);
             }
         }
+        std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
     }
 
 private:
@@ -77,30 +84,31 @@ private:
     }
 
     /// `end` and the layers before it, as far as one view with any reshapes around it goes.
-    void recognise_depth_to_space(RawLayer& end) {
+    bool recognise_depth_to_space(RawLayer& end) {
         const Dims& out = dims(end.layer.output);
-        if (out.size() != 4) return;
+        if (out.size() != 4) return false;
         const GeneralOperator* view = nullptr;
         std::vector<RawLayer*> parts;
         for (RawLayer* layer = &end; layer != nullptr; layer = before(layer->layer.inputs[0])) {
             if (is(layer->layer, GeneralKind::view) && view == nullptr) {
                 view = &layer->layer.general;
             } else if (!is(layer->layer, GeneralKind::reshape)) {
-                return;
+                return false;
             }
             parts.push_back(layer);
             const TensorId x = layer->layer.inputs[0];
             const Dims& in = dims(x);
             if (view == nullptr || in.size() != 4) continue;
             const std::optional<Layer> whole = depth_to_space(in, out, *view);
-            if (!whole) return;
+            if (!whole) return false;
             for (size_t k = 1; k < parts.size(); ++k) note(*parts[k], end);
             const Layer last = std::exchange(end.layer, *whole);
             end.layer.onnx_name = last.onnx_name;
             end.layer.inputs = {x};
             end.layer.output = last.output;
-            return;
+            return true;
         }
+        return false;
     }
 
     static std::optional<Layer> depth_to_space(const Dims& in, const Dims& out,
@@ -116,6 +124,56 @@ private:
                          .depth_to_space_crd = is_crd};
         }
         return {};
+    }
+
+    static bool is_pixel(const Dims& dims) { return dims.size() == 4 && dims[2] * dims[3] == 1; }
+
+    /// Makes dense layers between [N, C, 1, 1] and `end`, which makes that again, convolutions of one
+    /// pixel: squeeze and excitation with Flatten, Gemm and Reshape.
+    void keep_pixels(RawLayer& end) {
+        if (!is(end.layer, GeneralKind::reshape) || !is_pixel(dims(end.layer.output))) return;
+        std::vector<RawLayer*> chain, reshapes;
+        RawLayer* layer = &end;
+        bool has_dense = false;
+        do {
+            const TensorId x = layer->layer.inputs[0];
+            layer = readers_[static_cast<size_t>(x)] == 1 ? before(x) : nullptr;
+            if (layer == nullptr) return;
+            const bool is_dense = layer->layer.kind == LayerKind::gemm;
+            const bool is_reshape = is(layer->layer, GeneralKind::reshape) ||
+                                    layer->layer.kind == LayerKind::flatten;
+            if (!is_dense && !is_reshape && layer->layer.kind != LayerKind::activation &&
+                !layer->affine)
+                return;
+            (is_reshape ? reshapes : chain).push_back(layer);
+            has_dense = has_dense || is_dense;
+        } while (!is_pixel(dims(layer->layer.inputs[0])) ||
+                 layer->layer.kind == LayerKind::activation || layer->affine);
+        if (!has_dense) return;
+        TensorId x = layer->layer.inputs[0];
+        for (RawLayer* part : reshapes) {
+            note(*part, end);
+            part->layer.output = -1;
+        }
+        for (size_t k = chain.size(); k-- > 0;) {
+            Layer& one = chain[k]->layer;
+            one.inputs = {x};
+            x = k == 0 ? end.layer.output : one.output;
+            one.output = x;
+            const Dims& from = dims(one.inputs[0]);
+            Dims to{from[0], from[1], 1, 1};
+            if (one.kind == LayerKind::gemm) {
+                one.kind = LayerKind::conv;
+                raw_.charge(one.weights->values.size());
+                to[1] = one.weights->dims[0];
+                one.weights = std::make_shared<const Constant>(
+                    Constant{{to[1], from[1], 1, 1}, one.weights->values});
+            }
+            raw_.tensors[static_cast<size_t>(x)].dims = to;
+            producer_[static_cast<size_t>(x)] = static_cast<int>(chain[k] - raw_.layers.data());
+        }
+        note(end, *chain.front());
+        end.layer.output = -1;
     }
 
     /// The shapes of a binary operator's operands broadcast, so that an operand need not be
@@ -154,6 +212,7 @@ private:
 
     RawNetwork& raw_;
     std::vector<int> producer_;
+    std::vector<int> readers_;
 };
 
 }  // namespace

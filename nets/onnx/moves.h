@@ -9,7 +9,8 @@ namespace laminate::onnx {
 [[nodiscard]] bool list_the_same(const GeneralOperator& view, const GeneralOperator& other);
 
 /// Makes Reshape, Transpose and Reshape a DepthToSpace if that is what they do together, as older
-/// exporters write pixel shuffles, and lets products, sums and the like read x instead of Expand(x).
+/// exporters write pixel shuffles, lets products, sums and the like read x instead of Expand(x), and
+/// makes dense layers between a Flatten of one pixel and a Reshape back convolutions of that pixel.
 void recognise_moves(RawNetwork& raw);
 
 }  // namespace laminate::onnx

@@ -74,6 +74,40 @@ TEST(Moves, OperatorsOfTwoReadWhatIsExpanded) {
     }
 }
 
+/// Squeeze and excitation with dense layers is that with convolutions of one pixel.
+TEST(Moves, DenseLayersOfOnePixelAreConvolutions) {
+    const auto excited = [](bool is_dense, bool comes_back) {
+        ModelBuilder m({2, 3, 4, 5});
+        m.weights("narrow", is_dense ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{2, 3, 1, 1},
+                  {1, 0, -1, 0.5f, 1, 0.25f});
+        m.weights("wide", is_dense ? std::vector<int64_t>{3, 2} : std::vector<int64_t>{3, 2, 1, 1},
+                  {1, 2, 0, 1, -1, 1});
+        m.weights("bias", {2}, {1, -2});
+        m.node("GlobalAveragePool", {"x"}, "mean");
+        if (!is_dense) {
+            m.node("Conv", {"mean", "narrow", "bias"}, "a");
+            m.node("Relu", {"a"}, "b");
+            m.node("Conv", {"b", "wide"}, "c");
+            m.node("Mul", {"x", "c"}, "y");
+            return m.parse();
+        }
+        m.node("Flatten", {"mean"}, "flat");
+        m.node("Gemm", {"flat", "narrow", "bias"}, "a").integer("transB", 1);
+        m.node("Relu", {"a"}, "b");
+        m.node("Gemm", {"b", "wide"}, comes_back ? "c" : "y").integer("transB", 1);
+        if (!comes_back) return m.parse();
+        m.integers("two", {2}).integers("three", {3});
+        m.node("Unsqueeze", {"c", "two"}, "row");
+        m.node("Unsqueeze", {"row", "three"}, "factors");
+        m.node("Mul", {"x", "factors"}, "y");
+        return m.parse();
+    };
+    const Network network = excited(true, true), expected = excited(false, true);
+    EXPECT_EQ(network.layers.size(), expected.layers.size());
+    EXPECT_EQ(result_of_counting(network), result_of_counting(expected));
+    EXPECT_EQ(excited(true, false).layers.back().kind, LayerKind::gemm);  // a classifier
+}
+
 /// Nothing but the Expand says how many rows the sum has.
 TEST(Moves, ExpandStaysWhereTheOtherOperandIsSmall) {
     ModelBuilder m({1, 3, 1, 5});
