@@ -359,8 +359,8 @@ Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) con
     if (w.is_sampled()) {
         const Expr from = (out.begin * constant(w.sampling.numerator) + constant(w.sampling.first)) /
                           constant(w.sampling.denominator);
-        return {Halide::clamp(from, 0, constant(w.in - 1 - w.sampling.whole_end)),
-                window_end(k, axis, out.end, clipped)};
+        const Expr most = extents_.in_expression(k, axis) - constant(1 + w.sampling.whole_end);
+        return {Halide::clamp(from, 0, most), window_end(k, axis, out.end, clipped)};
     }
     // Transposed: input q feeds outputs q*S - pad + n*dilation.
     const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - w.span() + w.stride)) /
@@ -376,7 +376,9 @@ Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) con
     if (w.is_sampled()) {
         const Expr at = (last * constant(w.sampling.numerator) + constant(w.sampling.last)) /
                         constant(w.sampling.denominator);
-        return Halide::clamp(at, constant(w.sampling.whole_begin), constant(w.in - 1)) + 1;
+        return Halide::clamp(at, constant(w.sampling.whole_begin),
+                             extents_.in_expression(k, axis) - 1) +
+               1;
     }
     const Expr end = w.transposed ? (last + constant(w.pad_begin)) / constant(w.stride) + 1
                                   : last * constant(w.stride) + constant(w.span() - w.pad_begin);

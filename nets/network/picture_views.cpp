@@ -77,36 +77,27 @@ std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op) 
     return times;
 }
 
-GeneralOperator of_another_size(const GeneralOperator& op, const std::vector<int64_t>& map,
-                                const std::vector<int64_t>& other) {
-    if (map.size() != map_rank || other.size() != map_rank) return op;
-    if (const auto times = repetitions_of(op)) return repeated(other, *times);
-    const auto first = first_of_part(op, map);
-    const bool is_whole =
-        first && op.dims[h_axis] == map[h_axis] && op.dims[w_axis] == map[w_axis];
-    return is_whole ? part_of(other, *first, {op.dims[c_axis], other[h_axis], other[w_axis]}) : op;
-}
-
 namespace {
+
+/// What a coordinate beyond the ends of an axis reads, -1 if nothing.
+int64_t moved_inside(Padding::Mode border, int64_t at, int64_t in) {
+    switch (border) {
+        case Padding::Mode::constant:
+            return at >= 0 && at < in ? at : -1;
+        case Padding::Mode::edge:
+            return std::clamp<int64_t>(at, 0, in - 1);
+        case Padding::Mode::reflect:
+            return at < 0 ? -at : at < in ? at : 2 * (in - 1) - at;
+    }
+    return -1;
+}
 
 /// What an axis of a padded map reads, by output.
 std::vector<int64_t> padded_sources(Padding::Mode mode, int64_t extent, int64_t begin,
                                     int64_t end) {
     std::vector<int64_t> sources;
-    for (int64_t at = -begin; at < extent + end; ++at) {
-        const bool is_inside = at >= 0 && at < extent;
-        switch (mode) {
-            case Padding::Mode::constant:
-                sources.push_back(is_inside ? at : -1);
-                break;
-            case Padding::Mode::edge:
-                sources.push_back(std::clamp<int64_t>(at, 0, extent - 1));
-                break;
-            case Padding::Mode::reflect:
-                sources.push_back(at < 0 ? -at : at < extent ? at : 2 * (extent - 1) - at);
-                break;
-        }
-    }
+    for (int64_t at = -begin; at < extent + end; ++at)
+        sources.push_back(moved_inside(mode, at, extent));
     return sources;
 }
 
@@ -220,6 +211,152 @@ Range inside_of(const SampledAxis& axis) {
     while (inside.begin < outputs && !reads(inside.begin)) ++inside.begin;
     while (inside.end > inside.begin && !reads(inside.end - 1)) --inside.end;
     return inside;
+}
+
+namespace {
+
+/// The first block of `period` outputs that read inside, and behind which the next one reads the same
+/// number of coordinates further on; nullopt if there is none.
+std::optional<int64_t> repeated_block(const SampledAxis& axis, int64_t period) {
+    const int64_t size = period * axis.taps, blocks = std::ssize(axis.sources) / size;
+    for (int64_t block = 0; block + 1 < blocks; ++block) {
+        const auto first = axis.sources.begin() + block * size, next = first + size;
+        const int64_t advance = *next - *first;
+        if (advance > 0 && std::equal(first, next, next, [&](int64_t a, int64_t b) {
+                return a >= 0 && b == a + advance;
+            }))
+            return block;
+    }
+    return {};
+}
+
+/// The axis with that period, if all of its outputs read so.
+std::optional<PeriodicAxis> axis_of_period(const SampledAxis& axis, int64_t in, int64_t period) {
+    const int64_t outputs = std::ssize(axis.sources) / axis.taps;
+    const std::optional<int64_t> block = repeated_block(axis, period);
+    if (!block) return {};
+    const auto place = [&](int64_t out, int64_t tap) {
+        return static_cast<size_t>(out * axis.taps + tap);
+    };
+    const auto factor = [&](size_t at) { return axis.factors.empty() ? 1 : axis.factors[at]; };
+    PeriodicAxis found;
+    found.period = period;
+    found.advance = axis.sources[place((*block + 1) * period, 0)] -
+                    axis.sources[place(*block * period, 0)];
+    found.more = outputs - in * period / found.advance;
+    for (int64_t phase = 0; phase < period; ++phase) {
+        found.bases.emplace_back();
+        found.factors.emplace_back();
+        for (int64_t tap = 0; tap < axis.taps; ++tap) {
+            const size_t at = place(*block * period + phase, tap);
+            found.bases.back().push_back(axis.sources[at] - *block * found.advance);
+            found.factors.back().push_back(factor(at));
+        }
+    }
+    const auto explains = [&](int64_t out) {
+        const auto phase = static_cast<size_t>(out % period);
+        for (int64_t tap = 0; tap < axis.taps; ++tap) {
+            const size_t at = place(out, tap);
+            const int64_t source = found.bases[phase][static_cast<size_t>(tap)] +
+                                   out / period * found.advance;
+            constexpr float rounding = 1e-6F;
+            if (moved_inside(found.border, source, in) != axis.sources[at] ||
+                std::abs(found.factors[phase][static_cast<size_t>(tap)] - factor(at)) > rounding)
+                return false;
+        }
+        return true;
+    };
+    for (const auto border :
+         {Padding::Mode::edge, Padding::Mode::reflect, Padding::Mode::constant}) {
+        // Where in a period the map ends would decide what is reflected there.
+        if (border == Padding::Mode::reflect && found.advance > 1) continue;
+        found.border = border;
+        int64_t out = 0;
+        while (out < outputs && explains(out)) ++out;
+        if (out == outputs) return found;
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<PeriodicAxis> periodic_axis(const SampledAxis& axis, int64_t in) {
+    constexpr int64_t longest = 8;
+    for (int64_t period = 1; period <= longest; ++period) {
+        if (std::optional<PeriodicAxis> found = axis_of_period(axis, in, period)) return found;
+    }
+    return {};
+}
+
+std::vector<int64_t> sources_of(const PeriodicAxis& axis, int64_t in) {
+    std::vector<int64_t> sources;
+    const int64_t outputs = in * axis.period / axis.advance + axis.more;
+    for (int64_t out = 0; out < outputs; ++out) {
+        for (const int64_t base : axis.bases[static_cast<size_t>(out % axis.period)]) {
+            sources.push_back(
+                moved_inside(axis.border, base + out / axis.period * axis.advance, in));
+        }
+    }
+    return sources;
+}
+
+std::optional<std::array<OpenAxis, 2>> open_axes(const GeneralOperator& op,
+                                                 const std::vector<int64_t>& map) {
+    if (op.dims.size() != map_rank || map.size() != map_rank) return {};
+    if (const auto times = repetitions_of(op))
+        return std::array<OpenAxis, 2>{{{(*times)[0]}, {(*times)[1]}}};
+    if (first_of_part(op, map)) {
+        return std::array<OpenAxis, 2>{{{.more = op.dims[h_axis] - map[h_axis]},
+                                        {.more = op.dims[w_axis] - map[w_axis]}}};
+    }
+    if (!samples_pixels(op, map)) return {};
+    std::array<OpenAxis, 2> axes;
+    for (const size_t d : pixel_axes) {
+        const auto found = periodic_axis(sampled_axis(op, d), map[d]);
+        if (!found) return {};
+        axes[d - h_axis] = {found->period, found->advance, found->more};
+    }
+    return axes;
+}
+
+GeneralOperator of_another_size(const GeneralOperator& op, const std::vector<int64_t>& map,
+                                const std::vector<int64_t>& other) {
+    const auto axes = open_axes(op, map);
+    if (!axes || other.size() != map_rank) return op;
+    if (const auto times = repetitions_of(op)) return repeated(other, *times);
+    std::array<int64_t, 2> out{};
+    for (const size_t d : pixel_axes) {
+        const OpenAxis& axis = (*axes)[d - h_axis];
+        out[d - h_axis] = other[d] * axis.times / axis.per + axis.more;
+        if (out[d - h_axis] < 1) return op;
+    }
+    if (const auto first = first_of_part(op, map))
+        return part_of(other, *first, {op.dims[c_axis], out[0], out[1]});
+    GeneralOperator at{.kind = GeneralKind::resample,
+                       .dims = {other[n_axis], other[c_axis], out[0], out[1]},
+                       .tap_counts = op.tap_counts,
+                       .alpha = op.alpha};
+    for (size_t d = 0; d < map_rank; ++d) {
+        if (d < h_axis) {
+            for (int64_t k = 0; k < other[d]; ++k) at.sources.push_back(k);
+            if (!op.factors.empty()) at.factors.resize(at.sources.size(), 1.0F);
+            continue;
+        }
+        const PeriodicAxis axis = *periodic_axis(sampled_axis(op, d), map[d]);
+        const std::vector<int64_t> sources = sources_of(axis, other[d]);
+        // A reflection has no rows of its own to reflect further ones.
+        const bool is_reflected = axis.border == Padding::Mode::reflect;
+        if (is_reflected && std::ranges::any_of(sources, [&](int64_t source) {
+                return source < 0 || source >= other[d];
+            }))
+            return op;
+        at.sources.insert(at.sources.end(), sources.begin(), sources.end());
+        for (int64_t k = 0; !op.factors.empty() && k < at.dims[d]; ++k) {
+            const auto& factors = axis.factors[static_cast<size_t>(k % axis.period)];
+            at.factors.insert(at.factors.end(), factors.begin(), factors.end());
+        }
+    }
+    return at;
 }
 
 GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,

@@ -28,12 +28,6 @@ namespace laminate {
 /// How often it repeats rows and columns, if the operator is repeated() of some map.
 [[nodiscard]] std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op);
 
-/// The operator of a map of `other` dims that is what `op` is of one of `map`: the same channels of
-/// all rows and columns, or as many repetitions. Any other operator stays as it is.
-[[nodiscard]] GeneralOperator of_another_size(const GeneralOperator& op,
-                                              const std::vector<int64_t>& map,
-                                              const std::vector<int64_t>& other);
-
 /// A map with rows and columns around it.
 struct Padding {
     enum class Mode { constant, edge, reflect } mode = Mode::constant;
@@ -64,6 +58,39 @@ struct SampledAxis {
 [[nodiscard]] SampledAxis sampled_axis(const GeneralOperator& op, size_t axis);
 /// The outputs that read the input. The others are the operator's alpha.
 [[nodiscard]] Range inside_of(const SampledAxis& axis);
+/// Sources that repeat themselves, as those of Pad and of most Resizes do: tap t of output o reads
+/// bases[o mod period][t] + (o / period) * advance, which is moved into the map as its `border` says.
+struct PeriodicAxis {
+    int64_t period = 1;
+    int64_t advance = 1;
+    Padding::Mode border = Padding::Mode::edge;  ///< constant: those outside read nothing
+    std::vector<std::vector<int64_t>> bases;     ///< [phase][tap]
+    std::vector<std::vector<float>> factors;     ///< likewise; all 1 if the operator has none
+    int64_t more = 0;  ///< outputs beyond period / advance of each input, rounded down
+};
+/// nullopt where no period of at most 8 outputs explains what each of them reads. `in`: the
+/// coordinates of the map. Factors are those of one period; others differ in rounding alone.
+[[nodiscard]] std::optional<PeriodicAxis> periodic_axis(const SampledAxis& axis, int64_t in);
+/// What it reads of any number of coordinates: [output][tap].
+[[nodiscard]] std::vector<int64_t> sources_of(const PeriodicAxis& axis, int64_t in);
+
+/// What stays the same of an operator between maps of any size: how many rows and columns it makes
+/// of some, in out = in * times / per + more, rounded down.
+struct OpenAxis {
+    int64_t times = 1;
+    int64_t per = 1;
+    int64_t more = 0;
+};
+/// Of rows and columns, if the operator is a part of the map up to a fixed distance from its border,
+/// or repeats or resamples it with a period. `map`: the dims of its input.
+[[nodiscard]] std::optional<std::array<OpenAxis, 2>> open_axes(const GeneralOperator& op,
+                                                               const std::vector<int64_t>& map);
+/// The operator of a map of `other` dims that is what `op` is of one of `map`, if it has open_axes()
+/// and leaves something of that map. Any other operator stays as it is.
+[[nodiscard]] GeneralOperator of_another_size(const GeneralOperator& op,
+                                              const std::vector<int64_t>& map,
+                                              const std::vector<int64_t>& other);
+
 /// The operator that makes rows `out` of one image of a resampling from rows of its map from
 /// `first_row` on.
 [[nodiscard]] GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,

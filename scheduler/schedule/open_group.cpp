@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/sampled_window.h"
 
 namespace laminate {
 
@@ -84,6 +86,10 @@ int64_t strip_unit(const GroupSchedule& group, const std::vector<LayerProblem>& 
 
 void require_any_size(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                       const TensorSizes& sizes) {
+    SizeValues larger = sizes.reference();
+    larger.rows = 2 * larger.rows + 1;
+    larger.columns = 2 * larger.columns + 1;
+    const Network network = sizes.network_at(larger);
     for (size_t k = 0; k < problems.size(); ++k) {
         const Nest& nest = group.nests[k];
         const LayerProblem& p = problems[k];
@@ -92,6 +98,10 @@ void require_any_size(const GroupSchedule& group, const std::vector<LayerProblem
         if (nest.kernel[KernelSize::half] != 0 && !sizes.extent(p.output, Dim::x).is_constant())
             refuse(nest.layer, "its kernel " + to_text(nest.kernel) +
                                    " has half a vector at the end of rows; expected h0");
+        if (p.operation == Operation::resample &&
+            !(open_axes(network.layer(p.layer).general, network.tensor(p.inputs.front().tensor).dims) &&
+              same_samplings(p, layer_problem(network, p.layer))))
+            refuse(nest.layer, "what its outputs read does not repeat itself, or by the size");
         if (nest[Dim::x] != p[Dim::x])
             refuse(nest.layer, "its tiles have " + std::to_string(nest[Dim::x]) + " of " +
                                    std::to_string(p[Dim::x]) + " columns; expected whole rows");

@@ -66,22 +66,37 @@ AxisWindow sampled_window(const GeneralOperator& op, size_t axis, int64_t in) {
     AxisWindow w;
     w.in = in;
     w.out = op.dims[2 + axis];
-    const Reads reads = reads_of(sampled_axis(op, 2 + axis), w.out);
-    const auto width = [](const Sampling& s) {
-        return static_cast<double>(s.last - s.first) / static_cast<double>(s.denominator);
-    };
-    // Padding moves; corners lie on corners, or edges on edges.
-    for (const auto& [inputs, outputs] : {std::pair<int64_t, int64_t>{1, 1}, {in, w.out},
-                                          {in - 1, w.out - 1}}) {
-        if (inputs < 1 || outputs < 1) continue;
-        const int64_t common = std::gcd(inputs, outputs);
-        const Sampling s = fitted(reads, in, inputs / common, outputs / common);
-        if (!w.is_sampled() || width(s) < width(w.sampling)) w.sampling = s;
+    const SampledAxis sampled = sampled_axis(op, 2 + axis);
+    // What repeats itself has its own rate, whatever the size; else padding moves, and corners lie
+    // on corners, or edges on edges.
+    if (const auto periodic = periodic_axis(sampled, in)) {
+        // Of whole periods, lest the last outputs say something else at every size.
+        const int64_t whole = std::max(periodic->advance, in - in % periodic->advance);
+        const std::vector<int64_t> sources = sources_of(*periodic, whole);
+        const SampledAxis axis_of_periods{sampled.taps, sources, {}};
+        w.sampling = fitted(reads_of(axis_of_periods, std::ssize(sources) / sampled.taps), whole,
+                            periodic->advance, periodic->period);
+    } else {
+        const Reads reads = reads_of(sampled, w.out);
+        const auto width = [](const Sampling& s) {
+            return static_cast<double>(s.last - s.first) / static_cast<double>(s.denominator);
+        };
+        for (const auto& [inputs, outputs] :
+             {std::pair<int64_t, int64_t>{1, 1}, {in, w.out}, {in - 1, w.out - 1}}) {
+            if (inputs < 1 || outputs < 1) continue;
+            const int64_t common = std::gcd(inputs, outputs);
+            const Sampling s = fitted(reads, in, inputs / common, outputs / common);
+            if (!w.is_sampled() || width(s) < width(w.sampling)) w.sampling = s;
+        }
     }
     for (int64_t out = 0; out < w.out; ++out)
         w.kernel = std::max(w.kernel, w.sampled_end(out + 1) - w.sampled_begin(out));
     w.stride = std::min(ceil_div(w.sampling.numerator, w.sampling.denominator), w.kernel);
     return w;
+}
+
+bool same_samplings(const LayerProblem& a, const LayerProblem& b) {
+    return a.y().sampling == b.y().sampling && a.x().sampling == b.x().sampling;
 }
 
 }  // namespace laminate

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "nets/network/picture_views.h"
+#include "scheduler/schedule/sampled_window.h"
 
 namespace laminate {
 
@@ -149,13 +150,14 @@ std::vector<SizeFormula> TensorSizes::output_of(const Layer& layer) const {
             return out;
         case LayerKind::general:
             if (!is_map) break;
-            if (const auto times = repetitions_of(layer.general))
-                return {in[batch], known[channels], in[rows] * (*times)[0],
-                        in[columns] * (*times)[1]};
-            if (const auto& map = network_.tensor(layer.inputs.front()).dims;
-                first_of_part(layer.general, map) && known[rows] == map[rows] &&
-                known[columns] == map[columns])
-                return {in[batch], known[channels], in[rows], in[columns]};
+            if (const auto axes =
+                    open_axes(layer.general, network_.tensor(layer.inputs.front()).dims)) {
+                const auto made = [&](size_t d) {
+                    const OpenAxis& axis = (*axes)[d - rows];
+                    return in[d] * axis.times / axis.per + axis.more;
+                };
+                return {in[batch], known[channels], made(rows), made(columns)};
+            }
             break;
     }
     // Any other operator: elementwise, or of shapes that do not depend on the size.
@@ -202,7 +204,10 @@ bool TensorSizes::is_possible(const SizeValues& size) const {
             if (infer_output_dims(layer, inputs) != network.tensor(layer.output).dims) return false;
         }
         for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-            if (is_schedulable(network_, id) && !is_schedulable(network, id)) return false;
+            if (!is_schedulable(network_, id)) continue;
+            if (!is_schedulable(network, id) ||
+                !same_samplings(layer_problem(network_, id), layer_problem(network, id)))
+                return false;
         }
     } catch (const InputError&) {
         return false;

@@ -97,13 +97,15 @@ SizeFormula columns_with_padding(const std::vector<LayerProblem>& problems,
     bool is_first = true;
     for (const TensorReader& reader : tensor.readers) {
         const LayerProblem& p = problems[static_cast<size_t>(reader.nest)];
-        if (p.repeats(reader.operand, Dim::x)) {
+        const AxisWindow& w = p.x();
+        const bool is_repeated = p.repeats(reader.operand, Dim::x);
+        if (is_repeated || w.is_sampled()) {
+            const SizeFormula all = is_repeated ? 1 : sizes.extent(tensor.tensor, Dim::x);
             begin = is_first ? SizeFormula() : least(begin, 0);
-            end = is_first ? SizeFormula(1) : most(end, 1);
+            end = is_first ? all : most(end, all);
             is_first = false;
             continue;
         }
-        const AxisWindow& w = p.x();
         const SizeFormula out = sizes.extent(p.output, Dim::x);
         const int64_t from =
             w.transposed ? floor_div(w.pad_begin - w.span() + w.stride, w.stride) : -w.pad_begin;

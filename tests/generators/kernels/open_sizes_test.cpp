@@ -245,6 +245,32 @@ TEST(OpenSizes, PartsRepetitionsAndFactors) {
         expect_equal_bits_at_two_sizes(network, layers);
 }
 
+/// Pad, Resize and Crop, each between convolutions and by itself.
+TEST(OpenSizes, SampledWindowsAndCrops) {
+    const std::vector<int64_t> map{1, 5, 40, 50};
+    for (const GeneralOperator& op :
+         {padded(map, {Padding::Mode::constant, {2, 1}, {0, 3}, 0.5F}),
+          padded(map, {Padding::Mode::edge, {1, 17}, {4, 2}}),
+          padded(map, {Padding::Mode::reflect, {3, 4}, {2, 6}}), interpolated(map, {80, 100}),
+          interpolated(map, {160, 50}), interpolated(map, {20, 25}),
+          interpolated(map, {60, 75}),
+          part_of(map, {1, 2, 3}, {3, 37, 43})}) {
+        Network network = empty_network(3, 40, 50);
+        const Window three = square_window(3, 1, 1);
+        const TensorId first = append(network, "first", 0, {.channels = 5, .window = three});
+        const TensorId moved = append(
+            network, "moved",
+            {.kind = LayerKind::general, .inputs = {first}, .general = op});
+        (void)append(network, "last", moved, {.channels = 4, .window = three});
+        draw_weights(network);
+        SCOPED_TRACE(dims_text(op.dims));
+        // In the middle of a group, and as its first and last layer.
+        for (const std::vector<LayerId>& layers :
+             {std::vector<LayerId>{0, 1, 2}, std::vector<LayerId>{1}})
+            expect_equal_bits_at_two_sizes(network, layers);
+    }
+}
+
 std::string refusal_of(const Network& network) {
     try {
         (void)TensorSizes(network);

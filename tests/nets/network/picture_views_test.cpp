@@ -88,17 +88,54 @@ TEST(PictureViews, RowsOfAResamplingAreItsOwnRows) {
     EXPECT_EQ(sampled_rows(interpolated({3, 1, 4, 2}, {8, 2}), 1, {3, 5}), rows);
 }
 
-TEST(OfAnotherSize, PartsOfChannelsAndRepetitionsFollowTheirMap) {
-    const std::vector<int64_t> map{1, 6, 4, 5}, other{2, 6, 7, 3};
-    EXPECT_EQ(of_another_size(part_of(map, {2, 0, 0}, {3, 4, 5}), map, other),
-              part_of(other, {2, 0, 0}, {3, 7, 3}));
+TEST(PeriodicAxis, IsWhatOutputsRepeat) {
+    const MapDims map{1, 1, 6, 6};
+    const auto of = [&](const GeneralOperator& op) {
+        return periodic_axis(sampled_axis(op, 2), map[2]);
+    };
+    const auto reflected = of(padded(map, {Padding::Mode::reflect, {2, 0}, {1, 0}}));
+    ASSERT_TRUE(reflected);
+    EXPECT_EQ(reflected->border, Padding::Mode::reflect);
+    EXPECT_EQ(reflected->bases, (std::vector<MapDims>{{-2}}));
+    EXPECT_EQ(reflected->more, 3);
+    const auto twice = of(interpolated(map, {12, 6}));
+    ASSERT_TRUE(twice);
+    EXPECT_EQ(twice->period, 2);
+    EXPECT_EQ(twice->advance, 1);
+    EXPECT_EQ(twice->bases, (std::vector<MapDims>{{-1, 0}, {0, 1}}));
+    EXPECT_EQ(twice->factors, (std::vector<std::vector<float>>{{0.25F, 0.75F}, {0.75F, 0.25F}}));
+    // 11 rows of 6: no two outputs lie alike between theirs.
+    EXPECT_FALSE(of(interpolated(map, {11, 6})));
+}
+
+TEST(OfAnotherSize, OperatorsFollowTheirMap) {
+    const std::vector<int64_t> map{1, 6, 8, 10}, other{2, 6, 14, 6};
+    EXPECT_EQ(of_another_size(part_of(map, {2, 0, 0}, {3, 8, 10}), map, other),
+              part_of(other, {2, 0, 0}, {3, 14, 6}));
+    EXPECT_EQ(of_another_size(part_of(map, {0, 1, 2}, {6, 6, 5}), map, other),
+              part_of(other, {0, 1, 2}, {6, 12, 1}));
     EXPECT_EQ(of_another_size(repeated(map, {2, 3}), map, other), repeated(other, {2, 3}));
-    // How many rows a cut or padded map has of another size, nothing says.
-    const GeneralOperator cut = part_of(map, {0, 1, 0}, {6, 3, 5});
-    EXPECT_EQ(of_another_size(cut, map, other), cut);
+    for (const auto mode :
+         {Padding::Mode::constant, Padding::Mode::edge, Padding::Mode::reflect}) {
+        const Padding padding{mode, {1, 2}, {3, 0}, 0.5F};
+        EXPECT_EQ(of_another_size(padded(map, padding), map, other), padded(other, padding));
+    }
+    EXPECT_EQ(of_another_size(interpolated(map, {16, 15}), map, other),
+              interpolated(other, {28, 9}));
+    EXPECT_EQ(of_another_size(interpolated(map, {4, 20}), map, other),
+              interpolated(other, {7, 12}));
+}
+
+TEST(OfAnotherSize, OthersStayAsTheyAre) {
+    const std::vector<int64_t> map{1, 6, 8, 10}, small{1, 6, 2, 2};
+    const GeneralOperator uneven = interpolated(map, {11, 13});
+    EXPECT_EQ(of_another_size(uneven, map, small), uneven);
+    // Too small to be cut so, or to have what is reflected.
+    const GeneralOperator cut = part_of(map, {0, 1, 0}, {6, 5, 10});
+    EXPECT_EQ(of_another_size(cut, map, small), cut);
     const GeneralOperator reflected =
-        padded(map, {.mode = Padding::Mode::reflect, .begin = {1, 1}, .end = {1, 1}});
-    EXPECT_EQ(of_another_size(reflected, map, other), reflected);
+        padded(map, {.mode = Padding::Mode::reflect, .begin = {2, 1}, .end = {1, 1}});
+    EXPECT_EQ(of_another_size(reflected, map, small), reflected);
 }
 
 }  // namespace
