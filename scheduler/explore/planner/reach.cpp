@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/problem.h"
@@ -37,12 +38,43 @@ struct Rate {
     throw InputError(network.name + ": cannot run in windows: " + message);
 }
 
-/// Whether a layer leaves out rows or columns, or reads them at a rate of its own.
-bool shifts(const Network& network, const Layer& layer) {
-    const LayerProblem p = layer_problem(network, network.producer(layer.output));
-    return p.operation == Operation::resample ||
-           (p.operation == Operation::concat && (p.y().in != p[Dim::y] || p.x().in != p[Dim::x]));
-}
+/// How a layer moves along one axis, away from the borders.
+class Moves {
+public:
+    Moves(const Network& network, const Layer& layer, size_t axis)
+        : window_(axis_window(layer, axis)) {
+        if (layer.kind == LayerKind::general) {
+            const std::vector<int64_t>& map = network.tensor(layer.inputs[0]).dims;
+            if (repetitions_of(layer.general)) return;
+            if (const auto first = first_of_part(layer.general, map))
+                window_.pad_begin = -(*first)[1 + axis];
+            if (samples_pixels(layer.general, map))
+                periodic_ = periodic_axis(sampled_axis(layer.general, 2 + axis), map[2 + axis]);
+        }
+        window_.in = std::numeric_limits<int64_t>::max();
+    }
+
+    [[nodiscard]] const AxisWindow& window() const { return window_; }
+    [[nodiscard]] Rate rate(const Rate& input) const {
+        if (periodic_) return input.times(periodic_->period, periodic_->advance);
+        return window_.transposed ? input.times(window_.stride, 1) : input.times(1, window_.stride);
+    }
+    [[nodiscard]] Range reads(const Range& outputs) const {
+        if (!periodic_) return window_of(window_, outputs);
+        // Whole periods, so that every phase counts.
+        const int64_t first = floor_div(outputs.begin, periodic_->period) * periodic_->advance,
+                      last = floor_div(outputs.end - 1, periodic_->period) * periodic_->advance;
+        Range read;
+        for (const std::vector<int64_t>& bases : periodic_->bases) {
+            for (const int64_t base : bases) read.extend({first + base, last + base + 1});
+        }
+        return read;
+    }
+
+private:
+    AxisWindow window_;
+    std::optional<PeriodicAxis> periodic_;
+};
 
 /// Why a layer has no bounded reach; nullopt if it has one.
 std::optional<std::string> hindrance(const Network& network, const Layer& layer) {
@@ -57,9 +89,12 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
             return kind + " reads the whole picture";
         case LayerKind::general:
             if (layer.general.kind == GeneralKind::unary) return {};  // element by element
-            if (is_schedulable(network, network.producer(layer.output)) && !shifts(network, layer))
-                return {};
-            return kind + " may read anything";
+            if (!is_schedulable(network, network.producer(layer.output)))
+                return kind + " may read anything";
+            if (layer.general.kind == GeneralKind::resample &&
+                !open_axes(layer.general, network.tensor(layer.inputs[0]).dims))
+                return kind + " reads each row or column at a place of its own";
+            return {};
         case LayerKind::softmax:
             if (layer.axis != 1)
                 return kind + " along axis " + std::to_string(layer.axis) + ", expected channels";
@@ -113,9 +148,7 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
             if (rates[static_cast<size_t>(id)] != first)
                 refuse(network, "layer " + layer.name + " joins branches of different sizes");
         }
-        const AxisWindow w = axis_window(layer, axis);
-        Rate& rate = rates[static_cast<size_t>(layer.output)];
-        rate = w.transposed ? first.times(w.stride, 1) : first.times(1, w.stride);
+        rates[static_cast<size_t>(layer.output)] = Moves(network, layer, axis).rate(first);
     }
 
     const int64_t unit = pairs_of_rows ? winograd_rows : tiles_of_columns ? tile_columns : 1;
@@ -142,11 +175,10 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
         if (wanted.empty()) continue;
         if (pairs_of_rows && by_winograd(network, static_cast<LayerId>(k)))
             wanted = {wanted.begin - 1, wanted.end + 1};
-        AxisWindow w = axis_window(layer, axis);
+        const Moves moves(network, layer, axis);
         if (tiles_of_columns && by_column_tiles(network, static_cast<LayerId>(k)))
-            wanted = tiles_around(wanted, w);
-        w.in = std::numeric_limits<int64_t>::max();
-        const Range read = window_of(w, wanted);
+            wanted = tiles_around(wanted, moves.window());
+        const Range read = moves.reads(wanted);
         for (const TensorId id : layer.inputs) needed[static_cast<size_t>(id)].extend(read);
     }
     const Range read = needed[static_cast<size_t>(network.inputs[0])];
@@ -200,7 +232,13 @@ void check_moves_alike(const Network& network, const Network& larger, const Reac
         refuse(network, "its layers depend on the size of the picture");
     for (size_t k = 0; k < network.layers.size(); ++k) {
         const Layer &a = network.layers[k], &b = larger.layers[k];
+        const auto map_of = [](const Network& of, const Layer& layer) {
+            return layer.inputs.empty() ? std::vector<int64_t>{}
+                                        : of.tensor(layer.inputs[0]).dims;
+        };
+        const std::vector<int64_t> map = map_of(network, a), larger_map = map_of(larger, b);
         const bool alike = a.kind == b.kind && a.inputs == b.inputs &&
+                           of_another_size(a.general, map, larger_map) == b.general &&
                            axis_window(a, 0) == axis_window(b, 0) &&
                            axis_window(a, 1) == axis_window(b, 1) && a.block == b.block;
         if (!alike) refuse(network, "layer " + a.name + " depends on the size of the picture");

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "generators/compile/compile.h"
+#include "nets/network/picture_views.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/reach.h"
@@ -203,6 +204,36 @@ TEST(Seams, ResidualAndConcat) {
         return n.network();
     };
     expect_seamless(network, 73, 99, 2, 2);
+}
+
+/// Borders that reflect or repeat, rows cut off, and both enlarged and reduced maps in between.
+TEST(Seams, PaddingCropsAndResizes) {
+    const auto network = [](int64_t height, int64_t width) {
+        PictureNetwork n(2, height, width);
+        const auto resampled = [&](TensorId in, GeneralOperator op) {
+            return n.add({.kind = LayerKind::general, .inputs = {in}, .general = std::move(op)});
+        };
+        const auto dims = [&](TensorId id) { return n.network().tensor(id).dims; };
+        const TensorId padded_input = n.add(
+            {.kind = LayerKind::general,
+             .inputs = {0},
+             .general = padded({1, 2, height, width}, {Padding::Mode::reflect, {4, 3}, {2, 5}})});
+        const TensorId a = n.conv(padded_input, 5, square(3, 1, 0));
+        const std::vector<int64_t> map = dims(a);
+        const TensorId twice = resampled(a, interpolated(map, {2 * map[2], 2 * map[3]}));
+        const TensorId b = n.conv(twice, 4, square(3, 1, 1));
+        const std::vector<int64_t> large = dims(b);
+        const TensorId cut =
+            resampled(b, part_of(large, {0, 3, 1}, {4, large[2] - 4, large[3] - 6}));
+        const std::vector<int64_t> less = dims(cut);
+        const TensorId edges = resampled(cut, padded(less, {Padding::Mode::edge, {1, 2}, {3, 2}}));
+        const std::vector<int64_t> more = dims(edges);
+        const TensorId half = resampled(edges, interpolated(more, {more[2] / 2, more[3] / 2}));
+        const TensorId c = n.conv(half, 3, square(3, 1, 1));
+        (void)resampled(c, padded(dims(c), {Padding::Mode::constant, {2, 0}, {1, 3}, 0.25F}));
+        return n.network();
+    };
+    expect_seamless(network, 90, 122, 3, 2, {}, {.winograd = false});
 }
 
 /// Narrow pictures of many channels: windows are small enough for kernels that take whole maps

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "nets/network/picture_views.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -70,6 +71,24 @@ TEST(Reach, DepthToSpaceMultipliesTheOutput) {
     append(network, "shuffle",
            {.kind = LayerKind::depth_to_space, .inputs = {network.outputs[0]}, .block = 3});
     EXPECT_EQ(reach_of(network, direct).x, (AxisReach{1, 3, 1, 1}));
+}
+
+TEST(Reach, ResamplingsMoveByTheirPeriod) {
+    const auto of = [](const GeneralOperator& op) {
+        Network network = chain(1, 20, 30, {conv(2, square_window(1))});
+        append(network, "moved",
+               {.kind = LayerKind::general, .inputs = {network.outputs[0]}, .general = op});
+        return reach_of(network, direct).y;
+    };
+    const std::vector<int64_t> map{1, 2, 20, 30};
+    // Two rows above and three below: output k reads k - 2.
+    EXPECT_EQ(of(padded(map, {Padding::Mode::reflect, {2, 0}, {3, 0}})), (AxisReach{1, 1, 2, 0}));
+    EXPECT_EQ(of(part_of(map, {0, 3, 0}, {2, 15, 30})), (AxisReach{1, 1, 0, 3}));
+    // Outputs 2k and 2k + 1 read k - 1 to k + 1.
+    EXPECT_EQ(of(interpolated(map, {40, 30})), (AxisReach{1, 2, 1, 1}));
+    // Outputs 3k to 3k + 2 lie at 2k - 1/6, 2k + 1/2 and 2k + 7/6, and read 2k - 1 to 2k + 2.
+    EXPECT_EQ(of(interpolated(map, {30, 30})), (AxisReach{2, 3, 2, 2}));
+    EXPECT_THROW((void)of(interpolated(map, {23, 30})), InputError);
 }
 
 TEST(Reach, WinogradsPairsWantRowsByFour) {
