@@ -33,6 +33,12 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
         "--no-winograd", no_winograd,
         "Compute every convolution by its definition, without minimal filtering, whose sums round "
         "differently");
+    verb->add_option("--tiles", tile_rows,
+                     "The most rows of a tile of minimal filtering where the schedule names no "
+                     "kernels: 2, 4 or 6. Higher tiles multiply less and round worse, by the bounds "
+                     "of docs/reliability.md")
+        ->check(CLI::IsMember({2, 4, 6}))
+        ->capture_default_str();
     verb->add_flag("--strict", strict,
                    "Make of NaN, infinities and values of any magnitude what the operators make of "
                    "them, and check the code on such values; includes --no-winograd");
@@ -52,10 +58,10 @@ namespace {
 
 /// All that the choice of the fastest schedule depends on beside the network's layers.
 std::string options_text(const TimedOptions& options) {
-    return fmt::format("lanes {} sums {} winograd {} strict {} scratch {} threads {} cache {} "
+    return fmt::format("lanes {} sums {} winograd {} tiles {} strict {} scratch {} threads {} cache {} "
                        "memory {} speed {}",
                        options.unit.lanes, options.unit.accumulators, options.kernels.winograd,
-                       options.kernels.strict,
+                       options.kernels.tile_rows, options.kernels.strict,
                        options.kernels.scratch.value_or(Bytes(-1)).value(), options.threads,
                        options.second_level_cache.value(),
                        options.memory.value_or(Bytes(-1)).value(), to_json(options.speed));
@@ -131,7 +137,7 @@ TimedOptions ScheduleArgument::timed_options(int threads, const std::string& tar
 }
 
 KernelOptions ScheduleArgument::kernels() const {
-    KernelOptions kernels{.winograd = !no_winograd, .strict = strict};
+    KernelOptions kernels{.winograd = !no_winograd, .strict = strict, .tile_rows = tile_rows};
     if (!memory.empty()) kernels.scratch = Bytes(parse_bytes("--memory", memory));
     return kernels;
 }

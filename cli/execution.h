@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,7 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd, --strict and --speed. Without
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd, --tiles, --strict and --speed. Without
 /// --schedule and --layer-by-layer: the schedule that the model of time takes for the fastest.
 struct ScheduleArgument {
     std::string schedule;
@@ -30,6 +31,7 @@ struct ScheduleArgument {
     bool layer_by_layer = false;
     bool no_winograd = false;
     bool strict = false;
+    int64_t tile_rows = KernelOptions{}.tile_rows;
     /// Cache sizes of one core of the machine that will run the code.
     Bytes second_level_cache = laminate::second_level_cache();
 
@@ -37,7 +39,8 @@ struct ScheduleArgument {
     [[nodiscard]] bool is_given() const {
         return !schedule.empty() || !memory.empty() || layer_by_layer;
     }
-    /// Kernels without minimal filtering for --no-winograd and --strict, and with --memory only
+    /// Kernels without minimal filtering for --no-winograd and --strict, with tiles within --tiles, and with
+    /// --memory only
     /// those that stay within it.
     [[nodiscard]] KernelOptions kernels() const;
     /// What will run the schedule, and where a choice is kept for later.

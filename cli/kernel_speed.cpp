@@ -125,6 +125,11 @@ std::vector<Probe> probes(const VectorUnit& unit) {
         for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
             if (is_schedulable(network, id) && !must_be_scheduled(network, id))
                 add(network, line_buffer_group(network, {id}), {});
+            if (is_schedulable(network, id) &&
+                kernel_pays(layer_problem(network, id), KernelKind::winograd_map)) {
+                for (const int64_t rows : {2, 4, 6})
+                    add(network, line_buffer_group(network, {id}), {.tile_rows = rows});
+            }
         }
     }
     return all;

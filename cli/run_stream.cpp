@@ -205,7 +205,7 @@ private:
             const KernelOptions kernels{.winograd = filtered,
                                         .strict = options_.schedule.strict,
                                         .scratch = choice->thread_memory,
-                                        .fours = false};
+                                        .tile_rows = 2};
             CompiledWindow window{
                 std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels,
                                             options_.cache.open(output_), common_, output_),

@@ -4,7 +4,7 @@
 
 namespace laminate {
 
-static_assert(tile_columns == MinimalFilter::outputs);
+static_assert(tile_columns == MinimalFilter::usual_outputs);
 
 namespace {
 

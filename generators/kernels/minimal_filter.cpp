@@ -1,6 +1,8 @@
 #include "generators/kernels/minimal_filter.h"
 
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 namespace laminate {
 
@@ -38,13 +40,15 @@ Expr MinimalFilter::times(double c, const Expr& e) {
     return c == 1 ? e : ir::broadcast(Expr(static_cast<float>(c)), e.type().lanes()) * e;
 }
 
-MinimalFilter::MinimalFilter(int64_t taps) : taps_(taps) {
-    if (taps == 3) {
+MinimalFilter::MinimalFilter(int64_t taps, int64_t outputs) : taps_(taps), outputs_(outputs) {
+    if (taps == 1 && outputs == usual_outputs) return;
+    if (patch() == 6 && taps == 3) {
         points_ = {1, 2};
-    } else if (taps == 5) {
+    } else if (patch() == 8 && (taps == 3 || taps == 5)) {
         points_ = {1, 2, 0.5};
-    } else if (taps != 1) {
-        throw std::logic_error("minimal filters have 1, 3 or 5 taps");
+    } else {
+        throw std::logic_error("no minimal filter of " + std::to_string(outputs) + " outputs and " +
+                               std::to_string(taps) + " taps");
     }
 }
 
@@ -113,22 +117,21 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     return v;
 }
 
-std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name,
-                                                                    std::vector<Expr> m,
-                                                                    const Expr& bias) const {
+std::vector<Expr> MinimalFilter::of_products(ir::Values& name, std::vector<Expr> m,
+                                             const Expr& bias) const {
     if (bias.defined()) {
         // Untransformed products are outputs; points_ begins with 1, behind the product at 0.
         for (size_t q = 0; q < m.size(); ++q) {
             if (taps_ == 1 || q == 1) m[q] = name(strict_float(m[q] + bias));
         }
     }
-    if (taps_ == 1) return {m[0], m[1], m[2], m[3]};
+    if (taps_ == 1) return m;
     std::vector<Expr> sums, differences;
     for (size_t n = 0; n < points_.size(); ++n) {
         sums.push_back(name(strict_float(m[2 * n + 1] + m[2 * n + 2])));
         differences.push_back(name(strict_float(m[2 * n + 1] - m[2 * n + 2])));
     }
-    std::array<Expr, outputs> y;
+    std::vector<Expr> y(static_cast<size_t>(outputs_));
     for (size_t k = 0; k < y.size(); ++k) {
         Expr sum = k == 0 ? m.front() : k + 1 == y.size() ? m.back() : Expr();
         for (size_t n = 0; n < points_.size(); ++n) {

@@ -1,12 +1,14 @@
-// Minimal filtering along one axis: four outputs of a filter of r taps from r + 3 inputs with r + 3
-// multiplications instead of 4 r (Winograd 1980; the construction of Toom and Cook, transposed):
+// Minimal filtering along one axis: m outputs of a filter of r taps, m = 4 or 6, from m + r - 1 inputs
+// with as many multiplications instead of m r (Winograd 1980; the construction of Toom and Cook,
+// transposed):
 //
 //     y = A^T ((G g) * (B^T d))
 //
-// Points: 0, 1, -1, 2, -2 and infinity for r = 3; also 1/2 and -1/2 for r = 5. For r = 1 nothing is
-// saved, and nothing is transformed.
+// Points: 0, 1, -1, 2, -2 and infinity for 6 products; also 1/2 and -1/2 for 8, which are 4 outputs of 5
+// taps or 6 of 3. Of the points tried for 6 outputs, 3/2, 3/4 and 4/3 among them, these round best. For
+// r = 1 nothing is saved, and nothing is transformed.
 //
-// With M(x) = prod (x - p) over the finite points, row p of A is (1, p, p^2, p^3), row p of G is
+// With M(x) = prod (x - p) over the finite points, row p of A is (1, p, .., p^(m - 1)), row p of G is
 // (1, p, ..) / M'(p), and row p of B^T holds the coefficients of M(x) / (x - p); for infinity those
 // of M(x). Points come as p and -p, whose rows share an even and an odd part; all are powers of
 // two, so products with them are exact.
@@ -24,13 +26,13 @@ namespace laminate {
 
 class MinimalFilter {
 public:
-    static constexpr int64_t outputs = 4;
-    /// `taps`: 1, 3 or 5.
-    explicit MinimalFilter(int64_t taps);
+    static constexpr int64_t usual_outputs = 4;
+    /// `taps`: 1, 3 or 5. `outputs`: 4, of three taps also 6.
+    explicit MinimalFilter(int64_t taps, int64_t outputs = usual_outputs);
 
     [[nodiscard]] int64_t taps() const { return taps_; }
-    /// Inputs of four outputs, and products.
-    [[nodiscard]] int64_t patch() const { return outputs + taps_ - 1; }
+    /// Inputs of the outputs, and products.
+    [[nodiscard]] int64_t patch() const { return outputs_ + taps_ - 1; }
     /// G g.
     [[nodiscard]] std::vector<double> of_kernel(const std::vector<double>& g) const;
     /// G g in single precision, of numbers or of vectors in generated code, with the same bits:
@@ -72,7 +74,7 @@ public:
                                                      Order order) const;
     /// A^T m, in the order written. A bias is added to the product at the point 1, for that is in
     /// every output once.
-    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(
+    [[nodiscard]] std::vector<Halide::Expr> of_products(
         ir::Values& name, std::vector<Halide::Expr> m,
         const Halide::Expr& bias = Halide::Expr()) const;
 
@@ -80,7 +82,7 @@ private:
     /// M'(p) at 0, by the first, and at each pair p, -p.
     [[nodiscard]] std::vector<double> derivatives() const;
 
-    int64_t taps_;
+    int64_t taps_, outputs_;
     std::vector<double> points_;  ///< p of each pair p, -p
 };
 

@@ -182,7 +182,7 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
 
 /// A^T m of a vector of products at M's element `at`, by row of outputs, then column of products.
 std::vector<winograd::PatchRow> sums_of_rows(const Step& s, Values& name, const Expr& at) {
-    return winograd::rows_of_products(name, s.rows, [&](int64_t f) {
+    return winograd::rows_of_products(name, s.rows, WinogradTile::columns, [&](int64_t f) {
         const Expr index = simplify(at + size(s.layout.products + f * s.layout.product));
         return name(ir::load(s.names.scratch, lanes_from(index, s.layout.lanes),
                              ir::Alignment::element));

@@ -1,6 +1,7 @@
 #include "generators/kernels/winograd_map.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "generators/ir/arrays.h"
@@ -18,8 +19,6 @@ namespace laminate {
 using namespace Halide::Internal;
 
 namespace {
-
-static_assert(winograd::columns == WinogradMapLayout::columns_of_tile);
 
 /// What patches and products know of each other's place in the scratch block.
 class InputParts {
@@ -63,9 +62,17 @@ private:
     /// A vector of patches of input channel i into V's row `to`: those from tile x of their rows
     /// on, of several bands.
     [[nodiscard]] Stmt patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const;
+    /// `width` columns of the patches from `column` on, of row number `row` of all bands of a vector.
+    [[nodiscard]] Expr columns_of(Values& name, const Expr& plane, int64_t row, int64_t column,
+                                  int64_t width, const Rows& rows) const;
     /// Row r of the patches.
     [[nodiscard]] winograd::PatchRow inputs(Values& name, const Expr& plane, int64_t r, int64_t x,
                                             const Rows& rows) const;
+    /// V of a vector of patches of four columns or of six, by row.
+    [[nodiscard]] std::vector<winograd::PatchRow> narrow_patches(Values& name, const Expr& plane,
+                                                                 int64_t x, const Rows& rows) const;
+    [[nodiscard]] std::vector<winograd::PatchRow> wide_patches(Values& name, const Expr& plane,
+                                                               int64_t x, const Rows& rows) const;
     /// Columns from `column` on of the row that begins at element `begin`; zero where there is no
     /// picture.
     [[nodiscard]] Expr row_part(const Expr& begin, const Expr& is_inside, int64_t column,
@@ -107,30 +114,33 @@ Stmt MapPatches::code(const Expr& first) const {
     });
 }
 
+Expr MapPatches::columns_of(Values& name, const Expr& plane, int64_t row, int64_t column,
+                            int64_t width, const Rows& rows) const {
+    const auto n = static_cast<size_t>(row);
+    return name(row_part(plane + rows.begins[n], rows.are_inside[n], column - p_.x().pad_begin, width));
+}
+
 winograd::PatchRow MapPatches::inputs(Values& name, const Expr& plane, int64_t r, int64_t x,
                                       const Rows& rows) const {
     winograd::PatchRow d;
     const int64_t width = at_.slots * winograd::columns;
     for (int64_t c = 0; c < winograd::patch_columns; c += winograd::columns) {
         std::vector<Expr> parts;
-        for (int64_t n = 0; n < at_.bands_of_vector; ++n) {
-            const auto row = static_cast<size_t>(n * at_.rows_of_tile + r);
-            parts.push_back(name(row_part(plane + rows.begins[row], rows.are_inside[row],
-                                          x * winograd::columns + c - p_.x().pad_begin, width)));
-        }
+        for (int64_t n = 0; n < at_.bands_of_vector; ++n)
+            parts.push_back(columns_of(name, plane, n * at_.rows_of_tile + r,
+                                       x * winograd::columns + c, width, rows));
         const Expr wide = parts.size() == 1 ? parts.front() : Shuffle::make_concat(parts);
         for (int64_t m = c; m < std::min(winograd::patch_columns, c + winograd::columns); ++m) {
-            d[static_cast<size_t>(m)] = name(Shuffle::make_slice(wide, static_cast<int>(m - c),
-                                                                 static_cast<int>(winograd::columns),
-                                                                 static_cast<int>(at_.lanes)));
+            d.push_back(name(Shuffle::make_slice(wide, static_cast<int>(m - c),
+                                                 static_cast<int>(winograd::columns),
+                                                 static_cast<int>(at_.lanes))));
         }
     }
     return d;
 }
 
-Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const {
-    Values name(p_.name + ".patch");
-    const Expr plane = name(i * size(p_.y().in * p_.x().in));
+std::vector<winograd::PatchRow> MapPatches::narrow_patches(Values& name, const Expr& plane,
+                                                           int64_t x, const Rows& rows) const {
     std::vector<winograd::PatchRow> d;
     for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r)
         d.push_back(inputs(name, plane, r, x, rows));
@@ -141,10 +151,43 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
         for (size_t r = 0; r < d.size(); ++r) d[r][c] = column[r];
     }
     for (winograd::PatchRow& row : d) row = winograd::of_columns(name, row);
+    return d;
+}
+
+std::vector<winograd::PatchRow> MapPatches::wide_patches(Values& name, const Expr& plane, int64_t x,
+                                                         const Rows& rows) const {
+    const int64_t columns = at_.columns_of_tile, patch_rows = winograd::patch_rows(at_.rows_of_tile);
+    // Six vectors of elements as they lie, and the one behind them, by row. Rows are transformed before
+    // columns are taken apart, as over lines (winograd.cpp).
+    std::vector<std::vector<Expr>> parts;
+    for (int64_t n = 0; n <= columns; ++n) {
+        std::vector<Expr> d;
+        for (int64_t r = 0; r < patch_rows; ++r)
+            d.push_back(columns_of(name, plane, r, x * columns + n * at_.lanes, at_.lanes, rows));
+        parts.push_back(winograd::of_rows(name, d));
+    }
+    std::vector<winograd::PatchRow> all;
+    for (size_t r = 0; r < static_cast<size_t>(patch_rows); ++r) {
+        std::vector<Expr> row;
+        for (const std::vector<Expr>& part : parts) row.push_back(part[r]);
+        const Expr behind = row.back();
+        row.pop_back();
+        all.push_back(winograd::of_columns(
+            name, winograd::columns_of_wide_patches(name, row, behind)));
+    }
+    return all;
+}
+
+Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const {
+    Values name(p_.name + ".patch");
+    const Expr plane = name(i * size(p_.y().in * p_.x().in));
+    const std::vector<winograd::PatchRow> d = at_.columns_of_tile == winograd::columns
+                                                  ? narrow_patches(name, plane, x, rows)
+                                                  : wide_patches(name, plane, x, rows);
     std::vector<Stmt> stores;
     for (int64_t f = 0; f < at_.frequencies; ++f) {
-        const Expr& v = d[static_cast<size_t>(f / winograd::patch_columns)]
-                         [static_cast<size_t>(f % winograd::patch_columns)];
+        const auto columns = static_cast<int64_t>(d.front().size());
+        const Expr& v = d[static_cast<size_t>(f / columns)][static_cast<size_t>(f % columns)];
         const auto put = [&](const Expr& value, const Expr& tile) {
             const Expr index = simplify(to + tile) + size(f * at_.patch_frequency);
             stores.push_back(ir::store(code_.scratch(), value,
@@ -251,10 +294,10 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
         for (int64_t f = 0; f < at_.frequencies; ++f) {
             const Expr to =
                 i * size(at_.block) + size(at_.weights + f * at_.weight_frequency + v * lanes);
-            stores.push_back(ir::store(code_.scratch(),
-                                       u[static_cast<size_t>(f / winograd::patch_columns)]
-                                        [static_cast<size_t>(f % winograd::patch_columns)],
-                                       lanes_from(to, lanes)));
+            const int64_t columns = at_.columns_of_tile + n - 1;
+            stores.push_back(ir::store(
+                code_.scratch(), u[static_cast<size_t>(f / columns)][static_cast<size_t>(f % columns)],
+                lanes_from(to, lanes)));
             // U is larger than the first-level cache, and stores of whole lines wait for them one
             // after the other: those of the next channel are asked for now. Halves of lines gain
             // nothing (docs/performance.md).
@@ -309,13 +352,33 @@ public:
     [[nodiscard]] Stmt code(const Expr& z, const Expr& band, const Expr& bands) const;
 
 private:
-    /// A tile of a vector of output channels, four columns of each channel at once, to rows from
-    /// `row` on and columns of the row's tile x.
+    /// A tile of a vector of output channels: the first channel, the first row and column.
+    struct Tile {
+        Expr first, row, column;
+    };
+    /// Columns of a tile of six that are stored together.
+    static constexpr std::array<std::pair<int64_t, int64_t>, 2> wide_pieces{{{0, 4}, {4, 6}}};
+
+    /// A tile of a vector of output channels, to rows from `row` on and columns of the row's tile x.
     [[nodiscard]] Stmt tile(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
                             const Expr& x) const;
-    /// Four columns of output channel `channel`.
+    /// The stores of a tile of four columns, four of a channel at once. `is_whole`: all columns exist.
+    [[nodiscard]] Stmt narrow_stores(const std::vector<std::vector<Expr>>& results, const Tile& at,
+                                     bool is_whole) const;
+    /// Those of a tile of 6 x 6, in a loop over channels, from where staged() puts them channel by
+    /// channel: LLVM takes a quarter of a minute over as many stores one after the other.
+    [[nodiscard]] Stmt wide_stores(const Tile& at, bool is_whole) const;
+    [[nodiscard]] Stmt staged(const std::vector<std::vector<Expr>>& results) const;
+    [[nodiscard]] Expr staged_at(int64_t row, int64_t column) const {
+        return size(at_.staged + (row * at_.columns_of_tile + column) * at_.lanes);
+    }
+    /// The stores of row r of a tile, if there is one.
+    [[nodiscard]] Stmt of_row(const Tile& at, int64_t r, const Stmt& stores) const;
+    /// Columns from `column` on of output channel `channel`. Channels that fill up the last block are
+    /// stored in place of the last one, which is stored after them: conditions for every channel and row
+    /// would keep LLVM busy.
     [[nodiscard]] Stmt store_columns(const Expr& channel, const Expr& row, const Expr& column,
-                                     const Expr& value, const Expr& predicate) const;
+                                     const Expr& value, bool is_whole) const;
 
     const MapCode& code_;
     const LayerProblem& p_;
@@ -326,7 +389,8 @@ Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const 
     return code_.loop(".out", {0, bands}, [&](const Expr& n) {
         return code_.loop(".x", {0, size(at_.row_tiles)}, [&](const Expr& x) {
             std::vector<Stmt> all;
-            for (int64_t v = 0; v < at_.vectors; ++v)
+            // The last channels first (store_columns).
+            for (int64_t v = at_.vectors; v-- > 0;)
                 all.push_back(tile(z, v, simplify(n * size(at_.row_tiles) + x),
                                    simplify((band + n) * size(at_.rows_of_tile)), x));
             return ir::sequence(all);
@@ -336,58 +400,104 @@ Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const 
 
 Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
                       const Expr& x) const {
-    constexpr int64_t columns = winograd::columns;
-    const int64_t lanes = at_.lanes;
+    const int64_t columns = at_.columns_of_tile, lanes = at_.lanes;
     Values name(p_.name + ".product");
-    const auto sums = winograd::rows_of_products(name, at_.rows_of_tile, [&](int64_t f) {
+    const auto sums = winograd::rows_of_products(name, at_.rows_of_tile, columns, [&](int64_t f) {
         const Expr index = simplify(tile * size(at_.block)) +
                            size(at_.products + f * at_.product_frequency + v * lanes);
         return name(ir::load(code_.scratch(), lanes_from(index, lanes)));
     });
     const Expr first = simplify(z * size(at_.block) + size(v * lanes));
-    const Expr column = simplify(x * size(columns));
-    std::vector<Expr> of_row;
     const Expr channels = lanes_from(first, lanes);
+    std::vector<std::vector<Expr>> results;  // by row and column
     for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
-        std::vector<Expr> results;
-        for (const Expr& sum :
-             winograd::columns_of_products(name, sums[static_cast<size_t>(r)]))
-            results.push_back(
+        results.emplace_back();
+        for (const Expr& sum : winograd::columns_of_products(name, sums[static_cast<size_t>(r)]))
+            results.back().push_back(
                 name(code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
-        of_row.push_back(name(Shuffle::make_interleave(results)));
     }
-    const auto stores = [&](const Expr& predicate) {
+    const Tile at{first, row, simplify(x * size(columns))};
+    const auto stores = [&](bool is_whole) {
+        return columns == winograd::columns ? narrow_stores(results, at, is_whole)
+                                            : wide_stores(at, is_whole);
+    };
+    // All of the tile's rows and channels share this condition.
+    const Expr is_whole = at.column + size(columns) <= size(p_[Dim::x]);
+    const Stmt store = p_[Dim::x] % columns == 0
+                           ? stores(true)
+                           : IfThenElse::make(is_whole, stores(true), stores(false));
+    if (columns == winograd::columns) return name.around(store);
+    return ir::sequence({name.around(staged(results)), store});
+}
+
+Stmt MapOutputs::narrow_stores(const std::vector<std::vector<Expr>>& results, const Tile& at,
+                               bool is_whole) const {
+    constexpr int columns = winograd::columns;
+    std::vector<Stmt> rows;
+    for (size_t r = 0; r < results.size(); ++r) {
+        Values name(p_.name + ".product.row");
+        const Expr all = name(Shuffle::make_interleave(results[r]));
+        std::vector<Stmt> of_lanes;
+        for (int64_t n = at_.lanes; n-- > 0;) {
+            const Expr value = Shuffle::make_slice(all, static_cast<int>(n) * columns, 1, columns);
+            of_lanes.push_back(store_columns(at.first + size(n), at.row + size(static_cast<int64_t>(r)),
+                                             at.column, value, is_whole));
+        }
+        rows.push_back(name.around(of_row(at, static_cast<int64_t>(r), ir::sequence(of_lanes))));
+    }
+    return ir::sequence(rows);
+}
+
+Stmt MapOutputs::staged(const std::vector<std::vector<Expr>>& results) const {
+    std::vector<Stmt> stores;
+    for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
+        const std::vector<Expr>& row = results[static_cast<size_t>(r)];
+        for (const auto& [begin, end] : wide_pieces) {
+            const Expr piece =
+                Shuffle::make_interleave({row.begin() + begin, row.begin() + end});
+            stores.push_back(ir::store(code_.scratch(), piece,
+                                       lanes_from(staged_at(r, begin), piece.type().lanes())));
+        }
+    }
+    return ir::sequence(stores);
+}
+
+Stmt MapOutputs::wide_stores(const Tile& at, bool is_whole) const {
+    return code_.loop(".channel", {0, size(at_.lanes)}, [&](const Expr& n) {
+        const Expr lane = simplify(size(at_.lanes - 1) - n);
         std::vector<Stmt> rows;
         for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
-            std::vector<Stmt> of_lanes;
-            for (int64_t n = 0; n < lanes; ++n) {
+            std::vector<Stmt> pieces;
+            for (const auto& [begin, end] : wide_pieces) {
+                const int64_t wide = end - begin;
                 const Expr value =
-                    Shuffle::make_slice(of_row[static_cast<size_t>(r)],
-                                        static_cast<int>(n * columns), 1, static_cast<int>(columns));
-                of_lanes.push_back(store_columns(first + size(n), row + size(r), column, value,
-                                                 predicate));
+                    ir::load(code_.scratch(), lanes_from(staged_at(r, begin) + lane * size(wide), wide),
+                             ir::Alignment::element);
+                pieces.push_back(store_columns(at.first + lane, at.row + size(r),
+                                               at.column + size(begin), value, is_whole));
             }
-            const bool may_be_missing = r > 0 && p_[Dim::y] % at_.rows_of_tile != 0;
-            rows.push_back(may_be_missing ? ir::guarded(row + size(r) < size(p_[Dim::y]),
-                                                        ir::sequence(of_lanes))
-                                          : ir::sequence(of_lanes));
+            rows.push_back(of_row(at, r, ir::sequence(pieces)));
         }
         return ir::sequence(rows);
-    };
-    if (p_[Dim::x] % columns == 0) return name.around(stores(Expr()));
-    // All of the tile's rows and channels share this condition.
-    const Expr is_whole = column + size(columns) <= size(p_[Dim::x]);
-    const Expr exists = lanes_from(column, columns) < broadcast(size(p_[Dim::x]), columns);
-    return name.around(IfThenElse::make(is_whole, stores(Expr()), stores(exists)));
+    });
+}
+
+Stmt MapOutputs::of_row(const Tile& at, int64_t r, const Stmt& stores) const {
+    const bool may_be_missing = r > 0 && p_[Dim::y] % at_.rows_of_tile != 0;
+    return may_be_missing ? ir::guarded(at.row + size(r) < size(p_[Dim::y]), stores) : stores;
 }
 
 Stmt MapOutputs::store_columns(const Expr& channel, const Expr& row, const Expr& column,
-                               const Expr& value, const Expr& predicate) const {
+                               const Expr& value, bool is_whole) const {
+    const int64_t wide = value.type().lanes();
+    const Expr predicate =
+        is_whole ? Expr() : lanes_from(column, wide) < broadcast(size(p_[Dim::x]), wide);
+    const Expr existing =
+        simplify(p_[Dim::z] % at_.block == 0 ? channel : Halide::min(channel, size(p_[Dim::z] - 1)));
     const Expr to =
-        lanes_from(simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + column),
-                   winograd::columns);
-    const Stmt store = code_.output().store_activated(simplify(channel), value, to, predicate);
-    return p_[Dim::z] % at_.block != 0 ? ir::guarded(channel < size(p_[Dim::z]), store) : store;
+        lanes_from(simplify((existing * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + column),
+                   wide);
+    return code_.output().store_activated(existing, value, to, predicate);
 }
 
 /// All parts: chunks x parts of the blocks of output channels.

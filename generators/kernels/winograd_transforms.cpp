@@ -4,9 +4,9 @@ namespace laminate::winograd {
 
 using Halide::Expr;
 
-const MinimalFilter& column_filter() {
-    static const MinimalFilter filter(kernel_size);
-    return filter;
+const MinimalFilter& filter_of(int64_t outputs) {
+    static const MinimalFilter four(kernel_size, columns), six(kernel_size, wide_columns);
+    return outputs == columns ? four : six;
 }
 
 namespace {
@@ -46,7 +46,7 @@ PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1
                    : within_groups(name, a, b, {first, first + 2, first + 4, first + 6});
     };
     // Every other element, twice.
-    PatchRow row;
+    PatchRow row(static_cast<size_t>(patch_columns));
     for (int odd = 0; odd < 2; ++odd) {
         const Expr first = chosen(parts[0], parts[1], odd);
         const Expr second = chosen(parts[2], parts[3], odd);
@@ -70,7 +70,38 @@ PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1
     return row;
 }
 
-Expr side_by_side(ir::Values& name, const std::array<Expr, columns>& outputs) {
+PatchRow columns_of_wide_patches(ir::Values& name, const std::vector<Expr>& parts,
+                                 const Expr& behind) {
+    const auto lanes = static_cast<int>(parts.front().type().lanes());
+    // Every other element, then every third of those.
+    PatchRow row(static_cast<size_t>(most_patch));
+    for (int odd = 0; odd < 2; ++odd) {
+        std::vector<Expr> halves;
+        for (size_t n = 0; n < parts.size(); n += 2)
+            halves.push_back(alternate_lanes(name, parts[n], parts[n + 1], odd));
+        for (int third = 0; third < 3; ++third) {
+            std::vector<int> of_two, of_all;
+            for (int n = 0; n < lanes; ++n) {
+                const int from = 3 * n + third;
+                of_two.push_back(from < 2 * lanes ? from : 0);
+                of_all.push_back(from < 2 * lanes ? n : from - lanes);
+            }
+            const Expr most = name(Shuffle::make({halves[0], halves[1]}, of_two));
+            row[static_cast<size_t>(2 * third + odd)] =
+                name(Shuffle::make({most, halves[2]}, of_all));
+        }
+    }
+    // Columns 6 and 7 are columns 0 and 1 of the next patch.
+    for (int c = 0; c < 2; ++c) {
+        std::vector<int> from;
+        for (int n = 0; n < lanes; ++n) from.push_back(n + 1 < lanes ? n + 1 : lanes + c);
+        row[static_cast<size_t>(wide_columns + c)] =
+            name(Shuffle::make({row[static_cast<size_t>(c)], behind}, from));
+    }
+    return row;
+}
+
+Expr side_by_side(ir::Values& name, const std::vector<Expr>& outputs) {
     std::array<std::array<Expr, 2>, 2> pairs;
     for (size_t n = 0; n < 2; ++n)
         pairs[n] = {within_groups(name, outputs[2 * n], outputs[2 * n + 1], {0, 4, 1, 5}),
@@ -89,15 +120,12 @@ std::vector<Expr> of_rows(ir::Values& name, const std::vector<Expr>& d) {
     if (rows == 1) return d;
     if (rows == 2)
         return {sum(d[0] - d[2]), sum(d[1] + d[2]), sum(d[2] - d[1]), sum(d[1] - d[3])};
-    return column_filter().of_patch(name, d, MinimalFilter::Order::as_written);
+    return filter_of(rows).of_patch(name, d, MinimalFilter::Order::as_written);
 }
 
 PatchRow of_columns(ir::Values& name, const PatchRow& row) {
-    const std::vector<Expr> v = column_filter().of_patch(name, {row.begin(), row.end()},
-                                                         MinimalFilter::Order::as_written);
-    PatchRow transformed;
-    std::copy(v.begin(), v.end(), transformed.begin());
-    return transformed;
+    return filter_of(static_cast<int64_t>(row.size()) - kernel_size + 1)
+        .of_patch(name, row, MinimalFilter::Order::as_written);
 }
 
 namespace {
@@ -106,10 +134,7 @@ namespace {
 std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m) {
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
     const auto rows = static_cast<int64_t>(m.size()) - kernel_size + 1;
-    if (rows == columns) {
-        const auto v = column_filter().of_products(name, m);
-        return {v.begin(), v.end()};
-    }
+    if (rows >= columns) return filter_of(rows).of_products(name, m);
     std::vector<Expr> sums{sum(m[0] + m[1] + m[2])};
     if (rows == 2) sums.push_back(sum(m[1] - m[2] - m[3]));
     return sums;
@@ -117,20 +142,21 @@ std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m) {
 
 }  // namespace
 
-std::vector<PatchRow> rows_of_products(ir::Values& name, int64_t rows,
+std::vector<PatchRow> rows_of_products(ir::Values& name, int64_t rows, int64_t outputs,
                                        const std::function<Expr(int64_t f)>& product) {
+    const int64_t of_row = outputs + kernel_size - 1;
     std::vector<PatchRow> sums(static_cast<size_t>(rows));
-    for (int64_t c = 0; c < patch_columns; ++c) {
+    for (int64_t c = 0; c < of_row; ++c) {
         std::vector<Expr> m;
-        for (int64_t r = 0; r < patch_rows(rows); ++r) m.push_back(product(r * patch_columns + c));
+        for (int64_t r = 0; r < patch_rows(rows); ++r) m.push_back(product(r * of_row + c));
         const std::vector<Expr> of_column = rows_of_column(name, m);
-        for (size_t r = 0; r < sums.size(); ++r) sums[r][static_cast<size_t>(c)] = of_column[r];
+        for (size_t r = 0; r < sums.size(); ++r) sums[r].push_back(of_column[r]);
     }
     return sums;
 }
 
-std::array<Expr, columns> columns_of_products(ir::Values& name, const PatchRow& sums) {
-    return column_filter().of_products(name, {sums.begin(), sums.end()});
+std::vector<Expr> columns_of_products(ir::Values& name, const PatchRow& sums) {
+    return filter_of(static_cast<int64_t>(sums.size()) - kernel_size + 1).of_products(name, sums);
 }
 
 }  // namespace laminate::winograd

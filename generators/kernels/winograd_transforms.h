@@ -1,7 +1,8 @@
-// The transforms of F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: B^T d B of
-// patches, G g G^T of kernels, A^T m A of products. winograd.h (line buffers) and winograd_map.h
-// (whole maps) share them. Rows use F(4,3) like columns (minimal_filter.h), F(2,3) at the points 0,
-// 1, -1 or, one at a time, the plain sum.
+// The transforms of F(6x6, 3x3), F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors:
+// B^T d B of patches, G g G^T of kernels, A^T m A of products. winograd.h (line buffers) and
+// winograd_map.h (whole maps) share them; the first is for whole maps alone. Columns use F(6,3) or
+// F(4,3) (minimal_filter.h); rows use the same, F(2,3) at the points 0, 1, -1 or, one at a time, the
+// plain sum.
 #pragma once
 
 #include <Halide.h>
@@ -18,7 +19,8 @@
 namespace laminate::winograd {
 
 inline constexpr int64_t kernel_size = 3;
-inline constexpr int64_t columns = MinimalFilter::outputs;  ///< outputs of a patch
+/// Outputs of a patch of one, two or four rows; those of six rows have six.
+inline constexpr int64_t columns = MinimalFilter::usual_outputs;
 inline constexpr int64_t patch_columns = columns + kernel_size - 1;
 inline constexpr int64_t most_rows = 4;
 inline constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
@@ -28,11 +30,14 @@ inline constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
     return patch_rows(rows) * patch_columns;
 }
 
-/// A row of a patch, by column, or of its products.
-using PatchRow = std::array<Halide::Expr, patch_columns>;
+inline constexpr int64_t wide_columns = 6;
+inline constexpr int64_t most_patch = wide_columns + kernel_size - 1;  ///< rows or columns
 
-/// F(4,3), along columns.
-[[nodiscard]] const MinimalFilter& column_filter();
+/// A row of a patch, by column, or of its products.
+using PatchRow = std::vector<Halide::Expr>;
+
+/// F(4,3) or F(6,3).
+[[nodiscard]] const MinimalFilter& filter_of(int64_t outputs);
 
 /// The tile of a row that each lane of a vector stands for.
 enum class TileOrder {
@@ -47,9 +52,14 @@ enum class TileOrder {
 [[nodiscard]] PatchRow columns_of_patches(ir::Values& name,
                                           const std::array<Halide::Expr, columns + 1>& parts,
                                           TileOrder order);
-/// Undoes that for the outputs of tiles by fours: element 4 t + c is column c of tile t.
-[[nodiscard]] Halide::Expr side_by_side(ir::Values& name,
-                                        const std::array<Halide::Expr, columns>& outputs);
+/// The same of tiles of six columns in ascending order: column c of tile t is element 6 t + c of six
+/// parts and of what is behind them.
+[[nodiscard]] PatchRow columns_of_wide_patches(ir::Values& name,
+                                               const std::vector<Halide::Expr>& parts,
+                                               const Halide::Expr& behind);
+/// Undoes columns_of_patches() for the outputs of tiles by fours: element 4 t + c is column c of tile
+/// t.
+[[nodiscard]] Halide::Expr side_by_side(ir::Values& name, const std::vector<Halide::Expr>& outputs);
 
 // B^T d B and A^T m A, rows first. All sums are taken in the order written, so that layers of
 // winograd.h and of winograd_map.h round alike.
@@ -57,34 +67,34 @@ enum class TileOrder {
 /// B^T d: the rows of a patch, of any columns of it.
 [[nodiscard]] std::vector<Halide::Expr> of_rows(ir::Values& name,
                                                 const std::vector<Halide::Expr>& d);
-/// A row of (B^T d) B; frequency patch_columns * row + column.
+/// A row of (B^T d) B, whose frequencies follow each other.
 [[nodiscard]] PatchRow of_columns(ir::Values& name, const PatchRow& row);
 /// A^T m, by row of outputs; `product` returns the name of the one of frequency f, and is called column
 /// by column, so that few products are in registers at a time.
 [[nodiscard]] std::vector<PatchRow> rows_of_products(
-    ir::Values& name, int64_t rows, const std::function<Halide::Expr(int64_t f)>& product);
+    ir::Values& name, int64_t rows, int64_t outputs,
+    const std::function<Halide::Expr(int64_t f)>& product);
 /// A row of (A^T m) A: outputs by column.
-[[nodiscard]] std::array<Halide::Expr, columns> columns_of_products(ir::Values& name,
-                                                                    const PatchRow& sums);
+[[nodiscard]] std::vector<Halide::Expr> columns_of_products(ir::Values& name, const PatchRow& sums);
 /// By row and column.
 template <class Value>
 using Kernel = std::array<std::array<Value, kernel_size>, kernel_size>;
 
-/// G g G^T for one, two or four rows, of numbers or of vectors: the same bits of both
+/// G g G^T for one, two, four or six rows, of numbers or of vectors: the same bits of both
 /// (MinimalFilter::of_kernel), so that a layer whose weights are transformed while it runs rounds
 /// like one whose weights were transformed before.
 template <class Value, class Rounded>
-[[nodiscard]] std::array<std::array<Value, patch_columns>, most_patch_rows> of_kernel(
+[[nodiscard]] std::array<std::array<Value, most_patch>, most_patch> of_kernel(
     const Kernel<Value>& g, int64_t rows, const Rounded& rounded) {
-    std::array<std::array<Value, patch_columns>, most_patch_rows> v;
+    std::array<std::array<Value, most_patch>, most_patch> v;
     for (size_t m = 0; m < kernel_size; ++m) {
         if (rows == 1) {
             for (size_t n = 0; n < kernel_size; ++n) v[n][m] = g[n][m];
             continue;
         }
-        if (rows == columns) {
+        if (rows >= columns) {
             const std::vector<Value> all =
-                column_filter().of_kernel(std::vector<Value>{g[0][m], g[1][m], g[2][m]}, rounded);
+                filter_of(rows).of_kernel(std::vector<Value>{g[0][m], g[1][m], g[2][m]}, rounded);
             for (size_t n = 0; n < all.size(); ++n) v[n][m] = all[n];
             continue;
         }
@@ -96,7 +106,7 @@ template <class Value, class Rounded>
         v[3][m] = g[2][m];
     }
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(rows)); ++r) {
-        const std::vector<Value> all = column_filter().of_kernel(
+        const std::vector<Value> all = filter_of(std::max(rows, columns)).of_kernel(
             std::vector<Value>(v[r].begin(), v[r].begin() + kernel_size), rounded);
         std::copy(all.begin(), all.end(), v[r].begin());
     }

@@ -36,9 +36,13 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
                                  const KernelOptions& options) {
     using enum KernelKind;
     if (options.filters() && kernel_pays(p, winograd_map)) {
-        if (const auto cut = winograd_map_chunks(p, unit, options.fours, options.scratch)) {
+        // Lines serve wide maps as well with lower tiles.
+        const int64_t fewest_rows =
+            std::max<int64_t>(is_wide_map(p) ? 6 : 2, options.fewest_tile_rows);
+        if (const auto cut = winograd_map_chunks(p, unit, fewest_rows, options.tile_rows,
+                                                 options.scratch)) {
             Kernel kernel = kernel_for(winograd_map, unit);
-            kernel.size[KernelSize::fours] = cut->rows_of_tile == 4 ? 1 : 0;
+            kernel.size[KernelSize::form] = form_of_tile(cut->rows_of_tile);
             kernel.size[KernelSize::pairs] = cut->bands;
             return kernel;
         }
@@ -70,7 +74,7 @@ public:
           group_(std::move(group)),
           unit_(unit),
           any_size_(options.any_size),
-          may_be_fours_(options.fours && !options.any_size),
+          may_be_fours_(options.tile_rows >= 4 && !options.any_size),
           whole_(whole_dimensions(group_, problems)),
           blocks_(channel_blocks(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),

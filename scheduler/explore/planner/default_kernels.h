@@ -1,6 +1,7 @@
 // The kernel half of a schedule by rule: what a nest is computed by unless the schedule says.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -20,9 +21,11 @@ struct KernelOptions {
     /// Limit on a thread's scratch block. Kernels that would need more are not chosen, and pixels
     /// whose panel would are read in place.
     std::optional<Bytes> scratch{};
-    /// Minimal filtering in tiles of four rows where that pays. False: tiles of two rows, so that
-    /// windows of a picture agree bit for bit whatever schedules their sizes get.
-    bool fours = true;
+    /// The most rows of a tile of minimal filtering: 2, 4 or 6. Higher tiles multiply less and round
+    /// worse (docs/reliability.md). With tiles of two rows windows of a picture agree bit for bit,
+    /// whatever schedules their sizes get.
+    int64_t tile_rows = 6;
+    int64_t fewest_tile_rows = 2;  ///< the same of winograd_map, whose forms the model of time compares
     /// Only kernels with code of any size (scheduler/schedule/open_group.h): none that takes whole
     /// maps, or whose sizes follow from the width of the picture.
     bool any_size = false;

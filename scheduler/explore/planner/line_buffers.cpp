@@ -334,7 +334,8 @@ private:
 
     /// Threads divide the channels and rows of such a layer without strips.
     [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
-        return options_.winograd && !options_.memory && kernel_pays(p, KernelKind::winograd_map);
+        return options_.winograd && !options_.memory && kernel_pays(p, KernelKind::winograd_map) &&
+               (options_.wide_maps || !is_wide_map(p));
     }
 
     [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems,

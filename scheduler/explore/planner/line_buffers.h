@@ -64,6 +64,7 @@ struct LineBufferOptions {
     /// Whether layers for which the kernel winograd_map pays are groups of their own. False if they
     /// will be computed by the definition.
     bool winograd = true;
+    bool wide_maps = false;  ///< also wide maps (is_wide_map), for tiles of 6 x 6
     bool fours = false;  ///< LineBufferSizes::fours of all groups
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of

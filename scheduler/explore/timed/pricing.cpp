@@ -110,7 +110,7 @@ Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProble
     return priced;
 }
 
-/// The default kernels; those with lower tiles of minimal filtering if they are faster, or those
+/// The default kernels; those with other tiles of minimal filtering if they are faster, or those
 /// without it if they are clearly faster.
 void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
                              const GroupSchedule& group) const {
@@ -132,11 +132,16 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         priced.milliseconds = milliseconds;
     };
     KernelOptions kernels = options_.kernels;
-    kernels.fours = false;
-    if (std::ranges::any_of(priced.group.nests, [](const Nest& nest) {
-            return nest.kernel[KernelSize::fours] == 1;
-        }))
-        offer(kernels, 1);
+    const bool is_map = priced.group.nests.front().kernel.kind == KernelKind::winograd_map;
+    for (const int64_t rows : {6, 4, 2}) {
+        if (rows > options_.kernels.tile_rows) continue;
+        kernels.tile_rows = rows;
+        kernels.fewest_tile_rows = is_map ? rows : 2;
+        const bool has_higher = std::ranges::any_of(priced.group.nests, [&](const Nest& nest) {
+            return kernel_row(nest.kernel.kind).filters && rows_of_tile(nest.kernel) > rows;
+        });
+        if (is_map || has_higher) offer(kernels, 1);
+    }
     kernels.winograd = false;
     offer(kernels, surely_faster);
 }

@@ -17,6 +17,7 @@
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/runs.h"
 #include "scheduler/explore/timed/cover.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 
@@ -160,13 +161,16 @@ private:
     std::vector<size_t> part_;  ///< by layer: another layer of its part, itself for the first
 };
 
-bool has_layers_for_winograd(const Network& network) {
+template <class Wanted>
+bool has_layer(const Network& network, const Wanted& wanted) {
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-        if (is_schedulable(network, id) &&
-            kernel_pays(layer_problem(network, id), KernelKind::winograd_rows))
-            return true;
+        if (is_schedulable(network, id) && wanted(layer_problem(network, id))) return true;
     }
     return false;
+}
+
+bool is_wide_map_for_winograd(const LayerProblem& p) {
+    return kernel_pays(p, KernelKind::winograd_map) && is_wide_map(p);
 }
 
 /// Adds the planner's schedules. `budgets`: of live memory.
@@ -187,7 +191,14 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         wishes.push_back(plain);
         wishes.back().joins = false;
     }
-    if (options.kernels.fours && has_layers_for_winograd(network)) {
+    if (plain.winograd && options.kernels.tile_rows >= 6 &&
+        has_layer(network, is_wide_map_for_winograd)) {
+        wishes.push_back(plain);
+        wishes.back().wide_maps = true;
+    }
+    if (options.kernels.tile_rows >= 4 && has_layer(network, [](const LayerProblem& p) {
+            return kernel_pays(p, KernelKind::winograd_rows);
+        })) {
         // Line buffers of four and two rows in place of two and two are half as high again: six times
         // the cache for groups as long as those that have four times above.
         wishes.push_back(plain);

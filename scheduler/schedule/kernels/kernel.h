@@ -42,7 +42,7 @@ enum class KernelKind {
     map_depthwise,  ///< one filter per channel
     map_pooling,    ///< maximum or mean of windows
     map_addition,   ///< an Add by itself
-    winograd_map,   ///< F(2x4, 3x3) or F(4x4, 3x3), weights transformed block by block
+    winograd_map,   ///< F(2x4, 3x3), F(4x4, 3x3) or F(6x6, 3x3), weights transformed block by block
     map_sum,        ///< an Add computed while the map kernel before it stores
 };
 
@@ -54,7 +54,7 @@ enum class KernelSize {
     pairs,     ///< p: bands, rows of tiles, whose patches are transformed together
     half,      ///< h: 1 if half of the last vector of a row is enough
     panel,     ///< c: 1 if the pixels of a tile are copied to a panel first
-    fours,     ///< f: 1 if tiles of minimal filtering have four rows, not two
+    form,      ///< f: tiles of minimal filtering; 0: 2 rows x 4 columns, 1: 4 x 4, 2: 6 x 6
     sums,      ///< a: vector registers that hold sums
     lanes,     ///< v: elements of a vector
 };
@@ -81,10 +81,15 @@ using KernelBox = PerDim<Range>;
 [[nodiscard]] inline VectorUnit unit_of(const Kernel& kernel) {
     return {kernel[KernelSize::lanes], kernel[KernelSize::sums]};
 }
-/// 0 or 1, and left out of the text where it is 0.
+/// Left out of the text where it is 0.
 [[nodiscard]] constexpr bool is_switch(KernelSize size) {
-    return size == KernelSize::half || size == KernelSize::panel || size == KernelSize::fours;
+    return size == KernelSize::half || size == KernelSize::panel || size == KernelSize::form;
 }
+/// Rows of a tile of minimal filtering by KernelSize::form, and the reverse.
+[[nodiscard]] inline int64_t rows_of_tile(const Kernel& kernel) {
+    return 2 * (kernel[KernelSize::form] + 1);
+}
+[[nodiscard]] constexpr int64_t form_of_tile(int64_t rows) { return rows / 2 - 1; }
 
 /// What a kernel's code takes over.
 enum class KernelScope {

@@ -51,8 +51,7 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& problem, const Kernel& ker
 
 WinogradMapLayout winograd_map_layout(const LayerProblem& problem, const Kernel& kernel) {
     return winograd_map_layout(problem, unit_of(kernel),
-                               WinogradMapChunks{kernel[KernelSize::fours] == 1 ? 4 : 2,
-                                                 kernel[KernelSize::pairs]});
+                               WinogradMapChunks{rows_of_tile(kernel), kernel[KernelSize::pairs]});
 }
 
 ColumnsLayout columns_layout(const GroupSchedule& group,

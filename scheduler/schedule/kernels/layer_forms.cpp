@@ -28,6 +28,11 @@ bool has_winograd_window(const LayerProblem& p) {
     });
 }
 
+bool is_wide_map(const LayerProblem& p) {
+    constexpr int64_t narrow = 64;
+    return p[Dim::x] > narrow || p[Dim::y] > narrow;
+}
+
 int64_t row_taps(const AxisWindow& w, int64_t begin, int64_t end) {
     int64_t taps = 0;
     for (int64_t out = begin; out < end; ++out) {

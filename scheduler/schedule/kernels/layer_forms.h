@@ -16,6 +16,8 @@ namespace laminate {
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 /// 3x3 with stride and dilation 1: what F(2x4, 3x3) computes.
 [[nodiscard]] bool has_winograd_window(const LayerProblem& problem);
+/// A map whose rows fill vectors of tiles: lines are as good as the whole map unless tiles are 6 x 6.
+[[nodiscard]] bool is_wide_map(const LayerProblem& problem);
 
 /// Output rows in [begin, end) x kernel rows that meet the picture: what a kernel computes that
 /// leaves out rows of padding.

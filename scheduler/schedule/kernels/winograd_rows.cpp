@@ -80,12 +80,12 @@ KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize
 
 const KernelRow winograd_rows_kernel =
     winograd_row(KernelKind::winograd_rows, "winograd_rows",
-                 {KernelSize::channels, KernelSize::columns, KernelSize::fours, KernelSize::lanes},
+                 {KernelSize::channels, KernelSize::columns, KernelSize::form, KernelSize::lanes},
                  "F(2x4, 3x3) or F(4x4, 3x3), z channels x x vectors of tiles in registers");
 
 const KernelRow winograd_channels_kernel =
     winograd_row(KernelKind::winograd_channels, "winograd_channels",
-                 {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::fours,
+                 {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::form,
                   KernelSize::lanes},
                  "F(2x4, 3x3) or F(4x4, 3x3), z vectors of channels x x tiles in registers");
 

@@ -13,6 +13,7 @@
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/reach.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 namespace {
@@ -89,7 +90,7 @@ struct Compiled {
     static CompileOptions compile_options(const KernelOptions& kernels) {
         CompileOptions options;
         options.kernels = kernels;
-        options.kernels.fours = false;  // as run_stream.cpp has them
+        options.kernels.tile_rows = 2;  // as run_stream.cpp has them
         options.note = [](const std::string& line) { ADD_FAILURE() << line; };
         return options;
     }
@@ -250,7 +251,8 @@ TEST(Seams, NarrowPicturesByWinograd) {
         const Network whole = network(height, width);
         const Network part = network(window_for(reach_of(whole).y, height, windows), width);
         for (LayerId id : {0, 2}) {
-            EXPECT_FALSE(kernel_pays(layer_problem(whole, id), KernelKind::winograd_map));
+            EXPECT_TRUE(is_wide_map(layer_problem(whole, id)));
+            EXPECT_FALSE(is_wide_map(layer_problem(part, id)));
             EXPECT_TRUE(kernel_pays(layer_problem(part, id), KernelKind::winograd_map));
         }
         expect_seamless(network, height, width, windows, 1);

@@ -245,10 +245,10 @@ TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
                                                      {400, 9, 5, 32}}) {
             const Alone layer =
                 alone(in, rows, columns, {.channels = out, .window = square_window(3, 1, 1)});
-            for (const int64_t fours : {0, 1}) {
+            for (const int64_t form : {0, 1, 2}) {
                 for (const int64_t bands : {1, 2, 3}) {
                     Kernel kernel{KernelKind::winograd_map, {}};
-                    kernel.size[KernelSize::fours] = fours;
+                    kernel.size[KernelSize::form] = form;
                     kernel.size[KernelSize::pairs] = bands;
                     kernel.size[KernelSize::sums] = unit.accumulators;
                     kernel.size[KernelSize::lanes] = unit.lanes;
@@ -285,7 +285,7 @@ TEST(Layout, RowsForWinogradAreMultipliedAsPredicted) {
                     for (const auto& [begin, end] : steps)
                         predicted += winograd_multiplications(p, *tile, begin, end);
                     executed.push_back(ExecutedProducts::of(
-                        default_code(network, group, unit, {.fours = fours})));
+                        default_code(network, group, unit, {.tile_rows = fours ? 4 : 2})));
                     EXPECT_EQ(predicted, executed.back())
                         << text(p, unit) << ", steps of " << rows << " rows";
                 }

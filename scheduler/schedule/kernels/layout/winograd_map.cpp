@@ -14,12 +14,17 @@ namespace {
 constexpr int64_t parts_wanted = 4;
 
 void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
-    at.row_tiles = ceil_div(p[Dim::x], WinogradMapLayout::columns_of_tile);
+    at.row_tiles = ceil_div(p[Dim::x], at.columns_of_tile);
     at.slots = 1;
     while (at.slots < at.row_tiles) at.slots *= 2;
     at.slots = std::min(at.slots, at.lanes);
     at.bands_of_vector = at.lanes / at.slots;
     at.bands = ceil_div(p[Dim::y], at.rows_of_tile);
+}
+
+/// Input channels in parts of at most so many, as even as can be.
+int64_t inputs_together(const LayerProblem& p, int64_t most) {
+    return ceil_div(p[Dim::i], ceil_div(p[Dim::i], most));
 }
 
 void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUnit& unit) {
@@ -29,13 +34,20 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     constexpr int64_t near_elements = (int64_t{24} << 10) / bytes_per_element;
     const int64_t of_vector = at.frequencies * at.lanes;
     at.stays_near = 2 * all * of_vector <= near_elements && all >= unit.latency();
+    // Shorter sums would load and store an M that lies further away too often; with longer ones the
+    // weights of a frequency, which every tile reads, outgrow the first-level cache.
+    constexpr int64_t most_inputs = 112;
+    // U is written and read anew for every block, so that one beyond the second-level cache waits.
+    constexpr int64_t most_weights = (int64_t{1200} << 10) / bytes_per_element;
     double best = 0;
     // A block's weights and one element at a time leave the other registers to sums.
     for (int64_t v = 1; v <= (at.stays_near ? 1 : 4); ++v) {
         const int64_t most = std::min(all, (unit.registers() - v - 1) / v);
         const int64_t t = ceil_div(all, ceil_div(all, most));
-        const double score =
-            product_efficiency(v, t) * used_part(all, t) * used_part(p[Dim::z], v * at.lanes);
+        const double waits =
+            v * of_vector * inputs_together(p, most_inputs) > most_weights ? 0.8 : 1.0;
+        const double score = waits * product_efficiency(v, t) * used_part(all, t) *
+                             used_part(p[Dim::z], v * at.lanes);
         if (score <= best + 1e-9) continue;
         best = score;
         at.vectors = v;
@@ -43,12 +55,7 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     }
     at.block = at.vectors * at.lanes;
     at.blocks = ceil_div(p[Dim::z], at.block);
-    // Shorter sums would load and store an M that lies further away too often; with longer ones the
-    // weights of a frequency, which every tile reads, outgrow the first-level cache.
-    constexpr int64_t most_inputs = 112;
-    at.input_parts =
-        ceil_div(p[Dim::i], at.stays_near ? near_elements / of_vector - all : most_inputs);
-    at.inputs = ceil_div(p[Dim::i], at.input_parts);
+    at.inputs = inputs_together(p, at.stays_near ? near_elements / of_vector - all : most_inputs);
     at.input_parts = ceil_div(p[Dim::i], at.inputs);
     constexpr int64_t fewest_blocks = 2;
     at.channel_parts = std::clamp<int64_t>(at.blocks / fewest_blocks, 1,
@@ -60,7 +67,7 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
 double cost(const WinogradMapLayout& at, const LayerProblem& p) {
     constexpr double of_weights = 30, of_inputs = 10, of_outputs = 30;  // tiles of two rows
     const double frequencies = static_cast<double>(at.frequencies) / 24;
-    const double of_map = frequencies * 2 / static_cast<double>(at.rows_of_tile);
+    const double of_map = at.transformed_part();
     const auto vectors = [&](int64_t elements) {
         return static_cast<double>(elements) / static_cast<double>(at.lanes);
     };
@@ -82,7 +89,8 @@ void place(WinogradMapLayout& at) {
     at.product_frequency = all * at.block + at.lanes;
     at.weights = at.input_parts * at.frequencies * at.patch_frequency;
     at.products = at.weights + at.frequencies * at.weight_frequency;
-    at.elements = at.products + at.frequencies * at.product_frequency;
+    at.staged = at.products + at.frequencies * at.product_frequency;
+    at.elements = at.staged + (at.rows_of_tile == 6 ? 36 * at.lanes : 0);
 }
 
 }  // namespace
@@ -96,12 +104,17 @@ int64_t WinogradMapLayout::multiplications() const {
     return computed * frequencies * all_inputs * blocks * block;
 }
 
+bool fills_wide_tiles(const LayerProblem& p, int64_t lanes) {
+    return 2 * ceil_div(p[Dim::x], 6) > lanes;
+}
+
 WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& unit,
                                       const WinogradMapChunks& chunks) {
     WinogradMapLayout at;
     at.lanes = unit.lanes;
     at.rows_of_tile = chunks.rows_of_tile;
-    at.frequencies = (at.rows_of_tile + 2) * (WinogradMapLayout::columns_of_tile + 2);
+    at.columns_of_tile = std::max<int64_t>(4, at.rows_of_tile);
+    at.frequencies = (at.rows_of_tile + 2) * (at.columns_of_tile + 2);
     at.all_inputs = p[Dim::i];
     choose_tiles(at, p);
     at.chunk_bands = std::min(chunks.bands, at.bands);
@@ -112,20 +125,21 @@ WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& u
 }
 
 std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, const VectorUnit& unit,
-                                                     bool may_be_fours,
+                                                     int64_t fewest_rows, int64_t most_rows,
                                                      std::optional<Bytes> scratch) {
     // Of V. It may come from the third-level cache: each element is multiplied by a block of
-    // channels.
-    constexpr int64_t most_patch_elements = int64_t{2} << 20;
+    // channels. Those of tiles of 6 x 6 are stored to 64 places at a time, which all wait for it.
+    const auto most_patch_elements = [](int64_t rows) { return int64_t{rows == 6 ? 1 : 2} << 20; };
     std::optional<WinogradMapChunks> best;
     double least = 0;
-    for (const int64_t rows : {2, 4}) {
-        if (rows == 4 && !may_be_fours) break;
+    for (const int64_t rows : {2, 4, 6}) {
+        if (rows < fewest_rows || rows > most_rows) continue;
+        if (rows == 6 && !fills_wide_tiles(p, unit.lanes)) continue;
         const int64_t bands = ceil_div(p[Dim::y], rows);
         for (int64_t chunks = 1; chunks <= bands; ++chunks) {
             const WinogradMapChunks here{rows, ceil_div(bands, chunks)};
             const WinogradMapLayout at = winograd_map_layout(p, unit, here);
-            const bool is_too_large = at.weights > most_patch_elements && at.chunk_bands > 1;
+            const bool is_too_large = at.weights > most_patch_elements(rows) && at.chunk_bands > 1;
             if (is_too_large || (scratch && to_bytes(Elements(at.scratch_elements())) > *scratch))
                 continue;
             const double time = cost(at, p);

@@ -1,4 +1,4 @@
-// Chunks, blocks and scratch of winograd_map: F(2x4, 3x3) or F(4x4, 3x3) on a whole map.
+// Chunks, blocks and scratch of winograd_map: F(2x4, 3x3), F(4x4, 3x3) or F(6x6, 3x3) on a whole map.
 //
 // A band is as many rows as a tile has. Scratch holds
 // V[part of the input channels][frequency][input channel][tile], patches of a chunk of bands;
@@ -16,10 +16,9 @@
 namespace laminate {
 
 struct WinogradMapLayout {
-    static constexpr int64_t columns_of_tile = 4;
-
     int64_t lanes = 1;
-    int64_t rows_of_tile = 2;  ///< or 4
+    int64_t rows_of_tile = 2;  ///< or 4 or 6
+    int64_t columns_of_tile = 4;
     int64_t frequencies = 0;
     int64_t all_inputs = 1;  ///< input channels
 
@@ -46,8 +45,14 @@ struct WinogradMapLayout {
     int64_t patch_frequency = 0;  ///< from one frequency of V to the next
     int64_t weights = 0, weight_frequency = 0;    ///< where U begins, its frequencies
     int64_t products = 0, product_frequency = 0;  ///< where M begins, its frequencies
+    int64_t staged = 0;  ///< where outputs of a tile of 6 x 6 wait, a vector of channels
     int64_t elements = 0;
 
+    /// How many values the transforms of an output handle, against tiles of two rows.
+    [[nodiscard]] double transformed_part() const {
+        return static_cast<double>(frequencies * 8) /
+               static_cast<double>(24 * rows_of_tile * columns_of_tile);
+    }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
     [[nodiscard]] int64_t scratch_elements() const { return ceil_div(elements, 16) * 16; }
     /// Products of the whole layer in the frequency domain: frequencies * D_i for each tile and each
@@ -59,19 +64,24 @@ struct WinogradMapLayout {
 
 /// How a map is cut.
 struct WinogradMapChunks {
-    int64_t rows_of_tile = 2;  ///< or 4
+    int64_t rows_of_tile = 2;  ///< or 4 or 6
     int64_t bands = 1;         ///< of a chunk, whose patches are in V together
 };
+/// Whether a row has enough tiles of 6 x 6: more than half a vector, so that a vector has those of one
+/// band.
+[[nodiscard]] bool fills_wide_tiles(const LayerProblem& problem, int64_t lanes);
 [[nodiscard]] WinogradMapLayout winograd_map_layout(const LayerProblem& problem,
                                                     const VectorUnit& unit,
                                                     const WinogradMapChunks& chunks);
-/// The cut that takes least time. Tiles of four rows have a quarter fewer products than those of
-/// two, and half as many weights again to transform; every chunk transforms all weights, and
-/// patches beyond the second-level cache are read once a block of output channels. None if no cut
-/// fits the scratch.
+/// The cut that takes least time, of tiles of `fewest_rows` to `most_rows` rows. Tiles of four rows have
+/// a quarter fewer products than those of two, and half as many weights again to transform; tiles of
+/// six have a fifth fewer than those of four, and 16/9 as many weights. Every chunk transforms all
+/// weights, and patches beyond the second-level cache are read once a block of output channels. None if
+/// no cut fits the scratch.
 [[nodiscard]] std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& problem,
                                                                    const VectorUnit& unit,
-                                                                   bool may_be_fours,
+                                                                   int64_t fewest_rows,
+                                                                   int64_t most_rows,
                                                                    std::optional<Bytes> scratch);
 
 }  // namespace laminate

@@ -101,7 +101,7 @@ Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {
     kernel.size[KernelSize::channels] = by_tiles ? tile.channels : tile.channels / lanes;
     kernel.size[KernelSize::columns] = by_tiles ? tile.tiles / lanes : tile.tiles;
     kernel.size[KernelSize::pairs] = by_tiles ? 0 : tile.bands;
-    kernel.size[KernelSize::fours] = tile.rows == 4 ? 1 : 0;
+    kernel.size[KernelSize::form] = form_of_tile(tile.rows);
     kernel.size[KernelSize::lanes] = lanes;
     return kernel;
 }
@@ -113,7 +113,7 @@ WinogradTile winograd_tile_of(const Kernel& kernel) {
     tile.axis = by_tiles ? VectorAxis::x : VectorAxis::z;
     tile.channels = kernel[KernelSize::channels] * (by_tiles ? 1 : lanes);
     tile.tiles = kernel[KernelSize::columns] * (by_tiles ? lanes : 1);
-    tile.rows = kernel[KernelSize::fours] == 1 ? 4 : 2;
+    tile.rows = rows_of_tile(kernel);
     tile.bands = by_tiles ? 1 : kernel[KernelSize::pairs];
     tile.has_bands = tile.has_partial = true;
     tile.has_singles = tile.rows == 2;
