@@ -33,7 +33,7 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
         "--no-winograd", no_winograd,
         "Compute every convolution by its definition, without minimal filtering, whose sums round "
         "differently");
-    verb->add_option("--tiles", tile_rows,
+    verb->add_option("--winograd-tiles", tile_rows,
                      "The most rows of a tile of minimal filtering where the schedule names no "
                      "kernels: 2, 4 or 6. Higher tiles multiply less and round worse, by the bounds "
                      "of docs/reliability.md")

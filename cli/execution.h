@@ -22,8 +22,9 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd, --tiles, --strict and --speed. Without
-/// --schedule and --layer-by-layer: the schedule that the model of time takes for the fastest.
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd, --winograd-tiles, --strict and
+/// --speed. Without --schedule and --layer-by-layer: the schedule that the model of time takes for the
+/// fastest.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
@@ -39,8 +40,8 @@ struct ScheduleArgument {
     [[nodiscard]] bool is_given() const {
         return !schedule.empty() || !memory.empty() || layer_by_layer;
     }
-    /// Kernels without minimal filtering for --no-winograd and --strict, with tiles within --tiles, and with
-    /// --memory only
+    /// Kernels without minimal filtering for --no-winograd and --strict, tiles of it within
+    /// --winograd-tiles, and with --memory only
     /// those that stay within it.
     [[nodiscard]] KernelOptions kernels() const;
     /// What will run the schedule, and where a choice is kept for later.

@@ -128,7 +128,8 @@ std::vector<Probe> probes(const VectorUnit& unit) {
             if (is_schedulable(network, id) &&
                 kernel_pays(layer_problem(network, id), KernelKind::winograd_map)) {
                 for (const int64_t rows : {2, 4, 6})
-                    add(network, line_buffer_group(network, {id}), {.tile_rows = rows});
+                    add(network, line_buffer_group(network, {id}),
+                        {.tile_rows = rows, .fewest_tile_rows = rows});
             }
         }
     }

@@ -35,11 +35,11 @@ Kernel kernel_for(KernelKind kind, const VectorUnit& unit) {
 std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
                                  const KernelOptions& options) {
     using enum KernelKind;
-    if (options.filters() && kernel_pays(p, winograd_map)) {
-        // Lines serve wide maps as well with lower tiles.
-        const int64_t fewest_rows =
-            std::max<int64_t>(is_wide_map(p) ? 6 : 2, options.fewest_tile_rows);
-        if (const auto cut = winograd_map_chunks(p, unit, fewest_rows, options.tile_rows,
+    // Tiles of 6 x 6, and wide maps for which lines are as good without them, are for those who ask.
+    const bool wants_sixes = options.fewest_tile_rows == 6;
+    if (options.filters() && kernel_pays(p, winograd_map) && (wants_sixes || !is_wide_map(p))) {
+        const int64_t most_rows = std::min<int64_t>(options.tile_rows, wants_sixes ? 6 : 4);
+        if (const auto cut = winograd_map_chunks(p, unit, options.fewest_tile_rows, most_rows,
                                                  options.scratch)) {
             Kernel kernel = kernel_for(winograd_map, unit);
             kernel.size[KernelSize::form] = form_of_tile(cut->rows_of_tile);

@@ -25,7 +25,9 @@ struct KernelOptions {
     /// worse (docs/reliability.md). With tiles of two rows windows of a picture agree bit for bit,
     /// whatever schedules their sizes get.
     int64_t tile_rows = 6;
-    int64_t fewest_tile_rows = 2;  ///< the same of winograd_map, whose forms the model of time compares
+    /// The fewest of winograd_map. Tiles of 6 x 6 pay on some processors and layers alone, so only those
+    /// who compare times ask for 6 (Pricing).
+    int64_t fewest_tile_rows = 2;
     /// Only kernels with code of any size (scheduler/schedule/open_group.h): none that takes whole
     /// maps, or whose sizes follow from the width of the picture.
     bool any_size = false;

@@ -6,6 +6,7 @@
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/pareto.h"
 #include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/schedule/kernel_legality.h"
 
 namespace laminate::timed {
 
@@ -132,7 +133,8 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         priced.milliseconds = milliseconds;
     };
     KernelOptions kernels = options_.kernels;
-    const bool is_map = priced.group.nests.front().kernel.kind == KernelKind::winograd_map;
+    const bool is_map = is_whole_map_group(group, problems) &&
+                        kernel_pays(problems.front(), KernelKind::winograd_map);
     for (const int64_t rows : {6, 4, 2}) {
         if (rows > options_.kernels.tile_rows) continue;
         kernels.tile_rows = rows;

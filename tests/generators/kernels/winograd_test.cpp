@@ -269,12 +269,24 @@ TEST(WinogradMap, OtherGroupsAndLittleScratchAreNotForIt) {
               code.scratch_bytes);
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0, 1}), unit));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0}, {4, 8, 0}), unit));
+    const Network square = chain_of(56, 56, {32, 32}, same());
+    const GroupSchedule alone = line_buffer_group(square, {0});
+    for (const int64_t rows : {2, 4, 6}) {
+        const auto rows_of = [&](const KernelOptions& options) {
+            const GroupSchedule group =
+                with_default_kernels(group_problems(square, alone), alone, unit, options);
+            return rows_of_tile(group.nests.front().kernel);
+        };
+        EXPECT_LE(rows_of({.tile_rows = rows}), std::min<int64_t>(rows, 4));
+        EXPECT_EQ(rows_of({.tile_rows = rows, .fewest_tile_rows = rows}), rows);
+    }
     // Wide maps are for tiles of 6 x 6 alone.
     const Network wide = chain_of(16, 130, {32, 32}, same());
-    EXPECT_TRUE(winograd_map_code(wide, line_buffer_group(wide, {0}), unit));
-    EXPECT_FALSE(winograd_map_code(wide, line_buffer_group(wide, {0}), unit, {.tile_rows = 4}));
+    const KernelOptions sixes{.fewest_tile_rows = 6};
+    EXPECT_TRUE(winograd_map_code(wide, line_buffer_group(wide, {0}), unit, sixes));
+    EXPECT_FALSE(winograd_map_code(wide, line_buffer_group(wide, {0}), unit));
     const Network wider = chain_of(16, 257, {32, 32}, same());
-    EXPECT_FALSE(winograd_map_code(wider, line_buffer_group(wider, {0}), unit));
+    EXPECT_FALSE(winograd_map_code(wider, line_buffer_group(wider, {0}), unit, sixes));
     // Weights by the definition: nine of a pair of channels, and a bias and a slope of each output.
     EXPECT_EQ(code.constants.size(), size_t{32 * 32 * 9 + 32 + 32});
 }
