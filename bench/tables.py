@@ -23,6 +23,7 @@ import itertools
 import json
 import pathlib
 import re
+import statistics
 import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
@@ -131,6 +132,16 @@ def race(file, with_least=True):
 
 def short_race(file):
     return race(file, with_least=False)
+
+
+def pairs(file):
+    """A race without least times, and the geometric mean of how far ours is ahead."""
+    rows = list(short_race(file))
+    times = rows[0].index("times")
+    mean = statistics.geometric_mean(float(row[times]) for row in rows[1:] if row[times])
+    yield from rows
+    yield [f"{mean:.2f}" if n == times else "geometric mean" if n == 0 else ""
+           for n in range(len(rows[0]))]
 
 
 def threads(file):
@@ -262,7 +273,7 @@ def staircase(file):
                                       for step in row["steps"])]
 
 
-TABLES = {"race": race, "short-race": short_race, "threads": threads,
+TABLES = {"race": race, "short-race": short_race, "pairs": pairs, "threads": threads,
           "compile-times": compile_times, "choice": choice, "times": times, "versions": versions,
           "staircase": staircase, "real": real,
           "halide": halide, "machines": machines, "csv": plain}
