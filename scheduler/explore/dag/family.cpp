@@ -51,10 +51,52 @@ struct InputTile {
     bool has_own_weights = false;  ///< those of a tile are fetched with it, and none are resident
 };
 
+bool reads_pixels(const LayerProblem& p) {
+    return std::ranges::all_of(p.window, [](const AxisWindow& w) { return w.span() == 1; });
+}
+
+/// What a nest reads, if that is one tensor that another nest makes for it alone.
+const GroupTensor* only_input(const std::vector<GroupTensor>& tensors, int nest) {
+    const GroupTensor* only = nullptr;
+    for (const GroupTensor& t : tensors) {
+        if (std::ranges::find(t.readers, nest, &TensorReader::nest) == t.readers.end()) continue;
+        if (only != nullptr || t.is_external() || t.is_shared()) return nullptr;
+        only = &t;
+    }
+    return only;
+}
+
+/// By nest: whether it makes more channels of each pixel than it reads, for windows of its one
+/// reader. Lines of what it reads then hold less than lines of what it makes.
+std::vector<bool> expansions_of(const std::vector<LayerProblem>& problems,
+                                const std::vector<GroupTensor>& tensors) {
+    std::vector<bool> expansions(problems.size(), false);
+    for (size_t reader = 0; reader < problems.size(); ++reader) {
+        const GroupTensor* made = only_input(tensors, static_cast<int>(reader));
+        if (made == nullptr || only_input(tensors, made->producer) == nullptr) continue;
+        const LayerProblem& own = problems[static_cast<size_t>(made->producer)];
+        const bool convolve = std::ranges::all_of(
+            std::array{&own, &problems[reader]},
+            [](const LayerProblem* p) { return p->has_weights() && p->groups == 1; });
+        expansions[static_cast<size_t>(made->producer)] = convolve && reads_pixels(own) &&
+                                                          own[Dim::z] > own[Dim::i] &&
+                                                          !reads_pixels(problems[reader]);
+    }
+    return expansions;
+}
+
 class Family {
 public:
-    Family(const std::vector<LayerProblem>& problems, Hang hang, InputTile inputs)
-        : problems_(problems), tensors_(group_tensors(problems)), hang_(hang), inputs_(inputs) {}
+    /// `expands_again`: expansions_of() make each channel again for every row of what reads it.
+    Family(const std::vector<LayerProblem>& problems, Hang hang, InputTile inputs,
+           bool expands_again)
+        : problems_(problems),
+          tensors_(group_tensors(problems)),
+          hang_(hang),
+          inputs_(inputs),
+          expands_again_(problems.size(), false) {
+        if (expands_again) expands_again_ = expansions_of(problems, tensors_);
+    }
 
     /// `refetched`: by nest, whether its weights are fetched again in every call, one slice of z at
     /// a time. Other weights stay for the whole group.
@@ -88,14 +130,13 @@ private:
             nest.strip[1] = p[Dim::x];
         }
         for (const Dim d : all_dims) nest.loops.push_back({d, Band::outer});
-        // A slice of refetched weights serves a whole call. Resident weights let the input pass row
-        // by row.
-        if (is_refetched)
-            for (const Dim d : all_dims) nest.loops.push_back({d, Band::inner});
-        else
-            for (const Dim d : {Dim::y, Dim::x, Dim::z, Dim::i})
-                nest.loops.push_back({d, Band::inner});
         const int own = static_cast<int>(k);
+        // A slice of refetched weights serves a whole call. Resident weights let the input pass row
+        // by row, or one channel of it at a time.
+        PerDim<Dim> order{Dim::y, Dim::x, Dim::z, Dim::i};
+        if (is_refetched) order = all_dims;
+        if (reads_expansion(own)) order = {Dim::y, Dim::i, Dim::x, Dim::z};
+        for (const Dim d : order) nest.loops.push_back({d, Band::inner});
         if (p.has_weights()) {
             nest.w = Placement{};
             const Level tile{own, nest.find({Dim::i, Band::outer})};
@@ -133,14 +174,34 @@ private:
             case Hang::own_rows_in_strips:
                 break;
         }
+        if (is_expanded_again(tensor)) {
+            const int reader = tensor.readers.front().nest;
+            return {{reader, group.nest(reader).find({Dim::i, Band::inner})},
+                    {reader, group.nest(reader).find({Dim::x, Band::inner})}};
+        }
         // Where the sink tiles its inputs, each tile goes through the whole strip.
         const Level tile_of_inputs{group.sink(), last.find({Dim::i, Band::outer})};
         return {hang_ == Hang::own_rows ? Level{} : tile_of_inputs, deepest(group, tensor)};
     }
 
+    [[nodiscard]] bool is_expanded_again(const GroupTensor& tensor) const {
+        return !tensor.is_external() && expands_again_[static_cast<size_t>(tensor.producer)];
+    }
+    [[nodiscard]] bool reads_expansion(int nest) const {
+        const GroupTensor* input = only_input(tensors_, nest);
+        return input != nullptr && is_expanded_again(*input);
+    }
+
     /// As deep as the row loops of all readers allow; inside the column loop of a reader of single
     /// pixels, which does not need a whole row.
     [[nodiscard]] Level deepest(const GroupSchedule& group, const GroupTensor& tensor) const {
+        const int reader = tensor.readers.front().nest;
+        if (expands_again_[static_cast<size_t>(reader)]) {
+            // A row is there before its reader makes the first channel of it.
+            const auto made = std::ranges::find(tensors_, reader, &GroupTensor::producer);
+            const int last = made->readers.front().nest;
+            return {last, group.nest(last).find({Dim::y, Band::inner})};
+        }
         std::vector<Level> levels = common_path(group, tensor);
         const auto is_wanted = [&](Level level) {
             if (level.is_root() || group.loop(level).dim == Dim::y) return true;
@@ -150,9 +211,6 @@ private:
         };
         while (!is_wanted(levels.back())) levels.pop_back();
         return levels.back();
-    }
-    static bool reads_pixels(const LayerProblem& p) {
-        return std::ranges::all_of(p.window, [](const AxisWindow& w) { return w.span() == 1; });
     }
 
     /// Loaded as deep as possible, and kept for the whole group or as long as the intermediates.
@@ -174,6 +232,7 @@ private:
     std::vector<GroupTensor> tensors_;
     Hang hang_;
     InputTile inputs_;
+    std::vector<bool> expands_again_;  ///< by nest
 };
 
 /// Sizes to try. For TileSizes::all, those that matter where padding does not interfere.
@@ -191,7 +250,7 @@ std::vector<InputTile> input_tiles(const LayerProblem& sink, Hang hang, size_t l
     std::vector<InputTile> tiles{{sink[Dim::i]}};
     const bool may_tile = sink.groups == 1 && sink.has_weights() && layers <= long_group;
     if (hang != Hang::own_rows_in_strips || !may_tile) return tiles;
-    for (const int64_t trips : {2, 4}) {
+    for (const int64_t trips : {2, 3, 4}) {
         if (trips > sink[Dim::i]) continue;
         for (const bool has_own_weights : {false, true})
             tiles.push_back({ceil_div(sink[Dim::i], trips), has_own_weights});
@@ -271,23 +330,31 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
             }
         }
     };
+    const auto is_stopped = [&] {
+        return options.stop != nullptr && options.stop->load() && points.size() > 0;
+    };
+    const auto try_weights = [&](Hang hang, InputTile inputs, bool expands_again) {
+        const Family family(problems, hang, inputs, expands_again);
+        for (const bool keep_inputs : {false, true}) {
+            if (keep_inputs && (!recomputes(hang) || inputs.size < sink[Dim::i])) continue;
+            for (const size_t count : refetch_counts(by_weights.size())) {
+                if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
+                                  options.space == Space::fusion))
+                    continue;
+                if (is_stopped()) return;
+                std::vector<bool> refetched(problems.size(), false);
+                for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
+                try_sizes(hang, family.group(keep_inputs, refetched));
+            }
+        }
+    };
+    const std::vector<bool> expansions = expansions_of(problems, group_tensors(problems));
+    const bool has_expansions = std::ranges::find(expansions, true) != expansions.end();
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
         for (const InputTile inputs : input_tiles(sink, hang, problems.size())) {
-            const Family family(problems, hang, inputs);
-            for (const bool keep_inputs : {false, true}) {
-                if (keep_inputs && (!recomputes(hang) || inputs.size < sink[Dim::i])) continue;
-                for (const size_t count : refetch_counts(by_weights.size())) {
-                    if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
-                                      options.space == Space::fusion))
-                        continue;
-                    if (options.stop != nullptr && options.stop->load() && points.size() > 0)
-                        return points;
-                    std::vector<bool> refetched(problems.size(), false);
-                    for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
-                    try_sizes(hang, family.group(keep_inputs, refetched));
-                }
-            }
+            try_weights(hang, inputs, false);
+            if (recompute && has_expansions && is_row_by_row(hang)) try_weights(hang, inputs, true);
         }
     }
     return points;

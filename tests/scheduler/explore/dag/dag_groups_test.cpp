@@ -11,6 +11,7 @@
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/group_search/call_choices.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -223,6 +224,37 @@ TEST(FamilyFront, IsLegalAndCountedAsTheModelDoes) {
     }
     EXPECT_GT(in_strips, 0);
     EXPECT_GT(in_input_tiles, 0);
+}
+
+/// Lines of 24 channels for 5x5 windows hold more than lines of the four channels that they are made
+/// of, so some points keep those and make the 24 channels again for each row, five times in all.
+TEST(FamilyFront, MakesExpansionsAgainForEachRow) {
+    const Network network = chain(
+        1, 24, 30,
+        {{4, square_window(3, 1, 1)}, {24, square_window(1)}, {2, square_window(5, 1, 2)}});
+    const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+    ExploreOptions options;
+    options.tiles = TileSizes::powers_of_two;
+    const int64_t once = problems[1][Dim::z] * problems[1][Dim::i] * 24 * 30;
+    int64_t again = 0;
+    for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
+        check_group(network, point.group);
+        const GroupCounts counts = two_level_counts(problems, point.group);
+        EXPECT_EQ(counts.accesses(), point.accesses) << to_text(point.group);
+        EXPECT_EQ(counts.live_total, point.live_total) << to_text(point.group);
+        EXPECT_EQ(counts.macs(), point.macs) << to_text(point.group);
+        const Nest& sink = point.group.nests.back();
+        const Level channel{2, sink.find({Dim::i, Band::inner})};
+        if (point.group.nest(1).y.store != channel || sink.strip[1] > 0) continue;
+        ++again;
+        // Each row is made for the up to five rows that read it.
+        EXPECT_EQ(counts.layers[1].macs.value(), once * (3 + 4 + 20 * 5 + 4 + 3) / 24);
+        EXPECT_LT(counts.layers[0].output_buffer.value(), 5 * 30 * 24);
+    }
+    EXPECT_GT(again, 0);
+    options.recompute = false;
+    for (const GroupPoint& point : family_front(problems, options, TileSizes::all))
+        EXPECT_EQ(point.macs.value(), static_cast<int64_t>(search::least_macs(problems)));
 }
 
 TEST(ExploreDag, EveryLayerIsCountedAndThreadsDoNotMatter) {
