@@ -35,7 +35,9 @@ Hull composed(Hull after, Hull before) {
     return {before.slope * after.slope, before.slope * after.extra + before.extra};
 }
 
+Hull sum(Hull a, Hull b) { return {a.slope + b.slope, a.extra + b.extra}; }
 Hull lesser(Hull a, Hull b) { return {std::min(a.slope, b.slope), std::min(a.extra, b.extra)}; }
+Hull greater(Hull a, Hull b) { return {std::max(a.slope, b.slope), std::max(a.extra, b.extra)}; }
 
 /// Number of coordinates of the last output that meet no border on the way down.
 int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis) {
@@ -113,12 +115,22 @@ public:
         }
         halos_.assign(n_ + 1, std::vector<double>(n_));
         buffers_.assign(n_ + 1, std::vector<Hull>(n_));
+        lines_.assign(n_ + 1, std::vector<Hull>(n_ + 1, Hull{0, 0}));
+        areas_.assign(n_ + 1, std::vector<Area>(n_ + 1));
+        moves_.assign(n_ + 1, std::vector<char>(n_));
         for (size_t m = 1; m <= n_; ++m) {
-            for (size_t j = 0; j < m; ++j) {
+            bool moves = true;
+            for (size_t j = m; j-- > 0;) {
+                moves = moves && !problems[j].window[0].transposed &&
+                        !problems[j].window[1].transposed;
+                moves_[m][j] = moves ? 1 : 0;
                 const auto& both = hulls_[m][j];
                 halos_[m][j] =
                     std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
                 buffers_[m][j] = buffer_of(m, j);
+                lines_[m][j] = m == j + 1 ? buffers_[m][j] : sum(lines_[m][j + 1], buffers_[m][j]);
+                areas_[m][j] = areas_[m][j + 1];
+                areas_[m][j].add(lesser(both[0], both[1]), is_free(j) ? 0 : channels_[j]);
             }
         }
     }
@@ -136,6 +148,21 @@ public:
     [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
     /// The buffer of A_j for pieces of p coordinates of A_m, as slope * p + extra.
     [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
+    /// The same for all of A_{m-1} .. A_j together.
+    [[nodiscard]] Hull lines(size_t m, size_t j) const { return lines_[m][j]; }
+    /// The buffers of A_{m-1} .. A_j for pieces of A_m of sides s and l, if one call makes all that
+    /// is read.
+    [[nodiscard]] double areas(size_t m, size_t j, double s, double l) const {
+        const Area& a = areas_[m][j];
+        return a.of_area * s * l + a.of_sides * (s + l) + a.extra;
+    }
+    /// At most so many coordinates of A_j are read on average by p of A_m.
+    [[nodiscard]] double most_read(size_t m, size_t j, double p) const {
+        return greater(hulls_[m][j][0], hulls_[m][j][1]).of(p);
+    }
+    /// Whether each coordinate of A_m that meets no border reads one of A_j that the one before
+    /// does not.
+    [[nodiscard]] bool moves(size_t m, size_t j) const { return moves_[m][j] != 0; }
 
 private:
     [[nodiscard]] Hull buffer_of(size_t m, size_t j) const {
@@ -146,6 +173,16 @@ private:
         return {channels_[j] * window * h.slope, channels_[j] * window * h.extra};
     }
 
+    /// Buffers as of_area * s * l + of_sides * (s + l) + extra.
+    struct Area {
+        double of_area = 0, of_sides = 0, extra = 0;
+        void add(Hull h, double channels) {
+            of_area += channels * h.slope * h.slope;
+            of_sides += channels * h.slope * h.extra;
+            extra += channels * h.extra * h.extra;
+        }
+    };
+
     size_t n_;
     uint32_t free_;  ///< bit j: the buffer of A_j
     std::vector<double> window_, channels_, largest_;
@@ -153,12 +190,16 @@ private:
     std::vector<std::vector<std::array<Hull, 2>>> hulls_;  ///< [m][j]: from A_m down to A_j
     std::vector<std::vector<double>> halos_;               ///< [m][j]
     std::vector<std::vector<Hull>> buffers_;               ///< [m][j]
+    std::vector<std::vector<Hull>> lines_;                 ///< [m][j]
+    std::vector<std::vector<Area>> areas_;                 ///< [m][j]
+    std::vector<std::vector<char>> moves_;                 ///< [m][j]
 };
 
 constexpr double step_of_memory = 1.1;
 constexpr double step_of_answer = 1.02;  ///< memory of the whole group
 constexpr double step_of_area = 1.25;
 constexpr double step_of_pieces = 1.15;
+constexpr double step_of_long_sides = 2;
 
 /// Lengths of pieces: all integers up to some length, then by a factor.
 std::vector<double> piece_lengths(double longest) {
@@ -192,34 +233,80 @@ public:
         }
     }
 
-    /// No piece is longer than `most`.
+    /// `area`: of pieces of A_m, on average; none is longer than `most`.
     [[nodiscard]] double least(size_t m, double memory, double area, double most) const {
         const double longest = std::min(most, chain_.largest(m));
-        const auto factor = [&](size_t j, double short_side) {
-            const double halo = chain_.halo(m, j);
-            const double long_side = std::min(std::max(area / short_side, short_side), longest);
-            return (1 + halo / std::min(short_side, longest)) * (1 + halo / long_side);
-        };
         const double square = std::min(std::sqrt(area), longest);
         double best = never;
         // No cut after this one.
         const double piece = longest_piece(m, memory, square);
-        if (piece > 0) best = factor(0, piece);
+        if (piece > 0) best = factor(m, 0, piece, std::min(area / piece, longest));
         // The next cut is at m2. Pieces between two values of the grid stand for each other.
         for (size_t m2 = m; m2-- > 1;) {
-            const Hull own = chain_.buffer(m, m2);
-            for (size_t p = 0; p < pieces_.size() && pieces_[p] <= square; ++p) {
+            for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
+                const double side = pieces_[p];
                 const double rest = memory - lines(m, m2 + 1)[p];
-                if (rest < own.of(pieces_[p])) break;
-                const double own_factor = factor(m2, longest_at(p, square));
-                if (own_factor < best)
-                    best = std::min(best, own_factor * with_buffer(m2, rest, own.of(pieces_[p])));
+                const double own = chain_.buffer(m, m2).of(side);
+                if (rest < own) break;
+                const double most_short = longest_at(p, square);
+                const double any_calls = with_buffer(m2, rest, own);
+                const double most_long = std::min(area / most_short, longest);
+                if (factor(m, m2, most_short, most_long) * any_calls >= best) continue;
+                if (!chain_.moves(m, m2)) {
+                    best = factor(m, m2, most_short, most_long) * any_calls;
+                    continue;
+                }
+                Piece at{side, std::max(1.0, side - 1), most_short, 0, 0};
+                for (double l = at.least_short; l * at.least_short <= area && l <= longest;
+                     l *= step_of_long_sides) {
+                    at.least_long = l;
+                    at.most_long = std::min(l * step_of_long_sides, most_long);
+                    const double pieces = factor(m, m2, most_short, at.most_long);
+                    if (pieces * any_calls < best)
+                        best = std::min(best, pieces * std::max(any_calls,
+                                                                with_calls(m, m2, memory, at)));
+                }
             }
         }
         return best;
     }
 
 private:
+    /// Pieces whose average sides lie within bounds.
+    struct Piece {
+        double side = 1;  ///< the shorter one of the largest piece, at least
+        double least_short = 1, most_short = 1;
+        double least_long = 1, most_long = 1;
+    };
+
+    [[nodiscard]] double factor(size_t m, size_t j, double short_side, double long_side) const {
+        const double halo = chain_.halo(m, j);
+        return (1 + halo / short_side) * (1 + halo / long_side);
+    }
+
+    /// The factor of layers 1 .. m2 after a cut into such pieces of A_m, by the axes along which
+    /// the calls of A_m2 are whole (6).
+    [[nodiscard]] double with_calls(size_t m, size_t m2, double memory, const Piece& at) const {
+        const auto whole = [&](double side) { return chain_.most_read(m, m2, side); };
+        const auto moving = [&](double side) { return chain_.most_read(m, m2, side) / side; };
+        const double longer = std::max(at.side, at.least_long);
+        // Along the shorter side, or none; along the longer one; along both.
+        const double one = with_area(m2, memory - chain_.lines(m, m2).of(at.side),
+                                     whole(at.most_short) * moving(at.least_long));
+        const double other = with_area(m2, memory - chain_.lines(m, m2).of(longer),
+                                       whole(at.most_long) * moving(at.least_short));
+        const double both = with_area(m2, memory - chain_.areas(m, m2, at.side, longer),
+                                      whole(at.most_short) * whole(at.most_long));
+        return std::min({one, other, both});
+    }
+
+    /// The factor of layers 1 .. m if `memory` is left beside A_m, whose calls have at most `area`
+    /// on average.
+    [[nodiscard]] double with_area(size_t m, double memory, double area) const {
+        if (memory < 0) return never;
+        return of_[m][up(memory_, memory) * area_.size() + up(area_, area)];
+    }
+
     /// By piece: the least memory of A_{m-1} .. A_j for pieces of A_m.
     [[nodiscard]] const std::vector<double>& lines(size_t m, size_t j) const {
         return lines_[m][j];

@@ -22,11 +22,20 @@
 // 4. A cut at m' cuts calls, and a call fits in its buffer: C_m' p_y p_x <= B_m' for the pieces of
 //    m'.
 // 5. All of B_1 .. B_{n-1} are held at the same time.
+// 6. Along an axis, a lifetime of A_{m-1} .. A_m' has one call of A_m' (*whole*), or one for each
+//    inner coordinate of some A_l between, since a layer that keeps its input is called once per
+//    coordinate of its output or once per call. Where no layer from m to m' + 1 is transposed, each
+//    such coordinate reads something new, and A_l has no fewer of them than A_m. So there are at
+//    least as many pieces of A_m' as lifetimes (whole), or as inner coordinates of A_m (*moving*),
+//    and the average p of 2 is at most alpha p + beta or alpha + beta / p, with p of m. Where both
+//    axes are whole, a call makes the hull of the piece along both, and so do the calls of the
+//    layers between: B_j holds C_j times that. Where one is, B_j holds the hull along that axis,
+//    be it the longer one. The least traffic has no more pieces than inner coordinates, so p >= 1.
 //
 // The bound is the least factor over all cuts, pieces and divisions of the memory. Dynamic
 // programming from the first layer to the last finds it, on grids of memory and area that are
 // always rounded towards less traffic. Where axes differ, the smaller alpha, beta and window stand
-// for both.
+// for both, and in 6 the larger alpha and beta.
 #pragma once
 
 #include <cstddef>

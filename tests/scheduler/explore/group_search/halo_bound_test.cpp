@@ -107,6 +107,18 @@ TEST(HaloBound, FreeBuffersTakeNoMemory) {
     EXPECT_GT(all.input(channels * 3 * (3 + 5)), two.input(channels * 3 * (3 + 5)));
 }
 
+/// A line of one column reads 33 times the input of 16 layers. What has a little less memory cuts
+/// its calls again. Calls of lines have one row, so pieces of them read the rows around it again
+/// and again, and a large area of a call has a buffer of that area.
+TEST(HaloBound, CallsOfLinesHaveOneRow) {
+    const auto problems = equal_layers(16);
+    const HaloBound bound(problems, all_channels(problems.size()));
+    double line = 0;
+    for (int j = 1; j < 16; ++j) line += channels * 3 * (1 + 2 * j);
+    EXPECT_GT(bound.input(line * 0.9), 20.0 * channels * rows * columns);
+    EXPECT_LE(bound.input(line), 33.0 * channels * rows * columns);
+}
+
 TEST(HaloBound, OneLayerOrGapsHaveNone) {
     const Network network = chain(2, 40, 40, {{2, square_window(3)}, {2, square_window(1, 2)}});
     EXPECT_EQ(HaloBound(layer_problems(network, all_layers(network)), {2}).input(1), 0);
