@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "base/error.h"
 #include "base/range.h"
@@ -29,7 +30,7 @@ bool is_taken(const std::string& name) {
         "x", "y", "z", "m", "n", "i", "auto", "bool", "break", "case", "char", "class", "const",
         "delete", "default", "do", "double", "else", "enum", "float", "for", "goto", "if",
         "int", "long", "new", "operator", "return", "short", "static", "struct", "switch",
-        "template", "this", "union", "void", "while", "select", "clamp", "max", "min", "exp",
+        "template", "this", "union", "void", "while", "select", "clamp", "max", "min", "abs", "exp",
         "tanh", "target", "lanes", "threads", "dense", "lazily", "likely", "cast", "undef",
         "Func", "Var", "RVar", "RDom", "Expr", "Input", "Output", "Buffer", "Float",
         "Generator", "GeneratorParam", "TailStrategy", "schedule", "generate", "within"};
@@ -52,6 +53,39 @@ Expr lazily(const Expr& condition, const Expr& then, const Expr& otherwise) {
 /// Whether a coordinate is one of `extent`. Halide takes the bounds of what stands under the
 /// condition from comparisons, and what it needs here are bounds without an edge.
 Expr within(const Expr& coordinate, int64_t extent) { return coordinate / number(extent) == 0; }
+
+/// What a normal distribution has below x, as ir::activate() computes it.
+Expr normal_probability(const Expr& x) {
+    const Expr z = Halide::abs(x) * (1 / std::numbers::sqrt2_v<float>);
+    const Expr t = 1.0F / (1.0F + 0.3275911F * z);
+    const Expr series =
+        t * (0.254829592F +
+             t * (-0.284496736F + t * (1.421413741F + t * (-1.453152027F + t * 1.061405429F))));
+    const Expr tail = 0.5F * series * Halide::exp(0.0F - z * z);
+    return Halide::select(x < 0.0F, tail, 1.0F - tail);
+}
+
+/// The functions of one element that Halide has the parts of; undefined for others.
+Expr unary(const Activation& a, const Expr& x) {
+    switch (a.function) {
+        case GeneralFunction::absolute:
+            return Halide::abs(x);
+        case GeneralFunction::hard_sigmoid:
+            return Halide::clamp(x * a.alpha + a.beta, 0.0F, 1.0F);
+        case GeneralFunction::hard_swish:
+            return x * Halide::clamp(x * (1.0F / 6) + 0.5F, 0.0F, 1.0F);
+        case GeneralFunction::swish:
+            return x / (1.0F + Halide::exp(x * -a.alpha));
+        case GeneralFunction::gelu:
+            return x * normal_probability(x);
+        case GeneralFunction::gelu_tanh: {
+            constexpr float slope = std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
+            return 0.5F * x * (1.0F + Halide::tanh(slope * x * (1.0F + 0.044715F * x * x)));
+        }
+        default:
+            return {};
+    }
+}
 
 Expr coordinate(const Expr& out, const Expr& tap, const AxisWindow& w) {
     return plus(times(out, w.stride) + times(tap, w.dilation), -w.pad_begin);
@@ -107,9 +141,8 @@ void HalideAlgorithm::declare_inputs() {
     std::vector<Halide::ImageParam> arrays;
     for (size_t t = 0; t < tensors.size() && tensors[t].is_external(); ++t) {
         const LayerProblem& p = problem(tensors[t].readers.front().nest);
-        const int64_t channels =
-            p.inputs[static_cast<size_t>(tensors[t].readers.front().operand)].channels;
-        HalideInput& input = add_input(tensors[t].name, {p.x().in, p.y().in, channels}, "x, y, z");
+        const auto [channels, rows, columns] = p.operand_extents(tensors[t].readers.front().operand);
+        HalideInput& input = add_input(tensors[t].name, {columns, rows, channels}, "x, y, z");
         input.tensor = static_cast<int>(t);
         program_.input_tensors.push_back(tensors[t].name);
         arrays.push_back(input.param);
@@ -169,10 +202,10 @@ bool HalideAlgorithm::is_clamped(int t, Dim axis) const {
         placement_.group_tensors()[static_cast<size_t>(t)].readers;
     return !placement_.is_extended(t, axis) &&
            std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) {
-               const AxisWindow& w = problem(r.nest).window[axis == Dim::y ? 0 : 1];
+               const AxisWindow w = operand_window(problem(r.nest), r.operand, axis);
                const int out = placement_.output_tensor(r.nest);
                return w.pad_begin > 0 || passes_end(w) ||
-                      (out >= 0 && placement_.overruns(out, axis));
+                      (w.stride > 0 && out >= 0 && placement_.overruns(out, axis));
            });
 }
 
@@ -193,7 +226,7 @@ HalideAlgorithm::Tap HalideAlgorithm::tap(int k, int operand, const Expr& column
     const Func& from =
         program_.funcs[static_cast<size_t>(tensor_func_[static_cast<size_t>(tensor)])].func;
     const auto kept = [&](const Expr& at, Dim axis, Expr& inside) {
-        const AxisWindow& w = p.window[axis == Dim::y ? 0 : 1];
+        const AxisWindow w = operand_window(p, operand, axis);
         Expr condition;
         if (w.pad_begin > 0) condition = at >= 0;
         if (passes_end(w))
@@ -233,11 +266,8 @@ void HalideAlgorithm::define_layer(int k) {
     }
     if (p.operation == Operation::normalise)
         throw InputError(p.name + ": normalisations have no form as Halide Funcs here");
-    if (p.operation == Operation::resample ||
-        std::any_of(p.inputs.begin(), p.inputs.end(),
-                    [](const LayerInput& input) { return input.is_pixel || input.is_plane; }))
-        throw InputError(p.name + ": padding, resizing and repeated operands have no form as " +
-                         "Halide Funcs here");
+    if (p.operation == Operation::resample)
+        throw InputError(p.name + ": padding and resizing have no form as Halide Funcs here");
     if (p.has_weights()) {
         const Var m("m"), n("n"), i("i");
         const int copy =
@@ -340,8 +370,12 @@ void HalideAlgorithm::define_reduction(int k, int f) {
 Expr HalideAlgorithm::elementwise(int k) {
     const LayerProblem& p = problem(k);
     const auto operand = [&](size_t e, const Expr& channel) {
-        return tap(k, static_cast<int>(e), coordinate(x_, 0, p.x()), coordinate(y_, 0, p.y()),
-                   channel)
+        const int n = static_cast<int>(e);
+        const auto along = [&](Dim axis, const Expr& at) {
+            return p.repeats(n, axis) ? Expr(0) : at;
+        };
+        return tap(k, n, along(Dim::x, coordinate(x_, 0, p.x())),
+                   along(Dim::y, coordinate(y_, 0, p.y())), along(Dim::z, channel))
             .value;
     };
     const int64_t skipped = -p.inputs[0].first_output_channel;
@@ -389,6 +423,7 @@ Expr HalideAlgorithm::finished(int k, const Expr& sum) {
         case ActivationKind::tanh:
             return Halide::tanh(value);
         case ActivationKind::unary:
+            if (const Expr all = unary(a, value); all.defined()) return all;
             break;
     }
     throw InputError(p.name + ": activation " + activation_text(a) +

@@ -20,11 +20,16 @@ int64_t window_end(const AxisWindow& w, int64_t outputs) {
 
 bool passes_end(const AxisWindow& w) { return window_end(w, w.out) > w.in; }
 
+AxisWindow operand_window(const LayerProblem& p, int operand, Dim axis) {
+    AxisWindow w = p.window[axis == Dim::y ? 0 : 1];
+    if (!p.repeats(operand, axis)) return w;
+    w.in = 1;
+    w.stride = 0;
+    return w;
+}
+
 namespace {
 
-const AxisWindow& window(const LayerProblem& p, Dim axis) {
-    return p.window[axis == Dim::y ? 0 : 1];
-}
 
 int64_t outputs_of_a_group(const LayerProblem& p) {
     return p.has_weights() ? p[Dim::z] / p.groups : 1;
@@ -154,7 +159,7 @@ int64_t HalidePlacement::needed(int t, Dim axis, Level level) const {
             if (tensors_[static_cast<size_t>(t)].is_shared()) most = channels;
             continue;
         }
-        const AxisWindow& w = window(p, axis);
+        const AxisWindow w = operand_window(p, r.operand, axis);
         most = std::max(most,
                         std::min(w.in, (covered(r.nest, axis, level) - 1) * w.stride + w.span()));
     }
@@ -182,11 +187,15 @@ bool HalidePlacement::indexes(int t, Dim axis, Level v) const {
     if (axis == Dim::z) {
         if (readers.size() > 1) return false;
         const int k = readers.front().nest;
+        if (problems_[static_cast<size_t>(k)].repeats(readers.front().operand, Dim::z)) return false;
         return is_channelwise(problems_[static_cast<size_t>(k)]) ? indexes_output(k, Dim::z, v)
                                                                  : indexes_output(k, Dim::i, v);
     }
     return std::any_of(readers.begin(), readers.end(),
-                       [&](const TensorReader& r) { return indexes_output(r.nest, axis, v); });
+                       [&](const TensorReader& r) {
+                           return !problems_[static_cast<size_t>(r.nest)].repeats(r.operand, axis) &&
+                                  indexes_output(r.nest, axis, v);
+                       });
 }
 
 bool HalidePlacement::is_retained(int t, Level loop) const {
@@ -199,7 +208,7 @@ bool HalidePlacement::is_retained(int t, Level loop) const {
 
 int64_t HalidePlacement::scale(int t, Dim axis, int nest) const {
     const TensorReader& r = tensors_[static_cast<size_t>(t)].readers.front();
-    const int64_t own = window(problems_[static_cast<size_t>(r.nest)], axis).stride;
+    const int64_t own = operand_window(problems_[static_cast<size_t>(r.nest)], r.operand, axis).stride;
     const int out = output_tensor(r.nest);
     return r.nest == nest || out < 0 ? own : own * scale(out, axis, nest);
 }
@@ -211,7 +220,7 @@ HalidePlacement::Moving HalidePlacement::moving(const TensorReader& r, Dim axis,
         outputs = moving(out, axis, loop);
         if (is_retained(out, loop)) outputs.needed.begin = outputs.needed.end - outputs.rate;
     }
-    const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+    const AxisWindow w = operand_window(problems_[static_cast<size_t>(r.nest)], r.operand, axis);
     return {{outputs.needed.begin * w.stride - w.pad_begin,
              (outputs.needed.end - 1) * w.stride + w.span() - w.pad_begin},
             outputs.rate * w.stride};
@@ -261,9 +270,10 @@ bool HalidePlacement::overruns(int t, Dim axis) const {
     const std::vector<TensorReader>& readers = tensors_[static_cast<size_t>(t)].readers;
     return is_extended(t, axis) &&
            std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) {
-               const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+               const AxisWindow w = operand_window(problems_[static_cast<size_t>(r.nest)], r.operand, axis);
                const int out = output_tensor(r.nest);
-               return w.pad_begin > 0 || passes_end(w) || (out >= 0 && overruns(out, axis));
+               return w.pad_begin > 0 || passes_end(w) ||
+                      (w.stride > 0 && out >= 0 && overruns(out, axis));
            });
 }
 
@@ -275,7 +285,7 @@ int64_t HalidePlacement::read_end(int t, Dim axis) const {
 }
 
 int64_t HalidePlacement::read_end(const TensorReader& r, Dim axis) const {
-    const AxisWindow& w = window(problems_[static_cast<size_t>(r.nest)], axis);
+    const AxisWindow w = operand_window(problems_[static_cast<size_t>(r.nest)], r.operand, axis);
     const int out = output_tensor(r.nest);
     return std::min(w.in, window_end(w, out < 0 ? w.out : read_end(out, axis)));
 }

@@ -74,6 +74,10 @@ struct HalideLevels {
 /// Whether a window reads beyond the end of its input.
 [[nodiscard]] bool passes_end(const AxisWindow& window);
 
+/// The window through which a layer reads an operand along rows or columns: of one row or column
+/// whatever the output, that is with stride 0, where the operand has one pixel.
+[[nodiscard]] AxisWindow operand_window(const LayerProblem& problem, int operand, Dim axis);
+
 /// The sizes and overlaps of a group, one axis at a time.
 class HalidePlacement {
 public:

@@ -74,6 +74,7 @@ private:
             if (v->is_intrinsic(Call::if_then_else)) return call("lazily", v->args);
             if (v->is_intrinsic(Call::likely)) return call("likely", v->args);
             if (v->is_intrinsic(Call::undef)) return "undef<float>()";
+            if (v->is_intrinsic(Call::abs)) return call("abs", v->args);
             if (const auto name = names_.find(v->name); name != names_.end())
                 return call(name->second, v->args);
             if (v->name.ends_with("_f32"))

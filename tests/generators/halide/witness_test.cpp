@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -62,6 +63,17 @@ Network branches() {
     return b.finish("branches");
 }
 
+/// Squeeze and excitation without the mean: a factor per channel and one per position.
+Network excited() {
+    JoinBuilder b;
+    const TensorId x = b.input(3, 11, 13);
+    const TensorId factors = b.conv(b.input(2, 1, 1), 4, 1);
+    const TensorId a = b.both(GeneralFunction::multiply, b.conv(x, 4, 3), factors);
+    const TensorId plane = b.conv(a, 1, 1);
+    b.conv(b.both(GeneralFunction::multiply, plane, a), 2, 3);
+    return b.finish("excited");
+}
+
 const std::map<std::string, std::function<Network()>> networks{
     {"l2net", [] { return zoo_network("l2net"); }},
     {"l3net", [] { return zoo_network("l3net"); }},
@@ -71,6 +83,7 @@ const std::map<std::string, std::function<Network()>> networks{
     {"depthwise", depthwise},
     {"pools", pools},
     {"branches", branches},
+    {"excited", excited},
 };
 
 struct Seen {
@@ -118,6 +131,29 @@ TEST(HalideWitness, InsideTheClassRandomSchedulesCountAsTheModelDoes) {
     Seen seen;
     for (const auto& [name, network] : networks) check(name, network(), 20'000, 4, seen);
     EXPECT_GE(seen.inside, 31);  // counted: 33
+}
+
+/// Functions of one element behind a convolution, in the printed file, too.
+TEST(HalideWitness, ActivationsAreWhatTheOperatorsCompute) {
+    Seen seen;
+    for (const auto& [function, alpha, beta] :
+         {std::tuple{GeneralFunction::absolute, 0.0F, 0.0F},
+          {GeneralFunction::hard_sigmoid, 0.25F, 0.5F},
+          {GeneralFunction::hard_swish, 0.0F, 0.0F},
+          {GeneralFunction::swish, 1.0F, 0.0F},
+          {GeneralFunction::gelu, 0.0F, 0.0F},
+          {GeneralFunction::gelu_tanh, 0.0F, 0.0F}}) {
+        JoinBuilder b;
+        b.conv(b.conv(b.input(2, 9, 10), 3, 3), 2, 3);
+        Network network = b.finish("activated");
+        network.layers.front().activation = {.kind = ActivationKind::unary,
+                                             .function = function,
+                                             .alpha = alpha,
+                                             .beta = beta};
+        check(to_string(function), network, 3, 2, seen);
+        EXPECT_EQ(seen.without_form, 0) << to_string(function);
+    }
+    EXPECT_GE(seen.inside, 6);
 }
 
 void check_random_network(uint64_t network_seed, int schedules, Seen& seen) {
