@@ -20,19 +20,23 @@ public:
           epsilon_(layer.general.alpha),
           pixels_(pixels),
           middle_{unique_name(pixels.name + ".pixel.middle"), pixels.lanes},
-          scale_{unique_name(pixels.name + ".pixel.scale"), pixels.lanes} {}
+          scale_{unique_name(pixels.name + ".pixel.scale"), pixels.lanes},
+          shift_{unique_name(pixels.name + ".pixel.shift"), pixels.lanes} {}
 
     Stmt around(const Stmt& body) const {
         const Stmt statistics =
             function_ == GeneralFunction::softmax ? softmax() : standardisation();
-        return middle_.around(pixels_.vectors,
-                              scale_.around(pixels_.vectors, sequence({statistics, body})));
+        Stmt all = sequence({statistics, body});
+        if (function_ == GeneralFunction::standardise) all = shift_.around(pixels_.vectors, all);
+        return middle_.around(pixels_.vectors, scale_.around(pixels_.vectors, all));
     }
 
     [[nodiscard]] Expr normalised(const Expr& element, int64_t v) const {
         const Expr distance = distance_of(element, v);
         const Expr value = function_ == GeneralFunction::softmax ? exponential(distance) : distance;
-        return Halide::strict_float(value * scale_.get(v));
+        const Expr scaled = Halide::strict_float(value * scale_.get(v));
+        if (function_ != GeneralFunction::standardise) return scaled;
+        return Halide::strict_float(scaled - shift_.get(v));
     }
 
 private:
@@ -54,33 +58,56 @@ private:
         });
     }
 
+    /// The mean of many channels is rounded, which would shift pixels whose channels hardly differ.
+    /// So the distances from it, which are exact there, have a mean of their own that is taken off.
     [[nodiscard]] Stmt standardisation() const {
-        const Expr count = number(static_cast<float>(pixels_.channels));
-        std::vector<Stmt> parts{each([&](int64_t v) { return middle_.set(v, number(0)); })};
-        if (function_ == GeneralFunction::standardise) {
-            parts.push_back(over_channels(
-                [&](const Expr& element, int64_t v) { return added(middle_, v, element); }));
-            parts.push_back(each([&](int64_t v) {
-                return middle_.set(v, Halide::strict_float(middle_.get(v) / count));
-            }));
+        const bool has_mean = function_ == GeneralFunction::standardise;
+        std::vector<Stmt> parts;
+        if (has_mean) {
+            parts = {each([&](int64_t v) {
+                         return sequence({middle_.set(v, number(0)), shift_.set(v, number(0))});
+                     }),
+                     over_channels([&](const Expr& element, int64_t v) {
+                         return added(middle_, v, element);
+                     }),
+                     each([&](int64_t v) { return middle_.set(v, mean_of(middle_, v)); })};
         }
         parts.push_back(each([&](int64_t v) { return scale_.set(v, number(0)); }));
         parts.push_back(over_channels([&](const Expr& element, int64_t v) {
             const std::string name = unique_name(pixels_.name + ".distance");
             const Expr distance = Variable::make(element.type(), name);
-            return LetStmt::make(name, distance_of(element, v),
-                                 added(scale_, v, Halide::strict_float(distance * distance)));
+            std::vector<Stmt> sums{added(scale_, v, Halide::strict_float(distance * distance))};
+            if (has_mean) sums.push_back(added(shift_, v, distance));
+            return LetStmt::make(name, distance_of(element, v), sequence(sums));
         }));
-        parts.push_back(each([&](int64_t v) {
-            const Expr squared = scale_.get(v) / count + number(epsilon_);
-            // Halide::sqrt() takes no vectors.
-            const Expr deviation =
-                Call::make(squared.type(), "sqrt_f32", {squared}, Call::PureExtern);
-            return scale_.set(v, Halide::strict_float(number(1) / deviation));
-        }));
+        if (has_mean)
+            parts.push_back(each([&](int64_t v) { return shift_.set(v, mean_of(shift_, v)); }));
+        parts.push_back(each([&](int64_t v) { return scale_.set(v, inverse_deviation(v)); }));
+        if (has_mean) {
+            parts.push_back(each([&](int64_t v) {
+                return shift_.set(v, Halide::strict_float(shift_.get(v) * scale_.get(v)));
+            }));
+        }
         return sequence(parts);
     }
 
+    /// From the sum of squared distances, and the mean of the distances.
+    [[nodiscard]] Expr inverse_deviation(int64_t v) const {
+        Expr variance = mean_of(scale_, v);
+        if (function_ == GeneralFunction::standardise) {
+            const Expr square = Halide::strict_float(shift_.get(v) * shift_.get(v));
+            variance = Halide::max(Halide::strict_float(variance - square), number(0));
+        }
+        const Expr enlarged = Halide::strict_float(variance + number(epsilon_));
+        // Halide::sqrt() takes no vectors.
+        const Expr deviation =
+            Call::make(enlarged.type(), "sqrt_f32", {enlarged}, Call::PureExtern);
+        return Halide::strict_float(number(1) / deviation);
+    }
+
+    [[nodiscard]] Expr mean_of(const Accumulators& sums, int64_t v) const {
+        return Halide::strict_float(sums.get(v) / number(static_cast<float>(pixels_.channels)));
+    }
     [[nodiscard]] Expr distance_of(const Expr& element, int64_t v) const {
         if (function_ == GeneralFunction::root_mean_square) return element;
         return Halide::strict_float(element - middle_.get(v));
@@ -108,6 +135,7 @@ private:
     const PixelVectors& pixels_;
     Accumulators middle_;  ///< mean or maximum of the channels
     Accumulators scale_;   ///< first the sum of squares or powers
+    Accumulators shift_;   ///< of a standardisation: mean of the distances from the middle, scaled
 };
 
 }  // namespace
