@@ -8,6 +8,7 @@
 #include "generators/ir/normalisation.h"
 #include "generators/ir/sampled_tables.h"
 #include "generators/lowering/group_lowering.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/buffer_shapes.h"
 
 namespace laminate {
@@ -91,6 +92,26 @@ Expr sampled_sum(const Layer& layer, const LayerProblem& p, const std::array<Exp
                     output[axis] < static_cast<int32_t>(inside.end);
     }
     return ir::choose(simplify(is_inside), total, Expr(layer.general.alpha));
+}
+
+/// The element that a rearrangement copies, and the iteration of i that copies it: all others do
+/// nothing.
+struct Rearranged {
+    Expr iteration, channel, row, column;
+};
+Rearranged rearranged_from(const LayerProblem& p, const std::array<Expr, 4>& point) {
+    const auto& [z, y, x, i] = point;
+    const Expr rows = size(p.y().stride), columns = size(p.x().stride);
+    if (p.makes_blocks()) {
+        const Expr place = place_before_shuffle(z, size(p[Dim::z]), size(p.shuffle));
+        const Expr channel = place / (rows * columns);
+        return {p[Dim::i] == 1 ? Expr(0) : channel, channel, y * rows + place / columns % rows,
+                x * columns + place % columns};
+    }
+    const Expr outputs = size(p.group_outputs());
+    const Expr wanted =
+        p[Dim::i] == 1 ? Expr(0) : (y % rows * columns + x % columns) * outputs + z % outputs;
+    return {wanted, z / outputs * size(p[Dim::i]) + i, y / rows, x / columns};
 }
 
 class Instrumented final : public GroupLowering {
@@ -367,7 +388,8 @@ private:
             }
             case Operation::add:
             case Operation::subtract:
-            case Operation::multiply: {
+            case Operation::multiply:
+            case Operation::divide: {
                 Expr value = operand(0, z);
                 for (int e = 1; e < operands; ++e)
                     value = ir::combined(p.operation, value, operand(e, z));
@@ -421,21 +443,14 @@ private:
         return ir::guarded(i == 0, body);
     }
 
-    /// The iteration of i that is the output's: all others do nothing.
     Stmt rearranged(int k, const std::array<Expr, 4>& point) {
-        const LayerProblem& p = problem(k);
-        const auto& [z, y, x, i] = point;
         const RotatingBuffer& to = output_buffer(k);
         const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
-        const Expr rows = size(p.y().stride), columns = size(p.x().stride);
-        const Expr outputs = size(p.group_outputs());
-        const Expr wanted =
-            p[Dim::i] == 1 ? Expr(0) : (y % rows * columns + x % columns) * outputs + z % outputs;
-        const Expr channel = z / outputs * size(p[Dim::i]) + i;
-        const Stmt copy = ir::store(
-            to.name(), ir::load(from.name(), from.index(channel, y / rows, x / columns)),
-            to.index(z, y, x));
-        return ir::guarded(i == wanted, copy);
+        const Rearranged of = rearranged_from(problem(k), point);
+        const Stmt copy =
+            ir::store(to.name(), ir::load(from.name(), from.index(of.channel, of.row, of.column)),
+                      to.index(point[0], point[1], point[2]));
+        return ir::guarded(point[3] == of.iteration, copy);
     }
 
     /// Kernel loops around one multiply-accumulate.

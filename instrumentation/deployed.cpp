@@ -196,7 +196,7 @@ CheckedDone executed_counts(const Network& network, const GroupSchedule& group,
                                static_cast<int32_t>(code.strips), counters.data());
     if (result != 0) throw std::runtime_error("generated code returned " + std::to_string(result));
     return {Reading(code, counted.arrays(), std::move(counters)).counts(group, model),
-            first_difference(output, reference_output(network, problems, inputs))};
+            first_difference(network, problems, inputs, output)};
 }
 
 }  // namespace laminate

@@ -81,8 +81,8 @@ public:
     }
 
     [[nodiscard]] std::string difference() const {
-        return first_difference({result.begin(), result.end()},
-                                reference_output(network_, problems_, activations_));
+        return first_difference(network_, problems_, activations_,
+                                {result.begin(), result.end()});
     }
 
     Halide::Buffer<float> result;

@@ -1,11 +1,10 @@
 #include "instrumentation/measure.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 
 #include "base/aligned.h"
+#include "generators/compile/error_bounds.h"
 #include "generators/compile/executable.h"
 #include "generators/compile/group_reference.h"
 #include "generators/instrumented.h"
@@ -33,15 +32,14 @@ GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group,
 
 }  // namespace
 
-std::string first_difference(const std::vector<float>& found, const std::vector<float>& expected) {
-    const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
-    const float allowed = 1e-4F * std::max(*high - *low, std::abs(*high));
-    for (size_t n = 0; n < expected.size(); ++n) {
-        // Written so that NaN, an element that was never stored, is a difference.
-        if (!(std::abs(found[n] - expected[n]) <= allowed)) {
-            return "result at element " + std::to_string(n) + ": found " +
-                   std::to_string(found[n]) + ", expected " + std::to_string(expected[n]);
-        }
+std::string first_difference(const Network& network, const std::vector<LayerProblem>& problems,
+                             const std::vector<std::vector<float>>& inputs,
+                             const std::vector<float>& found) {
+    const BoundedRows rows = judged_rows(network, problems, inputs, 0, problems.back()[Dim::y]);
+    for (size_t n = 0; n < rows.expected.size(); ++n) {
+        if (rows.holds(found[n], n)) continue;
+        return "result at element " + std::to_string(n) + ": found " + std::to_string(found[n]) +
+               ", expected " + std::to_string(rows.expected[n]);
     }
     return "";
 }
@@ -64,8 +62,7 @@ CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule
     CheckedMeasurement measurement;
     measurement.counts =
         run_counted(instrumented_code(network, group), group, inputs, output.data());
-    measurement.wrong_result =
-        first_difference(output, reference_output(network, problems, inputs));
+    measurement.wrong_result = first_difference(network, problems, inputs, output);
     return measurement;
 }
 

@@ -25,12 +25,15 @@ struct CheckedMeasurement {
 
 /// Compiles the code into this process and lets it compute too (CountMode::execute), on random
 /// inputs of `seed`, into an output filled with NaN. The result must equal the reference operators'
-/// within 1e-4 of the output's range. Meant for groups of up to about 10^8 MACs.
+/// as far as judged_rows() asks. Meant for groups of up to about 10^8 MACs.
 [[nodiscard]] CheckedMeasurement measure_and_check(const Network& network,
                                                    const GroupSchedule& group, uint64_t seed);
 
-/// Empty, or the first element that differs by more than 1e-4 of the range of `expected`.
-[[nodiscard]] std::string first_difference(const std::vector<float>& found,
-                                           const std::vector<float>& expected);
+/// Empty, or the first element that differs from the reference operators' by more than judged_rows()
+/// allows.
+[[nodiscard]] std::string first_difference(const Network& network,
+                                           const std::vector<LayerProblem>& problems,
+                                           const std::vector<std::vector<float>>& inputs,
+                                           const std::vector<float>& found);
 
 }  // namespace laminate

@@ -4,14 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "base/aligned.h"
 #include "base/rng.h"
+#include "generators/compile/error_bounds.h"
 #include "generators/compile/group_reference.h"
 #include "generators/kernels/group_kernels.h"
-#include "nets/network/picture_views.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -25,10 +24,10 @@ public:
     PoisonedArray(size_t count, size_t shift)
         : shift_(margin + shift), count_(count), all_(2 * margin + shift + count, poison) {}
     [[nodiscard]] float* data() { return all_.data() + shift_; }
+    [[nodiscard]] static bool is_poison(float value) {
+        return std::memcmp(&value, &poison, sizeof poison) == 0;
+    }
     [[nodiscard]] bool is_margin_untouched() const {
-        const auto is_poison = [](float value) {
-            return std::memcmp(&value, &poison, sizeof poison) == 0;
-        };
         const float* all = all_.data();
         return std::all_of(all, all + shift_, is_poison) &&
                std::all_of(all + shift_ + count_, all + all_.size(), is_poison);
@@ -43,82 +42,6 @@ private:
 };
 
 using Inputs = std::vector<std::vector<float>>;
-
-/// The most by which an activation enlarges a difference of its arguments.
-float steepness(const Activation& a) {
-    float slope = 1;
-    if (a.kind == ActivationKind::leaky_relu) slope = std::abs(a.alpha);
-    if (a.kind == ActivationKind::prelu) {
-        for (const float value : a.slope->values) slope = std::max(slope, std::abs(value));
-    }
-    if (a.kind == ActivationKind::unary)  // 1.5 is HardSwish's
-        slope = 1.5F * std::max(1.0F, std::abs(a.alpha)) * std::max(1.0F, std::abs(a.beta));
-    return std::max(1.0F, slope);
-}
-
-/// The most that an activation makes of a sum that says nothing about it: of an infinite one, or of
-/// zero.
-float largest_constant(const Activation& a) {
-    float most = std::max(1.0F, std::abs(a.alpha)) * std::max(1.0F, std::abs(a.beta));
-    for (const float bound : {a.low, a.high}) {
-        if (std::isfinite(bound)) most = std::max(most, std::abs(bound));
-    }
-    return most;
-}
-
-/// A 1x1 convolution that bounds what a normalisation makes of the error of each channel. Softmax
-/// passes on the sum of all; the others divide those of the channel and of the mean by a standard
-/// deviation of no less than sqrt(alpha), which may be 0.
-Layer enlarged_errors(const Layer& layer, int64_t channels) {
-    const GeneralFunction function = *normalisation_of(layer);
-    const bool is_softmax = function == GeneralFunction::softmax;
-    const float scale = is_softmax ? 1 : 1 / std::sqrt(std::max(layer.general.alpha, 1e-12F));
-    const float of_all = is_softmax ? 1 : scale / static_cast<float>(channels);
-    const auto count = static_cast<size_t>(channels);
-    std::vector<float> weights(count * count, of_all);
-    for (size_t c = 0; c < count; ++c) weights[c * (count + 1)] += scale;
-    const auto constant = [](std::vector<int64_t> dims, std::vector<float> values) {
-        return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
-    };
-    Layer bound = layer;
-    bound.kind = LayerKind::conv;
-    bound.general = {};
-    bound.weights = constant({channels, channels, 1, 1}, std::move(weights));
-    // No result is larger than this.
-    const float most = is_softmax ? 1 : std::sqrt(static_cast<float>(channels));
-    bound.bias = constant({channels}, std::vector<float>(count, most));
-    return bound;
-}
-
-/// The network with weights, biases and values of its group's layers by magnitude, so that it
-/// computes sums of |w x|. What an activation adds becomes a lower bound.
-Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& problems) {
-    const auto magnitudes = [](const ConstantPtr& constant) {
-        if (!constant) return constant;
-        std::vector<float> values(constant->values.begin(), constant->values.end());
-        for (float& value : values) value = std::abs(value);
-        return std::make_shared<const Constant>(Constant{constant->dims, std::move(values)});
-    };
-    Network result = network;
-    for (const LayerProblem& p : problems) {
-        Layer& layer = result.layers[static_cast<size_t>(p.layer)];
-        if (p.operation == Operation::normalise) {
-            layer = enlarged_errors(layer, p[Dim::i]);
-            continue;
-        }
-        layer.weights = magnitudes(layer.weights);
-        layer.bias = magnitudes(layer.bias);
-        GeneralOperator& general = layer.general;
-        if (general.function == GeneralFunction::subtract) general.function = GeneralFunction::add;
-        general.alpha = std::abs(general.alpha);
-        for (float& factor : general.factors) factor = std::abs(factor);
-        if (layer.activation.kind == ActivationKind::none) continue;
-        layer.activation = {.kind = ActivationKind::clip,
-                            .low = largest_constant(layer.activation),
-                            .high = std::numeric_limits<float>::infinity()};
-    }
-    return result;
-}
 
 class Check {
 public:
@@ -151,12 +74,8 @@ private:
     /// What is wrong with the run itself, or empty.
     [[nodiscard]] std::string run(const Inputs& inputs, PoisonedArray& output) const;
     [[nodiscard]] std::vector<Band> bands() const;
-    /// The first element of a band that is wrong, or empty. `is_wrong(found, n)` judges element n of
-    /// `expected`, the band.
-    template <class Judge>
-    [[nodiscard]] std::string judged(const float* out, Band band,
-                                     const std::vector<float>& expected,
-                                     const Judge& is_wrong) const;
+    /// The first element of a band that is wrong, or empty.
+    [[nodiscard]] std::string judged(const float* out, Band band, const BoundedRows& rows) const;
     [[nodiscard]] std::string position(int64_t c, int64_t y, int64_t x) const {
         return "channel " + std::to_string(c) + ", row " + std::to_string(y) + ", column " +
                std::to_string(x);
@@ -215,18 +134,16 @@ std::vector<Check::Band> Check::bands() const {
     return {{0, affordable}, {around, around + affordable}, {height - affordable, height}};
 }
 
-template <class Judge>
-std::string Check::judged(const float* out, Band band, const std::vector<float>& expected,
-                          const Judge& is_wrong) const {
+std::string Check::judged(const float* out, Band band, const BoundedRows& rows) const {
     const int64_t height = sink_[Dim::y], width = sink_[Dim::x];
     size_t n = 0;
     for (int64_t c = 0; c < sink_[Dim::z]; ++c) {
         for (int64_t y = band.first; y < band.second; ++y) {
             const float* row = out + (c * height + y) * width;
             for (int64_t x = 0; x < width; ++x, ++n) {
-                if (!is_wrong(row[x], n)) continue;
+                if (rows.holds(row[x], n)) continue;
                 return position(c, y, x) + " is " + std::to_string(row[x]) + ", expected " +
-                       std::to_string(expected[n]);
+                       std::to_string(rows.expected[n]);
             }
         }
     }
@@ -240,19 +157,16 @@ std::string Check::with_whole_numbers() const {
     const float* out = output.data();
     const int64_t height = sink_[Dim::y], width = sink_[Dim::x];
     for (int64_t n = 0; n < sink_.output_elements().value(); ++n) {
-        if (!std::isfinite(out[n])) {
+        const bool is_written =
+            divides(problems_) ? !PoisonedArray::is_poison(out[n]) : std::isfinite(out[n]);
+        if (!is_written) {
             return position(n / width / height, n / width % height, n % width) +
                    " was not written, or is not finite";
         }
     }
     for (const Band& band : bands()) {
-        const std::vector<float> expected =
-            reference_rows(network_, problems_, inputs, band.first, band.second);
-        const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
-        const float allowed = 1e-4F * std::max({*high - *low, std::abs(*high), std::abs(*low)});
-        std::string wrong = judged(out, band, expected, [&](float found, size_t n) {
-            return std::abs(found - expected[n]) > allowed;
-        });
+        std::string wrong = judged(
+            out, band, judged_rows(network_, problems_, inputs, band.first, band.second));
         if (!wrong.empty()) return wrong;
     }
     return "";
@@ -261,7 +175,6 @@ std::string Check::with_whole_numbers() const {
 std::string Check::with_values_among_ones(const std::vector<float>& values,
                                           const std::string& name) const {
     Inputs inputs = random_group_inputs(network_, problems_, options_.seed);
-    Inputs magnitudes = inputs;
     Rng rng(options_.seed);
     for (size_t k = 0; k < inputs.size(); ++k) {
         std::fill(inputs[k].begin(), inputs[k].end(), 1.0F);
@@ -269,36 +182,15 @@ std::string Check::with_values_among_ones(const std::vector<float>& values,
         const size_t count = inputs[k].size() / 1024 + values.size();
         for (size_t n = 0; n < count; ++n)
             inputs[k][rng.below(inputs[k].size())] = values[n % values.size()];
-        std::transform(inputs[k].begin(), inputs[k].end(), magnitudes[k].begin(),
-                       [](float x) { return std::isfinite(x) ? std::abs(x) : 1.0F; });
     }
     PoisonedArray output = output_array();
     std::string wrong = run(inputs, output);
 
-    // A sum of n products in any order is within n 2^-24 of its sum of |w x|; an activation adds
-    // some units in the last place. Both sides may be as far off.
-    float allowed = 0;
-    for (const LayerProblem& p : problems_) {
-        const int64_t terms = p.y().kernel * p.x().kernel * p[Dim::i] + std::ssize(p.inputs) + 16;
-        allowed = (allowed + std::ldexp(static_cast<float>(terms), -23)) *
-                  steepness(network_.layer(p.layer).activation);
-    }
-    const Network by_magnitude = of_magnitudes(network_, problems_);
     for (const Band& band : bands()) {
         if (!wrong.empty()) break;
-        const auto rows_of = [&](const Network& network, const Inputs& in) {
-            return reference_rows(network, problems_, in, band.first, band.second);
-        };
-        const std::vector<float> expected = rows_of(network_, inputs);
-        const std::vector<float> most = rows_of(by_magnitude, magnitudes);
-        wrong = judged(output.data(), band, expected, [&](float found, size_t n) {
-            const bool is_equal =
-                found == expected[n] || (std::isnan(found) && std::isnan(expected[n]));
-            // Whether such a sum overflows depends on its order.
-            const bool may_overflow = !(most[n] <= 1e38F);
-            const bool is_near = std::abs(found - expected[n]) <= allowed * most[n];
-            return !is_equal && !may_overflow && !is_near;
-        });
+        wrong = judged(output.data(), band,
+                       bounded_rows(network_, problems_, inputs, band.first, band.second,
+                                    Sums::by_definition));
     }
     return wrong.empty() ? "" : wrong + ", with " + name + " in the input";
 }

@@ -57,6 +57,7 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         }
         add(network.layer(id).count_include_pad);
         add(p.groups);
+        add(p.shuffle);
         add(static_cast<int>(activation.kind));
         add(static_cast<int>(activation.function));
         add(ir::is_maximum(activation));

@@ -37,7 +37,8 @@ void crop_copy(CroppedLayer& cropped, const LayerProblem& p) {
         general = part_of(in,
                           {-p.inputs.front().first_output_channel, 0, -p.x().pad_begin},
                           {p[Dim::z], height, p[Dim::x]});
-    if (p.operation == Operation::rearrange && cropped.layer.kind == LayerKind::general)
+    if (p.operation == Operation::rearrange && !p.makes_blocks() &&
+        cropped.layer.kind == LayerKind::general)
         general = repeated(in, {p.y().stride, p.x().stride});
 }
 
@@ -129,18 +130,26 @@ std::vector<std::vector<float>> random_group_inputs(const Network& network,
                                                     const std::vector<LayerProblem>& problems,
                                                     uint64_t seed) {
     Rng rng(seed);
+    const bool divides = std::ranges::any_of(problems, [](const LayerProblem& p) {
+        return p.operation == Operation::divide;
+    });
+    const auto number = [&] {
+        if (!divides) return static_cast<float>(rng.between(-8, 8));
+        const auto magnitude = static_cast<float>(rng.between(1, 8));
+        return rng.chance(1, 2) ? magnitude : -magnitude;
+    };
     std::vector<std::vector<float>> inputs;
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) break;
         inputs.emplace_back(static_cast<size_t>(element_count(image_dims(network, tensor.tensor))));
-        for (float& value : inputs.back()) value = static_cast<float>(rng.between(-8, 8));
+        std::ranges::generate(inputs.back(), number);
     }
     return inputs;
 }
 
 std::vector<float> reference_rows(const Network& network, const std::vector<LayerProblem>& problems,
                                   const std::vector<std::vector<float>>& inputs, int64_t first,
-                                  int64_t last) {
+                                  int64_t last, const AfterLayer& after) {
     std::vector<CroppedLayer> layers(problems.size());
     std::map<TensorId, Rows> wanted{{problems.back().output, {first, last}}};
     for (size_t k = problems.size(); k-- > 0;) {
@@ -173,6 +182,11 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
         const std::vector<int64_t> output_dims = infer_output_dims(layers[k].layer, dims);
         std::vector<float> output(static_cast<size_t>(element_count(output_dims)));
         run_reference_layer(layers[k].layer, dims, arrays, output_dims, output.data(), 1);
+        if (after) {
+            std::vector<Operand> read;
+            for (size_t e = 0; e < dims.size(); ++e) read.push_back({dims[e], arrays[e]});
+            after(k, read, output_dims, output.data());
+        }
         Part computed(layers[k].computed, output_dims, std::move(output));
         const Rows needed = wanted.at(problems[k].output);
         parts.emplace(problems[k].output,

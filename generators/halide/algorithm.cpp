@@ -264,6 +264,8 @@ void HalideAlgorithm::define_layer(int k) {
     if (p.y().transposed || p.x().transposed) {
         throw InputError(p.name + ": transposed windows have no form as Halide Funcs here");
     }
+    if (p.makes_blocks())
+        throw InputError(p.name + ": blocks and channel shuffles have no form as Halide Funcs here");
     if (p.operation == Operation::normalise)
         throw InputError(p.name + ": normalisations have no form as Halide Funcs here");
     if (p.operation == Operation::resample)
@@ -293,6 +295,7 @@ void HalideAlgorithm::define_layer(int k) {
         case Operation::concat:
         case Operation::subtract:
         case Operation::multiply:
+        case Operation::divide:
         case Operation::pointwise:
             define(f, {{}, finished(k, elementwise(k))});
             break;

@@ -271,6 +271,8 @@ Expr combined(Operation operation, const Expr& value, const Expr& operand) {
             return value - operand;
         case Operation::multiply:
             return value * operand;
+        case Operation::divide:
+            return value / operand;
         default:
             return value + operand;
     }

@@ -8,6 +8,7 @@
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/nest_code.h"
 #include "generators/lowering/group_lowering.h"
+#include "nets/network/picture_views.h"
 
 namespace laminate {
 
@@ -30,6 +31,7 @@ public:
                 return pooled(z, y, x);
             });
         }
+        if (p_.makes_blocks()) return blocks();
         if (p_.operation == Operation::rearrange) return rearranged();
         if (p_.operation == Operation::normalise) return normalised();
         std::vector<Stmt> operands;
@@ -179,6 +181,18 @@ private:
         const Expr outputs = size(p_.group_outputs());
         const Expr tap = row_phase * size(p_.x().stride) + size(phase);
         return nest_.first_channel(z) + tap * outputs + z % outputs;
+    }
+
+    Stmt blocks() const {
+        const Expr rows = size(p_.y().stride), columns = size(p_.x().stride);
+        return over_rows(range_[0], [&](const Expr& z, const Expr& y, const Expr& x) {
+            const Expr place = place_before_shuffle(z, size(p_[Dim::z]), size(p_.shuffle));
+            const Expr at = nest_.input().index(simplify(place / (rows * columns)),
+                                                simplify(y * rows + place / columns % rows),
+                                                simplify(x * columns + place % columns));
+            return store(z, y, x,
+                         strided_load(nest_.input().name, simplify(at), lanes_, p_.x().stride));
+        });
     }
 
     Stmt pooled(const Expr& z, const Expr& y, const Expr& x) const {

@@ -279,7 +279,7 @@ const char* to_string(GeneralKind kind) {
         "unary",     "binary",       "select",      "reduce",
         "normalise", "matmul",       "convolution", "transposed_convolution",
         "max_pool",  "average_pool", "power_pool",  "local_response",
-        "order",     "sample"};
+        "order",     "sample",       "blocks"};
     return names.at(static_cast<size_t>(kind));
 }
 
@@ -395,6 +395,22 @@ std::vector<int64_t> row_major_steps(const std::vector<int64_t>& dims) {
     return steps;
 }
 
+namespace {
+
+Dims dims_of_blocks(const GeneralOperator& op, const Dims& in) {
+    if (in.size() != 4) fail("input is " + dims_text(in) + ", expected N, C, H and W");
+    if (op.kernel.size() != 1 || op.kernel[0] < 1 || in[2] % op.kernel[0] != 0 ||
+        in[3] % op.kernel[0] != 0)
+        fail("input is " + dims_text(in) + ", which its blocks do not divide");
+    const int64_t b = op.kernel[0];
+    const int64_t channels = checked_multiply(in[1], checked_multiply(b, b));
+    if (op.first < 1 || channels % op.first != 0)
+        fail("shuffles " + std::to_string(channels) + " channels by " + std::to_string(op.first));
+    return {in[0], channels, in[2] / b, in[3] / b};
+}
+
+}  // namespace
+
 std::vector<int64_t> general_output_dims(const Layer& layer,
                                          const std::vector<std::vector<int64_t>>& in) {
     const GeneralOperator& op = layer.general;
@@ -461,6 +477,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
         case GeneralKind::sample:
             expect_inputs(in, 2);
             return sampled_dims(op, in[0], in[1]);
+        case GeneralKind::blocks:
+            return dims_of_blocks(op, in[0]);
         case GeneralKind::local_response:
             if (in[0].size() < 2)
                 fail("input is " + dims_text(in[0]) + ", expected N, C and what follows");

@@ -42,6 +42,9 @@ enum class GeneralKind {
     sample,  ///< inputs {x [N,C,...], grid [N,...,axes]}: function (interpolation) at the grid's
              ///< points, which are given as x, y, z in -1 .. 1; alpha (GridPadding), beta (1: -1
              ///< and 1 are the centres of the border elements, 0: their outer edges)
+    blocks,  ///< inputs {x [N,C,H,W]}: SpaceToDepth and channel shuffles. kernel[0] (rows and
+             ///< columns of a block, b) and first (shuffle, s): output [z, i, j] is input
+             ///< [p / b^2, i b + p % b^2 / b, j b + p % b], where p = z % s * (C b^2 / s) + z / s
 };
 
 /// What a unary, binary, reduce, normalise, order or sample operator computes, as ONNX defines it.
@@ -129,7 +132,7 @@ enum class GridPadding { zeros, border, reflection };
 /// errors stay small), and finite for finite arguments; alpha and beta must be finite, and alpha of
 /// celu positive.
 [[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
-inline constexpr int general_kind_count = static_cast<int>(GeneralKind::sample) + 1;
+inline constexpr int general_kind_count = static_cast<int>(GeneralKind::blocks) + 1;
 inline constexpr int general_function_count = static_cast<int>(GeneralFunction::cubic) + 1;
 
 struct GeneralOperator {

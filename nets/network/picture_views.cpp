@@ -77,6 +77,10 @@ std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op) 
     return times;
 }
 
+GeneralOperator blocks_of(int64_t block, int64_t shuffle) {
+    return {.kind = GeneralKind::blocks, .first = shuffle, .kernel = {block}};
+}
+
 namespace {
 
 /// What a coordinate beyond the ends of an axis reads, -1 if nothing.

@@ -28,6 +28,17 @@ namespace laminate {
 /// How often it repeats rows and columns, if the operator is repeated() of some map.
 [[nodiscard]] std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op);
 
+/// SpaceToDepth by blocks of `block` rows and columns in the order of CRD, whose channels are then
+/// shuffled: read as a table of so many rows as `shuffle` says, column by column. With blocks of one
+/// it is ShuffleNet's channel shuffle; DCR is the shuffle by the channels of the map.
+[[nodiscard]] GeneralOperator blocks_of(int64_t block, int64_t shuffle);
+/// The place before the shuffle of channel z of so many.
+template <class Index>
+[[nodiscard]] Index place_before_shuffle(const Index& z, const Index& channels,
+                                         const Index& shuffle) {
+    return z % shuffle * (channels / shuffle) + z / shuffle;
+}
+
 /// A map with rows and columns around it.
 struct Padding {
     enum class Mode { constant, edge, reflect } mode = Mode::constant;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "nets/network/picture_views.h"
+#include "nets/onnx/channel_order.h"
 #include "nets/onnx/channels_first.h"
 #include "nets/onnx/layers_in_nodes.h"
 #include "nets/onnx/model.h"
@@ -20,6 +21,8 @@
 namespace laminate::onnx {
 
 namespace {
+
+using Dims = std::vector<int64_t>;
 
 bool has_weights_per_channel(LayerKind kind) {
     return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm;
@@ -119,8 +122,10 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
         if (!has_weights_per_channel(layer.kind)) return false;
         const std::vector<float>& scale = next.layer.weights->values;
         if (static_cast<int64_t>(scale.size()) != output_channels(layer)) return false;
-        raw.charge(layer.weights->values.size());
-        layer.weights = scaled_weights(layer, scale);
+        if (std::ranges::any_of(scale, [](float value) { return value != 1; })) {
+            raw.charge(layer.weights->values.size());
+            layer.weights = scaled_weights(layer, scale);
+        }
         layer.bias = moved_bias(layer, scale, next.layer.bias->values);
         return true;
     }
@@ -204,6 +209,28 @@ void share_equal_layers(RawNetwork& raw) {
         raw_layer.beside = true;
     }
     remove_dead_layers(raw);
+}
+
+/// A constant per channel that is added to a map becomes an affine layer. So it goes where batch
+/// normalisations go, and is else a convolution, which groups hold.
+void write_sums_as_affine(RawNetwork& raw) {
+    for (RawLayer& sum : raw.layers) {
+        Layer& layer = sum.layer;
+        const Dims& dims = raw.tensors[static_cast<size_t>(layer.output)].dims;
+        if (layer.kind != LayerKind::add || !layer.weights || dims.size() != 4 ||
+            (layer.weights->dims != Dims{1} && layer.weights->dims != Dims{dims[1]}))
+            continue;
+        const auto channels = static_cast<size_t>(dims[1]);
+        raw.charge(2 * channels);
+        std::vector<float> shift = layer.weights->values;
+        shift.resize(channels, shift.front());
+        layer.kind = LayerKind::conv;
+        layer.bias =
+            std::make_shared<const Constant>(Constant{{dims[1]}, std::move(shift)});
+        layer.weights = std::make_shared<const Constant>(
+            Constant{{dims[1]}, std::vector<float>(channels, 1.0F)});
+        sum.affine = true;
+    }
 }
 
 /// One sweep suffices: when a layer is visited, all layers before it have their final form.
@@ -467,9 +494,13 @@ Network canonicalise(RawNetwork raw) {
     put_channels_first(raw);
     write_means_as_convolutions(raw);
     fold_blocks_into_convolutions(raw);
+    recognise_blocks(raw);
     remove_dead_layers(raw);
+    write_sums_as_affine(raw);
     fold_into_producers(raw);
     fold_affine_into_readers(raw);
+    take_shuffled_channels(raw);
+    remove_dead_layers(raw);
     write_affine_as_convolution(raw);
     fold_padding_into_readers(raw);
 

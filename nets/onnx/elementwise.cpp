@@ -341,6 +341,21 @@ void binary(Importer& importer, Node& node, Function function) {
     if ((is_sum || is_product) && right && !left)
         return with_constant(importer, node, function, a, right);
     const bool commutes = function == Function::add || function == Function::multiply;
+    if (function == Function::subtract && left && !right) {  // c - x = -1 x + c
+        const auto shift = per_channel_or_whole(left, importer.dims(b));
+        const Dims& extents = importer.dims(b);
+        if (shift && extents.size() == 4 && broadcast_dims(extents, left->dims) == extents &&
+            ((*shift)->values.size() == 1 || (*shift)->dims == Dims{extents[1]})) {
+            const auto channels = static_cast<size_t>(extents[1]);
+            std::vector<float> values = (*shift)->values;
+            values.resize(channels, values.front());
+            return importer.append_affine(
+                node, b,
+                std::make_shared<const Constant>(
+                    Constant{{extents[1]}, std::vector<float>(channels, -1.0f)}),
+                std::make_shared<const Constant>(Constant{{extents[1]}, std::move(values)}));
+        }
+    }
     if (commutes && left && !right) return with_constant(importer, node, function, b, left);
     if (function == Function::add && !left && importer.dims(a) == importer.dims(b)) {
         const TensorId x = importer.picture_if_lifted(a), y = importer.picture_if_lifted(b);

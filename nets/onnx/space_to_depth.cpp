@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "nets/network/picture_views.h"
+
 namespace laminate::onnx {
 
 namespace {
@@ -28,9 +30,9 @@ struct Blocks {
     std::vector<Channel> channels;
 };
 
-class BlocksIntoConvolutions {
+class BlocksOfPixels {
 public:
-    explicit BlocksIntoConvolutions(RawNetwork& raw)
+    explicit BlocksOfPixels(RawNetwork& raw)
         : raw_(raw), producer_(raw.tensors.size(), -1) {
         for (size_t k = 0; k < raw.layers.size(); ++k)
             producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
@@ -51,15 +53,55 @@ public:
         }
     }
 
+    void recognise() {
+        for (RawLayer& raw : raw_.layers) {
+            if (!copies(raw.layer) || dims(raw.layer.output).size() != 4) continue;
+            for (TensorId map = raw.layer.inputs[0];; ) {
+                if (const auto op = layer_of(blocks_of(raw.layer.output, map))) {
+                    raw.layer.general = *op;
+                    raw.layer.inputs[0] = map;
+                    break;
+                }
+                if (producer_of(map) < 0) break;
+                const Layer& before = raw_.layers[static_cast<size_t>(producer_of(map))].layer;
+                if (!copies(before)) break;
+                map = before.inputs[0];
+            }
+        }
+    }
+
 private:
+    /// Whether a layer is a Reshape or Transpose or the like.
+    static bool copies(const Layer& layer) {
+        return layer.kind == LayerKind::general && (layer.general.kind == GeneralKind::view ||
+                                                    layer.general.kind == GeneralKind::reshape);
+    }
+    /// GeneralKind::blocks of these blocks, unless they are the map itself or in another order.
+    static std::optional<GeneralOperator> layer_of(const std::optional<Blocks>& blocks) {
+        if (!blocks || blocks->channels.size() < 2) return {};
+        const int64_t b = blocks->block, channels = std::ssize(blocks->channels);
+        const auto place = [&](int64_t z) {
+            const auto& [channel, row, column] = blocks->channels[static_cast<size_t>(z)];
+            return (channel * b + row) * b + column;
+        };
+        if (place(1) < 1 || channels % place(1) != 0) return {};
+        const int64_t shuffle = place(1) == 1 ? 1 : channels / place(1);
+        if (b == 1 && shuffle == 1) return {};
+        for (int64_t z = 0; z < channels; ++z) {
+            if (place(z) != place_before_shuffle(z, channels, shuffle)) return {};
+        }
+        return laminate::blocks_of(b, shuffle);
+    }
+
     [[nodiscard]] const Dims& dims(TensorId id) const {
         return raw_.tensors[static_cast<size_t>(id)].dims;
     }
     [[nodiscard]] int producer_of(TensorId id) const { return producer_[static_cast<size_t>(id)]; }
 
-    /// The element of an earlier tensor that one of `id` is a copy of, as far back as its layers copy.
-    [[nodiscard]] Source source_of(Source at) const {
-        while (producer_of(at.tensor) >= 0) {
+    /// The element of an earlier tensor that one of `id` is a copy of, as far back as its layers copy
+    /// and at most to `last`.
+    [[nodiscard]] Source source_of(Source at, TensorId last) const {
+        while (producer_of(at.tensor) >= 0 && at.tensor != last) {
             const Layer& layer = raw_.layers[static_cast<size_t>(producer_of(at.tensor))].layer;
             const GeneralOperator& op = layer.general;
             if (layer.kind == LayerKind::concat && layer.axis == 1 && dims(at.tensor)[0] == 1) {
@@ -106,26 +148,27 @@ private:
         return result;
     }
 
-    /// The elements of a tensor as blocks of a map with as many elements.
-    [[nodiscard]] std::optional<Blocks> blocks_of(TensorId y) const {
+    /// The elements of a tensor as blocks of a map with as many elements: `last`, or the first one that
+    /// is copied.
+    [[nodiscard]] std::optional<Blocks> blocks_of(TensorId y, TensorId last = -1) const {
         const Dims& out = dims(y);
         if (producer_of(y) < 0 || out.size() != 4 || out[0] != 1) return {};
         Blocks blocks;
-        blocks.map = source_of({y, 0}).tensor;
+        blocks.map = source_of({y, 0}, last).tensor;
         const Dims& in = dims(blocks.map);
         if (blocks.map == y || in.size() != 4 || in[0] != 1 || in[2] % out[2] != 0) return {};
         blocks.block = in[2] / out[2];
         if (in[3] != out[3] * blocks.block || element_count(in) != element_count(out)) return {};
         int64_t at = 0;
         for (int64_t z = 0; z < out[1]; ++z) {
-            const Source first = source_of({y, at});
+            const Source first = source_of({y, at}, last);
             blocks.channels.push_back({first.element / in[3] / in[2], first.element / in[3] % in[2],
                                        first.element % in[3]});
             const auto& [channel, row, column] = blocks.channels.back();
             if (row >= blocks.block || column >= blocks.block) return {};
             for (int64_t i = 0; i < out[2]; ++i) {
                 for (int64_t j = 0; j < out[3]; ++j, ++at) {
-                    const Source source = source_of({y, at});
+                    const Source source = source_of({y, at}, last);
                     const int64_t expected =
                         first.element + (i * in[3] + j) * blocks.block;
                     if (source.tensor != blocks.map || source.element != expected) return {};
@@ -170,6 +213,8 @@ private:
 
 }  // namespace
 
-void fold_blocks_into_convolutions(RawNetwork& raw) { BlocksIntoConvolutions(raw).run(); }
+void fold_blocks_into_convolutions(RawNetwork& raw) { BlocksOfPixels(raw).run(); }
+
+void recognise_blocks(RawNetwork& raw) { BlocksOfPixels(raw).recognise(); }
 
 }  // namespace laminate::onnx

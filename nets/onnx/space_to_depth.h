@@ -1,5 +1,5 @@
 // Private to nets: maps of blocks of pixels, which SpaceToDepth and its like make, become windows of
-// the convolution behind them.
+// the convolution behind them, or one layer.
 #pragma once
 
 #include "nets/onnx/canonical.h"
@@ -11,5 +11,9 @@ namespace laminate::onnx {
 /// nodes that copy elements: SpaceToDepth, Reshape and Transpose, or the Slices and Concat of a
 /// YOLO's first layer. With b = 1 they move channels.
 void fold_blocks_into_convolutions(RawNetwork& raw);
+
+/// Makes of the nodes that a SpaceToDepth or a channel shuffle is spelled in one layer of
+/// GeneralKind::blocks, which groups hold.
+void recognise_blocks(RawNetwork& raw);
 
 }  // namespace laminate::onnx

@@ -72,6 +72,34 @@ std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) {
     return {pair[0], pair[1]};
 }
 
+/// The ONNX operator of a general layer of two maps that schedules cover, or null.
+const char* binary_name(GeneralFunction function) {
+    return function == GeneralFunction::subtract   ? "Sub"
+           : function == GeneralFunction::multiply ? "Mul"
+           : function == GeneralFunction::divide   ? "Div"
+                                                   : nullptr;
+}
+
+std::string mode_name(Padding::Mode mode) {
+    return mode == Padding::Mode::constant  ? "constant"
+           : mode == Padding::Mode::reflect ? "reflect"
+                                            : "edge";
+}
+
+/// The dims and the order of axes of a Reshape and a Transpose before another Reshape, as PyTorch
+/// writes pixel_unshuffle and ShuffleNet's shuffle: ONNX's SpaceToDepth has one order.
+std::pair<std::vector<int64_t>, std::vector<int64_t>> blocks_by_transpose(
+    const Layer& layer, const std::vector<int64_t>& out) {
+    const int64_t b = layer.general.kernel[0], shuffle = layer.general.first;
+    const int64_t channels = out[1] / (b * b);
+    if (b == 1) return {{out[0], shuffle, out[1] / shuffle, out[2], out[3]}, {0, 2, 1, 3, 4}};
+    const std::vector<int64_t> apart{out[0], channels, out[2], b, out[3], b};
+    if (shuffle == 1) return {apart, {0, 1, 3, 5, 2, 4}};
+    if (shuffle == channels) return {apart, {0, 3, 5, 1, 2, 4}};
+    throw InputError(layer.name + ": blocks that are shuffled by " + std::to_string(shuffle) +
+                     " cannot be written as ONNX; expected 1 or " + std::to_string(channels));
+}
+
 class Exporter {
 public:
     explicit Exporter(const Network& network) : network_(network) {
@@ -252,14 +280,9 @@ private:
                        const std::string& output) {
         const GeneralOperator& general = layer.general;
         const std::vector<int64_t>& in = network_.tensor(layer.inputs.at(0)).dims;
-        if (general.kind == GeneralKind::binary && inputs.size() == 2) {
-            const char* name = general.function == GeneralFunction::subtract   ? "Sub"
-                               : general.function == GeneralFunction::multiply ? "Mul"
-                                                                               : nullptr;
-            if (name != nullptr) {
-                add_node(name, layer.name, inputs, output);
-                return;
-            }
+        if (const char* name = inputs.size() == 2 ? binary_name(general.function) : nullptr) {
+            add_node(name, layer.name, inputs, output);
+            return;
         }
         if (const auto first = first_of_part(general, in)) {
             std::vector<int64_t> begin(first->begin(), first->end()), end = begin;
@@ -292,10 +315,7 @@ private:
                 inputs.push_back(unused(value_names_, layer.name + "_value"));
                 *graph().add_initializer() = encode({}, {padding->value}, inputs.back());
             }
-            const char* mode = is_constant                               ? "constant"
-                               : padding->mode == Padding::Mode::reflect ? "reflect"
-                                                                         : "edge";
-            set(add_node("Pad", layer.name, inputs, output), "mode", std::string(mode));
+            set(add_node("Pad", layer.name, inputs, output), "mode", mode_name(padding->mode));
             return;
         }
         if (general.kind == GeneralKind::resample &&
@@ -305,31 +325,43 @@ private:
             set(add_node("Resize", layer.name, inputs, output), "mode", std::string("linear"));
             return;
         }
+        if (general.kind == GeneralKind::blocks) return write_blocks(layer, inputs[0], output);
         if (normalisation_of(layer) && general.function != GeneralFunction::softmax)
             return write_normalisation(layer, inputs[0], output);
         throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
                          ") cannot be written as ONNX; the file that it was read from holds it");
     }
 
+    void write_blocks(const Layer& layer, const std::string& x, const std::string& output) {
+        const std::vector<int64_t>& out = network_.tensor(layer.output).dims;
+        const auto [apart, order] = blocks_by_transpose(layer, out);
+        const std::string split = integers(apart, layer.name + "_split");
+        auto& moved = part(layer, "Transpose",
+                           {part(layer, "Reshape", {x, split}, "_apart").output(0)}, "_moved");
+        set(moved, "perm", order);
+        add_node("Reshape", layer.name, {moved.output(0), integers(out, layer.name + "_dims")}, output);
+    }
+    /// One of several nodes of a layer.
+    proto::NodeProto& part(const Layer& layer, const char* op,
+                           const std::vector<std::string>& inputs, const char* name) {
+        return add_node(op, unused(node_names_, layer.name + name), inputs,
+                        unused(value_names_, layer.name + name));
+    }
+
     /// In the nodes that PyTorch writes: ONNX's own normalisations are of the last axes.
     void write_normalisation(const Layer& layer, std::string x, const std::string& output) {
-        const auto part = [&](const char* op, const std::vector<std::string>& inputs,
-                              const char* name) -> proto::NodeProto& {
-            return add_node(op, unused(node_names_, layer.name + name), inputs,
-                            unused(value_names_, layer.name + name));
-        };
         const auto mean = [&](const std::string& of, const char* name) {
-            auto& node = part("ReduceMean", {of}, name);
+            auto& node = part(layer, "ReduceMean", {of}, name);
             set(node, "axes", layer.general.axes);
             return node.output(0);
         };
         if (layer.general.function == GeneralFunction::standardise)
-            x = part("Sub", {x, mean(x, "_mean")}, "_centred").output(0);
-        const std::string variance = mean(part("Mul", {x, x}, "_square").output(0), "_variance");
+            x = part(layer, "Sub", {x, mean(x, "_mean")}, "_centred").output(0);
+        const std::string square = part(layer, "Mul", {x, x}, "_square").output(0);
+        const std::string epsilon = scalar(layer.general.alpha, layer.name + "_epsilon");
         const std::string sum =
-            part("Add", {variance, scalar(layer.general.alpha, layer.name + "_epsilon")}, "_sum")
-                .output(0);
-        add_node("Div", layer.name, {x, part("Sqrt", {sum}, "_root").output(0)}, output);
+            part(layer, "Add", {mean(square, "_variance"), epsilon}, "_sum").output(0);
+        add_node("Div", layer.name, {x, part(layer, "Sqrt", {sum}, "_root").output(0)}, output);
     }
 
     void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs,

@@ -15,6 +15,7 @@
 #include "base/shared_loop.h"
 #include "base/units.h"
 #include "base/vector_width.h"
+#include "nets/network/picture_views.h"
 #include "nets/operators/matrix_product.h"
 #include "nets/operators/row_functions.h"
 
@@ -450,6 +451,20 @@ void run_view(const GeneralOperator& op, const float* input, const Dims& out, fl
             std::copy_n(first, count, output + to);
         } else {
             for (int64_t k = 0; k < count; ++k) output[to + k] = first[k * loops.step(0)];
+        }
+    });
+}
+
+void run_blocks(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
+                float* output, int threads) {
+    const int64_t b = op.kernel[0], channels = out[1];
+    parallel_for(out[0] * channels, threads, [&](int64_t map) {
+        const int64_t place = place_before_shuffle(map % channels, channels, op.first);
+        const int64_t from = map / channels * in[1] + place / (b * b);
+        float* to = output + map * out[2] * out[3];
+        for (int64_t y = 0; y < out[2]; ++y) {
+            const float* row = input + (from * in[2] + y * b + place / b % b) * in[3] + place % b;
+            for (int64_t x = 0; x < out[3]; ++x) *to++ = row[x * b];
         }
     });
 }
@@ -1348,6 +1363,8 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
             return run_order(op, in[0], inputs[0], out, output, threads);
         case GeneralKind::sample:
             return run_sample(op, in, inputs, out, output, threads);
+        case GeneralKind::blocks:
+            return run_blocks(op, in[0], inputs[0], out, output, threads);
         case GeneralKind::local_response:
             return run_local_response(op, in[0], inputs[0], output, threads);
     }

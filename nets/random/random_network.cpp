@@ -250,7 +250,9 @@ protected:
                                 kind == LayerKind::gemm || kind == LayerKind::add;
         if (would_fold && network_.layer(before).activation.kind == ActivationKind::none)
             return max_pool(x, pooling_window(x, false));
-        return rng_.chance(1, 2) ? activation(x) : add_constant(x);
+        // Nor is a sum with a constant per channel, which would be a convolution.
+        const bool is_pixel = dims(x)[2] == 1 && dims(x)[3] == 1;
+        return is_pixel || rng_.chance(1, 2) ? activation(x) : add_constant(x);
     }
 
     // ---- layers
@@ -406,16 +408,7 @@ protected:
     TensorId add_constant(TensorId x) {
         Layer layer = named(LayerKind::add, "shift", {x});
         const std::vector<int64_t>& d = dims(x);
-        switch (rng_.below(3)) {
-            case 0:
-                layer.weights = sparse_integers({1}, rng_);
-                break;
-            case 1:
-                layer.weights = sparse_integers({d[1]}, rng_);
-                break;
-            default:
-                layer.weights = sparse_integers({d[1], d[2], d[3]}, rng_);
-        }
+        layer.weights = sparse_integers({d[1], d[2], d[3]}, rng_);
         const Magnitude m = magnitude(x);
         return append_activated(std::move(layer), d[1],
                                 {m.units + (int64_t{2} << m.fraction), m.fraction});
@@ -558,9 +551,13 @@ protected:
 private:
     /// What networks for pictures have between and behind convolutions.
     TensorId picture_step(TensorId x) {
-        switch (rng_.below(11)) {
+        switch (rng_.below(13)) {
             case 0:
                 return shuffle(x);
+            case 11:
+                return blocks(x);
+            case 12:
+                return divide(x);
             case 9:
                 return normalise(x);
             case 1:
@@ -670,6 +667,35 @@ private:
         const TensorId factor = conv(x, same(x, 1), 1);
         return product_or(function_of_two(), rng_.chance(1, 2) ? x : conv(x, same(x, 1), dims(x)[1]),
                           factor);
+    }
+
+    /// SpaceToDepth or a channel shuffle.
+    TensorId blocks(TensorId x) {
+        const int64_t block = rng_.between(1, 2), area = block * block;
+        if (dims(x)[2] % block != 0 || dims(x)[3] % block != 0) return shuffle(x);
+        const int64_t channels = rng_.between(block == 1 ? 2 : 1, most_channels / area);
+        if (channels != dims(x)[1]) x = conv(x, same(x, 1), channels);
+        int64_t by = block == 1 ? rng_.between(1, channels) : rng_.chance(1, 2) ? channels : 1;
+        while (channels % by != 0) --by;
+        // A shuffle by one or by all leaves every channel where it is.
+        if (block == 1 && (by == 1 || by == channels)) return x;
+        x = append_general("blocks", {x}, blocks_of(block, by), magnitude(x));
+        // An importer that reads the network would make them part of a convolution.
+        Layer apart = named(LayerKind::activation, "apart", {x});
+        apart.activation.kind = ActivationKind::relu;
+        return append(std::move(apart), magnitude(x));
+    }
+
+    /// x divided by ones and twos, which leaves it exact.
+    TensorId divide(TensorId x) {
+        const Magnitude m{2 * magnitude(x).units, magnitude(x).fraction + 1};
+        if (magnitude(x).fraction > 0 || !is_exact(m)) return shuffle(x);
+        const TensorId divisor = conv(x, same(x, 1), rng_.chance(1, 4) ? 1 : dims(x)[1]);
+        network_.layers.back().activation = {.kind = ActivationKind::clip, .low = 1, .high = 2};
+        magnitudes_.back() = {2, 0};
+        return append_general(
+            "quotient", {x, divisor},
+            {.kind = GeneralKind::binary, .function = GeneralFunction::divide}, m);
     }
 
     GeneralFunction function_of_two() {

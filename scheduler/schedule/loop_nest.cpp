@@ -126,6 +126,8 @@ private:
                 return " = difference of inputs";
             case Operation::multiply:
                 return " = product of inputs";
+            case Operation::divide:
+                return " = quotient of inputs";
             case Operation::concat:
                 return " = input of this channel";
             case Operation::rearrange:

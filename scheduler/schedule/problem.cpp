@@ -113,6 +113,8 @@ std::optional<Operation> elementwise_operation(const Network& network, const Lay
             return Operation::subtract;
         case GeneralFunction::multiply:
             return Operation::multiply;
+        case GeneralFunction::divide:
+            return Operation::divide;
         default:
             return {};
     }
@@ -170,6 +172,8 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             if (first_of_part(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::concat;
             if (is_repeated(network, layer)) return Operation::rearrange;
+            if (layer.general.kind == GeneralKind::blocks && layer.general.kernel[0] <= most_repeated)
+                return Operation::rearrange;
             if (samples_pixels(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::resample;
             if (normalisation_of(layer)) return Operation::normalise;
@@ -214,6 +218,11 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
         p.groups = layer.depth_to_space_crd ? out.at(1) : 1;
         p.extent[Dim::i] = in.at(1) / p.groups;
     }
+    if (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::blocks) {
+        p.shuffle = layer.general.first;
+        p.groups = p.shuffle == 1 ? in.at(1) : 1;
+        p.extent[Dim::i] = in.at(1) / p.groups;
+    }
     if (*operation == Operation::normalise) {
         p.groups = 1;
         p.extent[Dim::i] = in.at(1);
@@ -248,6 +257,10 @@ AxisWindow axis_window(const Layer& layer, size_t axis) {
         layer.kind == LayerKind::general && times) {
         w.transposed = true;
         w.kernel = w.stride = (*times)[axis];
+        return w;
+    }
+    if (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::blocks) {
+        w.kernel = w.stride = layer.general.kernel[0];
         return w;
     }
     const bool has_window =
@@ -312,7 +325,7 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
     for (const LayerProblem& p : problems) {
         key.push_back(static_cast<int64_t>(p.operation));
         key.insert(key.end(), p.extent.begin(), p.extent.end());
-        key.push_back(p.groups);
+        key.insert(key.end(), {p.groups, p.shuffle});
         for (const AxisWindow& w : p.window)
             append_window(key, w);
         key.push_back(static_cast<int64_t>(p.inputs.size()));

@@ -32,16 +32,18 @@ enum class Operation {
     add,           ///< of two or more tensors of one shape, or one that is repeated (LayerInput)
     subtract,      ///< the first of two tensors less the second
     multiply,      ///< of two tensors
+    divide,        ///< the first of two tensors by the second
     concat,        ///< along channels; of one tensor: a part of it (Split, Slice, Crop)
     pointwise,     ///< an activation of its own
-    rearrange,     ///< DepthToSpace, repeated rows and columns: an output is one of its tap's inputs
+    rearrange,     ///< DepthToSpace, SpaceToDepth, channel shuffles, repeated rows and columns: an
+                   ///< output is one of its tap's inputs
     resample,      ///< Pad, Resize: weighted sums of rows and columns, by sampled windows
     normalise,     ///< softmax or standardisation over the channels of each pixel
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
     return operation == Operation::add || operation == Operation::subtract ||
-           operation == Operation::multiply;
+           operation == Operation::multiply || operation == Operation::divide;
 }
 
 /// A tensor that a layer reads.
@@ -113,7 +115,10 @@ struct LayerProblem {
     /// first_output_channel). Two have a larger D_i. The windows of rearrange are transposed with
     /// kernel == stride, so an output has one tap, whose number among the kernel_y * kernel_x says
     /// which of the D_i channels it is. An output of normalise reads all channels of its pixel.
+    /// Those of blocks (GeneralKind::blocks) are windows of kernel == stride, of which an output has
+    /// one tap. Shuffled, they read channels from all over: groups = 1 and D_i is all of them.
     int64_t groups = 1;
+    int64_t shuffle = 1;  ///< of blocks
 
     [[nodiscard]] int64_t operator[](Dim d) const { return extent[d]; }
     [[nodiscard]] const AxisWindow& y() const { return window[0]; }
@@ -129,6 +134,10 @@ struct LayerProblem {
     /// along the channels of the input; else all outputs read all channels, and a loop over i does.
     [[nodiscard]] bool is_grouped() const {
         return groups > 1 || (!has_weights() && extent[Dim::i] == 1);
+    }
+    /// Whether it rearranges blocks of pixels as channels, or channels alone.
+    [[nodiscard]] bool makes_blocks() const {
+        return operation == Operation::rearrange && !y().transposed;
     }
     /// Output channels of a group of channels.
     [[nodiscard]] int64_t group_outputs() const { return extent[Dim::z] / groups; }
@@ -151,10 +160,10 @@ struct LayerProblem {
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
 /// at least its stride and that is not both strided and dilated; pooling; an add, difference or
-/// product of different tensors, one of which may have one pixel or one channel; a concat along
-/// channels; a part of a tensor; a depth_to_space or repeated rows and columns; a Pad or Resize of
-/// rows and columns; a normalisation over the channels of each pixel; or a separate activation, all
-/// of feature maps. The window of every output must reach a real input: no output depends on padding
+/// product or quotient of different tensors, one of which may have one pixel or one channel; a concat
+/// along channels; a part of a tensor; a depth_to_space, blocks or repeated rows and columns; a Pad
+/// or Resize of rows and columns; a normalisation over the channels of each pixel; or a separate
+/// activation, all of feature maps. The window of every output must reach a real input: no output depends on padding
 /// alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other

@@ -214,6 +214,31 @@ TEST(CountingPage, Section1RepeatedOperands) {
     }
 }
 
+TEST(CountingPage, Section1SpaceToDepthAndShuffles) {
+    Network shuffle = empty_network(6, 4, 4);
+    append(shuffle, "shuffle1",
+           {.kind = LayerKind::general, .inputs = {0}, .general = blocks_of(1, 2)});
+    EXPECT_EQ(counted(shuffle, "{shuffle1: zo yo xo io | zi yi xi ii n m; tile z1 y4 x4 i6; X zo/zo; "
+                               "Y xi/xi}")
+                  .input_reads(),
+              Elements(576));
+    EXPECT_EQ(counted(shuffle, "{shuffle1: yo zo xo io | zi yi xi ii n m; tile z6 y1 x4 i6; X yo/yo; "
+                               "Y xi/xi}")
+                  .input_reads(),
+              Elements(96));
+    for (const auto& [z, from] : {std::pair{1, 3}, std::pair{2, 1}, std::pair{5, 5}})
+        EXPECT_EQ(place_before_shuffle(z, 6, 2), from);
+
+    Network blocks = empty_network(3, 4, 4);
+    append(blocks, "blocks1",
+           {.kind = LayerKind::general, .inputs = {0}, .general = blocks_of(2, 1)});
+    EXPECT_EQ(layer_problem(blocks, 0).groups, 3);
+    EXPECT_EQ(counted(blocks, "{blocks1: zo yo xo io | zi yi xi ii n m; tile z1 y2 x2 i1; X zo/zo; "
+                              "Y xi/xi}")
+                  .input_reads(),
+              Elements(192));
+}
+
 /// Needed rows, by output row.
 std::vector<std::pair<int64_t, int64_t>> needed_rows(const GeneralOperator& general) {
     Network network = empty_network(1, 6, 6);

@@ -82,6 +82,9 @@ public:
                        .general = part_of(network_.tensor(x).dims, first, extent)},
                       {x});
     }
+    TensorId blocks(TensorId x, int64_t block, int64_t shuffle) {
+        return append({.kind = LayerKind::general, .general = blocks_of(block, shuffle)}, {x});
+    }
     TensorId pad(TensorId x, const Padding& padding) {
         return append({.kind = LayerKind::general,
                        .general = padded(network_.tensor(x).dims, padding)},
@@ -204,6 +207,21 @@ inline std::vector<Network> picture_joins() {
         const TensorId z = b.conv(b.normalise(b.add(x, y), GeneralFunction::root_mean_square), 4, 1);
         b.both(GeneralFunction::multiply, z, b.softmax(b.conv(x, 4, 3)));
         all.push_back(b.finish("normalised"));
+    }
+    {
+        JoinBuilder b;  // SpaceToDepth in both orders, and a shuffle of all channels
+        const TensorId x = b.conv(b.input(2, 8, 12), 3, 3);
+        const TensorId y = b.concat({b.blocks(x, 2, 1), b.blocks(x, 2, 3)});
+        b.conv(b.blocks(b.conv(b.blocks(y, 1, 2), 6, 3, 1, 2), 1, 3), 4, 3);
+        all.push_back(b.finish("shuffled"));
+    }
+    {
+        JoinBuilder b;  // quotients of maps, by one channel and by one pixel; some divisors are 0
+        const TensorId x = b.input(3, 8, 7);
+        const TensorId y = b.both(GeneralFunction::divide, x, b.conv(x, 3, 3));
+        const TensorId z = b.both(GeneralFunction::divide, y, b.conv(x, 1, 1));
+        b.both(GeneralFunction::divide, z, b.conv(b.global_pool(x), 3, 1));
+        all.push_back(b.finish("divided"));
     }
     return all;
 }

@@ -10,7 +10,7 @@
 namespace laminate {
 
 /// Chains of layers with weights (schedulable_chains()), and in their place, where a product,
-/// difference, rearrangement, normalisation, Pad, Resize or part of a tensor is connected with them,
+/// quotient, difference, rearrangement, normalisation, Pad, Resize or part of a tensor is connected with them,
 /// everything schedulable that is connected with it through tensors of the network's inside, but
 /// global means. Layers are in the network's order.
 [[nodiscard]] std::vector<std::vector<LayerId>> planned_runs(const Network& network);

@@ -1,12 +1,15 @@
 // vectors: layers without weights, one vector of v columns of one row and channel at a time.
 //
 //   pooling      Y[z, y, x] = max or mean over n, m of X[z, y S + n E - P, x S + m E - P]
-//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference or product
+//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference, product
+//                or quotient
 //   Concat       Y[z, y, x] = X_e[z - c_e, y, x], c_e the first output channel of operand e
 //   activation   Y[z, y, x] = f(X[z, y, x])
 //                an operand of one pixel or one channel is read there
 //   resampling   Y[z, y, x] = sum over n, m of u[y, n] v[x, m] X[z, s[y, n], t[x, m]]
 //   rearranging  Y[z, y, x] = X[c, y div S, x div S], c = the channel of phase (y mod S, x mod S)
+//   blocks       Y[z, y, x] = X[p div b^2, y b + p mod b^2 div b, x b + p mod b], p the place of z
+//                before the shuffle of channels
 //   normalising  Y[z, y, x] = (X[z, y, x] - m) s, m and s of X[., y, x]: the mean, or 0, and
 //                1 / sqrt(variance + a), or of squares; softmax: exp(X[z, y, x] - max) / sum of all
 #include <algorithm>

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "generators/compile/error_bounds.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
@@ -68,6 +70,103 @@ TEST_F(CheckGroup, ImpostorsAreNamed) {
     EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_scratch),
               "the code wrote outside its scratch memory");
     EXPECT_EQ(wrong_result(network_, group_, code_, fails), "the code returned 7");
+}
+
+/// x / conv(x) of 4 channels on 6 x 9 as a group: the divisors are sums that may come near 0.
+class CheckQuotient : public ::testing::Test {
+protected:
+    CheckQuotient() {
+        network_ = empty_network(4, 6, 9);
+        const TensorId divisor =
+            append(network_, "conv1", 0, {4, square_window(3, 1, 1)});
+        std::vector<float> weights;
+        for (int n = 0; n < 4 * 4 * 9; ++n)
+            weights.push_back(static_cast<float>(n * 7 % 11 - 5) / 4 + 0.1F);
+        network_.layers[0].weights =
+            std::make_shared<const Constant>(Constant{{4, 4, 3, 3}, std::move(weights)});
+        append(network_, "quotient2",
+                     {.kind = LayerKind::general,
+                      .inputs = {0, divisor},
+                      .general = {.kind = GeneralKind::binary,
+                                  .function = GeneralFunction::divide}});
+        group_ = line_buffer_group(network_, {0, 1});
+        code_ = default_code(network_, group_, vector_unit(Halide::get_host_target()));
+    }
+
+    Network network_;
+    GroupSchedule group_;
+    GroupCode code_;
+};
+
+TEST_F(CheckQuotient, RightCodePasses) {
+    const JitGroup jit(code_.body, false);
+    CheckOptions options;
+    options.specials = true;
+    for (options.seed = 1; options.seed <= 5; ++options.seed)
+        EXPECT_EQ(wrong_result(network_, group_, code_, jit.function(), options), "");
+}
+
+/// A weight of the divisor that is off by a thousandth shows, for most divisors are not near 0.
+TEST_F(CheckQuotient, AWrongDigitOfTheDivisorIsSeen) {
+    const JitGroup jit(code_.body, false);
+    GroupCode off = code_;
+    for (float& value : off.constants) value *= 1.001F;
+    EXPECT_NE(wrong_result(network_, group_, off, jit.function()).find(", expected "),
+              std::string::npos);
+}
+
+TEST_F(CheckQuotient, WhatIsNotWrittenIsSeen) {
+    EXPECT_EQ(wrong_result(network_, group_, code_, writes_nothing),
+              "channel 0, row 0, column 0 was not written, or is not finite");
+}
+
+/// Of two maps that are read as they are, no more than two units in the last place are allowed for
+/// each of some twenty operations; where the divisor is 0, anything.
+TEST(ErrorBounds, OfQuotients) {
+    Network network = empty_network(1, 1, 4);
+    network.tensors.push_back({"y", {1, 1, 1, 4}});
+    network.inputs.push_back(1);
+    append(network, "quotient1",
+                 {.kind = LayerKind::general,
+                  .inputs = {0, 1},
+                  .general = {.kind = GeneralKind::binary,
+                              .function = GeneralFunction::divide}});
+    const BoundedRows rows =
+        bounded_rows(network, layer_problems(network, {0}), {{6, 1, 5, 7}, {3, 1e-3F, 0, -7}}, 0, 1,
+                     Sums::by_definition);
+    EXPECT_EQ(rows.expected[0], 2);
+    EXPECT_TRUE(rows.holds(2, 0));
+    EXPECT_TRUE(rows.holds(2.000001F, 0));
+    EXPECT_FALSE(rows.holds(2.0001F, 0));
+    EXPECT_FALSE(rows.holds(1001, 1));
+    EXPECT_TRUE(rows.holds(1000.001F, 1));
+    EXPECT_TRUE(rows.holds(-1, 2));
+    EXPECT_FALSE(rows.holds(1, 3));
+}
+
+/// The sum 1 - 1 of a convolution may be as far from 0 as its rounding, so a quotient by it may be
+/// anything; that by 1 + 1 may not.
+TEST(ErrorBounds, OfDivisorsThatCancel) {
+    Network network = empty_network(2, 1, 2);
+    const TensorId sums = append(network, "conv1", 0, {1, square_window(1, 1, 0)});
+    network.layers[0].weights =
+        std::make_shared<const Constant>(Constant{{1, 2, 1, 1}, {1, 1}});
+    network.tensors.push_back({"x", {1, 1, 1, 2}});
+    const auto x = static_cast<TensorId>(network.tensors.size() - 1);
+    network.inputs.push_back(x);
+    append(network, "quotient2",
+                 {.kind = LayerKind::general,
+                  .inputs = {x, sums},
+                  .general = {.kind = GeneralKind::binary,
+                              .function = GeneralFunction::divide}});
+    // External inputs in the order in which the layers read them: channels of conv1, then x.
+    const BoundedRows rows =
+        bounded_rows(network, layer_problems(network, {0, 1}), {{1, 1, -1, 1}, {8, 8}}, 0, 1,
+                     Sums::by_definition);
+    EXPECT_TRUE(rows.holds(123, 0));
+    EXPECT_EQ(rows.expected[1], 4);
+    EXPECT_TRUE(rows.holds(4, 1));
+    EXPECT_FALSE(rows.holds(4.001F, 1));
 }
 
 }  // namespace

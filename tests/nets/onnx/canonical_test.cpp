@@ -162,6 +162,42 @@ TEST(FoldAdd, OneValueGoesToEveryChannel) {
     EXPECT_EQ(m.parse().layers[0].bias->values, (std::vector<float>{7, 7}));
 }
 
+/// No convolution is beside them, so they are one themselves, which groups hold.
+TEST(FoldAdd, SumsAndProductsAloneAreADepthwiseConvolution) {
+    ModelBuilder m({1, 2, 4, 4});
+    m.weights("mean", {1, 2, 1, 1}, {3, 5}).weights("deviation", {1, 2, 1, 1}, {2, 4});
+    m.node("Sub", {"x", "mean"}, "centred");
+    m.node("Div", {"centred", "deviation"}, "scaled");
+    m.node("MaxPool", {"scaled"}, "y").integers("kernel_shape", {2, 2});
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 2u);
+    EXPECT_EQ(network.layers[0].kind, LayerKind::conv);
+    EXPECT_EQ(network.layers[0].groups, 2);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{0.5F, 0.25F}));
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{-1.5F, -1.25F}));
+
+    ModelBuilder one({1, 2, 4, 4});
+    one.weights("c", {}, {7});
+    one.node("Add", {"x", "c"}, "a");
+    one.node("Relu", {"a"}, "y");
+    const Network sum = one.parse();
+    ASSERT_EQ(sum.layers.size(), 1u);
+    EXPECT_EQ(sum.layers[0].weights->values, (std::vector<float>{1, 1}));
+    EXPECT_EQ(sum.layers[0].bias->values, (std::vector<float>{7, 7}));
+    EXPECT_EQ(sum.layers[0].activation.kind, ActivationKind::relu);
+}
+
+TEST(FoldAdd, AConstantLessAMapIsOneToo) {
+    ModelBuilder m({1, 2, 4, 4});
+    m.weights("c", {2, 1, 1}, {3, 5});
+    m.node("Sub", {"c", "x"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].kind, LayerKind::conv);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{-1, -1}));
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{3, 5}));
+}
+
 TEST(FoldAdd, AWholePictureStaysAnOperand) {
     ModelBuilder m({1, 1, 2, 3});
     m.weights("w", {2, 1, 1, 1}).weights("c", {2, 2, 3});

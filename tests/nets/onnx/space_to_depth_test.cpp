@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "nets/network/picture_views.h"
 #include "nets/operators/reference_operators.h"
 #include "tests/nets/onnx/builder.h"
 
@@ -136,12 +137,94 @@ TEST(SpaceToDepth, GatheredChannelsMoveWeights) {
     EXPECT_EQ(conv.window.kernel, (std::array<int64_t, 2>{3, 3}));
 }
 
-TEST(SpaceToDepth, StaysBeforeOtherLayersAndWherePixelsMoveOtherwise) {
-    ModelBuilder pool = model_of_map();
-    pool.node("SpaceToDepth", {"x"}, "blocks").integer("blocksize", 2);
-    pool.node("MaxPool", {"blocks"}, "y").integers("kernel_shape", {2, 2});
-    EXPECT_GT(pool.parse().layers.size(), 1u);
+TEST(SpaceToDepth, IsOneLayerBeforeOthers) {
+    for (const auto& [mode, shuffle] : {std::pair{"DCR", 2}, std::pair{"CRD", 1}}) {
+        ModelBuilder pool = model_of_map();
+        pool.node("SpaceToDepth", {"x"}, "blocks").integer("blocksize", 2).text("mode", mode);
+        pool.node("MaxPool", {"blocks"}, "y").integers("kernel_shape", {2, 2});
+        const Network network = pool.parse();
+        ASSERT_EQ(network.layers.size(), 2u);
+        EXPECT_EQ(network.layers[0].general, blocks_of(2, shuffle));
+    }
+}
 
+/// y[k g + j] = x[j C / g + k], as ShuffleNet's Reshape, Transpose and Reshape.
+void add_shuffle(ModelBuilder& m, const std::string& from, const std::string& to, int64_t channels,
+                 int64_t groups) {
+    m.integers(to + "_split", {1, groups, channels / groups, 6, 4});
+    m.integers(to + "_joined", {1, channels, 6, 4});
+    m.node("Reshape", {from, to + "_split"}, to + "_apart");
+    m.node("Transpose", {to + "_apart"}, to + "_moved").integers("perm", {0, 2, 1, 3, 4});
+    m.node("Reshape", {to + "_moved", to + "_joined"}, to);
+}
+
+std::vector<float> first_numbers(int64_t count) {
+    std::vector<float> values(static_cast<size_t>(count));
+    std::iota(values.begin(), values.end(), 1.0F);
+    return values;
+}
+
+TEST(ChannelShuffle, IsOneLayerBeforeOthers) {
+    ModelBuilder m({1, 6, 6, 4});
+    add_shuffle(m, "x", "shuffled", 6, 3);
+    m.node("MaxPool", {"shuffled"}, "y").integers("kernel_shape", {1, 1});
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 2u);
+    EXPECT_EQ(network.layers[0].general, blocks_of(1, 3));
+    const std::vector<float> result = first_result(network, first_numbers(6 * 24));
+    for (int64_t z = 0; z < 6; ++z)
+        EXPECT_EQ(result[static_cast<size_t>(z * 24)], static_cast<float>((z % 3 * 2 + z / 3) * 24 + 1));
+}
+
+/// The second unit of ShuffleNetV2 on what the first one made: split, one half convolved, joined,
+/// shuffled; then depthwise and dense convolutions of all channels. With Identity in place of the
+/// shuffles' last nodes it would be another network, so its result is computed layer by layer.
+TEST(ChannelShuffle, ConvolutionsTakeTheirChannels) {
+    const auto write = [](bool is_output) {
+        ModelBuilder m({1, 4, 6, 4});
+        m.integers("zero", {0}).integers("two", {2}).integers("four", {4}).integers("one", {1});
+        m.weights("w1", {2, 2, 1, 1}, {1, 2, -1, 3}).weights("w2", {4, 1, 1, 1}, {1, 2, 3, 4});
+        m.weights("b2", {4}, {1, -2, 3, -4});
+        m.weights("w3", {3, 4, 1, 1}, {1, 2, 3, 4, -1, 5, 2, 0, 7, 1, -3, 2});
+        add_shuffle(m, "x", "a", 4, 2);
+        m.node("Slice", {"a", "zero", "two", "one"}, "left");
+        m.node("Slice", {"a", "two", "four", "one"}, "right");
+        m.node("Conv", {"right", "w1"}, "right_out", "conv1");
+        m.node("Concat", {"left", "right_out"}, "joined").integer("axis", 1);
+        add_shuffle(m, "joined", "b", 4, 2);
+        m.node("Conv", {"b", "w2", "b2"}, "deep", "conv2").integer("group", 4);
+        m.node("Conv", {"deep", "w3"}, is_output ? "y" : "z", "conv3");
+        if (!is_output) m.node("Identity", {"b"}, "y");
+        return m.parse();
+    };
+    const Network network = write(true), shuffles = write(false);
+    for (const Layer& layer : network.layers)
+        EXPECT_NE(layer.general.kind, GeneralKind::blocks) << layer.name;
+    const auto x = first_numbers(4 * 24);
+    // The plain meaning, of the network whose output the shuffle is.
+    const std::vector<float> b = first_result(shuffles, x);
+    const std::vector<float> y = first_result(network, x);
+    const float w2[] = {1, 2, 3, 4}, b2[] = {1, -2, 3, -4};
+    const float w3[3][4] = {{1, 2, 3, 4}, {-1, 5, 2, 0}, {7, 1, -3, 2}};
+    for (size_t z = 0; z < 3; ++z) {
+        for (size_t at = 0; at < 24; ++at) {
+            float sum = 0;
+            for (size_t i = 0; i < 4; ++i) sum += w3[z][i] * (w2[i] * b[i * 24 + at] + b2[i]);
+            EXPECT_EQ(y[z * 24 + at], sum);
+        }
+    }
+    // And of the shuffle: channels of x and of conv1 in turn.
+    const float w1[2][2] = {{1, 2}, {-1, 3}};
+    for (size_t at = 0; at < 24; ++at) {
+        const auto a = [&](size_t z) { return x[(z % 2 * 2 + z / 2) * 24 + at]; };
+        for (size_t k = 0; k < 2; ++k) {
+            EXPECT_EQ(b[2 * k * 24 + at], a(k));
+            EXPECT_EQ(b[(2 * k + 1) * 24 + at], w1[k][0] * a(2) + w1[k][1] * a(3));
+        }
+    }
+}
+
+TEST(SpaceToDepth, StaysWherePixelsMoveOtherwise) {
     ModelBuilder turned = model_of_map();
     turned.node("Transpose", {"x"}, "turned").integers("perm", {0, 1, 3, 2});
     add_convolution(turned, "turned", 2);

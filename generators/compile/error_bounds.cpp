@@ -1,0 +1,220 @@
+#include "generators/compile/error_bounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "generators/compile/group_reference.h"
+#include "nets/network/picture_views.h"
+
+namespace laminate {
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+/// Beyond it the order of a sum says whether it overflows.
+constexpr float largest_sum = 1e38F;
+
+/// The most by which an activation enlarges a difference of its arguments.
+float steepness(const Activation& a) {
+    float slope = 1;
+    if (a.kind == ActivationKind::leaky_relu) slope = std::abs(a.alpha);
+    if (a.kind == ActivationKind::prelu) {
+        for (const float value : a.slope->values) slope = std::max(slope, std::abs(value));
+    }
+    if (a.kind == ActivationKind::unary)  // 1.5 is HardSwish's
+        slope = 1.5F * std::max(1.0F, std::abs(a.alpha)) * std::max(1.0F, std::abs(a.beta));
+    return std::max(1.0F, slope);
+}
+
+/// The most that an activation makes of a sum that says nothing about it: of an infinite one, or of
+/// zero.
+float largest_constant(const Activation& a) {
+    float most = std::max(1.0F, std::abs(a.alpha)) * std::max(1.0F, std::abs(a.beta));
+    for (const float bound : {a.low, a.high}) {
+        if (std::isfinite(bound)) most = std::max(most, std::abs(bound));
+    }
+    return most;
+}
+
+/// A 1x1 convolution that bounds what a normalisation makes of the error of each channel. Softmax
+/// passes on the sum of all; the others divide those of the channel and of the mean by a standard
+/// deviation of no less than sqrt(alpha), which may be 0.
+Layer enlarged_errors(const Layer& layer, int64_t channels) {
+    const GeneralFunction function = *normalisation_of(layer);
+    const bool is_softmax = function == GeneralFunction::softmax;
+    const float scale = is_softmax ? 1 : 1 / std::sqrt(std::max(layer.general.alpha, 1e-12F));
+    const float of_all = is_softmax ? 1 : scale / static_cast<float>(channels);
+    const auto count = static_cast<size_t>(channels);
+    std::vector<float> weights(count * count, of_all);
+    for (size_t c = 0; c < count; ++c) weights[c * (count + 1)] += scale;
+    const auto constant = [](std::vector<int64_t> dims, std::vector<float> values) {
+        return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
+    };
+    Layer bound = layer;
+    bound.kind = LayerKind::conv;
+    bound.general = {};
+    bound.weights = constant({channels, channels, 1, 1}, std::move(weights));
+    // No result is larger than this.
+    const float most = is_softmax ? 1 : std::sqrt(static_cast<float>(channels));
+    bound.bias = constant({channels}, std::vector<float>(count, most));
+    return bound;
+}
+
+/// The network with weights, biases and values of its group's layers by magnitude, so that it
+/// computes sums of |w x|. What an activation adds becomes a lower bound.
+Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& problems) {
+    const auto magnitudes = [](const ConstantPtr& constant) {
+        if (!constant) return constant;
+        std::vector<float> values(constant->values.begin(), constant->values.end());
+        for (float& value : values) value = std::abs(value);
+        return std::make_shared<const Constant>(Constant{constant->dims, std::move(values)});
+    };
+    Network result = network;
+    for (const LayerProblem& p : problems) {
+        Layer& layer = result.layers[static_cast<size_t>(p.layer)];
+        if (p.operation == Operation::normalise) {
+            layer = enlarged_errors(layer, p[Dim::i]);
+            continue;
+        }
+        layer.weights = magnitudes(layer.weights);
+        layer.bias = magnitudes(layer.bias);
+        GeneralOperator& general = layer.general;
+        if (general.function == GeneralFunction::subtract) general.function = GeneralFunction::add;
+        general.alpha = std::abs(general.alpha);
+        for (float& factor : general.factors) factor = std::abs(factor);
+        if (layer.activation.kind == ActivationKind::none) continue;
+        layer.activation = {.kind = ActivationKind::clip,
+                            .low = largest_constant(layer.activation),
+                            .high = std::numeric_limits<float>::infinity()};
+    }
+    return result;
+}
+
+/// By layer, what factor of its sums of |w x| its outputs may be off by.
+std::vector<float> relative_bounds(const Network& network,
+                                   const std::vector<LayerProblem>& problems, Sums sums) {
+    std::vector<float> bounds;
+    float bound = 0;
+    for (const LayerProblem& p : problems) {
+        // A sum of n products in any order is within n 2^-24 of its sum of |w x|; an activation adds
+        // some units in the last place. Both sides may be as far off.
+        const int64_t terms = p.y().kernel * p.x().kernel * p[Dim::i] + std::ssize(p.inputs) + 16;
+        float own = std::ldexp(static_cast<float>(terms), -23);
+        // Sums at a border have fewer products than those in the middle of the map, which their
+        // errors depend on: up to four times in 3x3 windows, of 2^-17 in tiles of 6 x 6.
+        if (sums == Sums::in_any_kernel && p.has_weights()) own += std::ldexp(1.0F, -15);
+        bound = (bound + own) * steepness(network.layer(p.layer).activation);
+        bounds.push_back(bound);
+    }
+    return bounds;
+}
+
+std::vector<std::vector<float>> magnitudes_of(const std::vector<std::vector<float>>& inputs,
+                                              Sums sums) {
+    std::vector<std::vector<float>> result = inputs;
+    for (std::vector<float>& values : result) {
+        for (float& value : values) value = std::isfinite(value) ? std::abs(value) : 1.0F;
+        if (sums == Sums::in_any_kernel && !values.empty())
+            std::ranges::fill(values, *std::ranges::max_element(values));
+    }
+    return result;
+}
+
+/// An operand of an elementwise layer, by the element of the output.
+class Repeated {
+public:
+    Repeated(const Operand& of, const std::vector<int64_t>& dims)
+        : values_(of.values), columns_(dims[3]), rows_(dims[2]) {
+        int64_t step = 1;
+        for (size_t d = 4; d-- > 1; step *= of.dims[d]) steps_[d] = of.dims[d] == 1 ? 0 : step;
+    }
+    float operator[](int64_t n) const {
+        return values_[n / columns_ / rows_ * steps_[1] + n / columns_ % rows_ * steps_[2] +
+                       n % columns_ * steps_[3]];
+    }
+
+private:
+    const float* values_;
+    int64_t columns_, rows_;
+    std::array<int64_t, 4> steps_{};
+};
+
+/// A quotient and its divisor, in the rows that are computed.
+struct Quotients {
+    std::vector<float> divisor, values;
+};
+
+/// The magnitude of a quotient (error_bounds.h), of operands that may be off by `bound` times theirs.
+float magnitude_of_quotient(float dividend, float divisor, float y, float quotient, float bound) {
+    if (!(dividend <= largest_sum && divisor <= largest_sum)) return infinity;
+    if (!std::isfinite(y)) return dividend;  // the result is 0 or NaN, whatever is divided
+    const float least = std::abs(y) - bound * divisor;
+    if (!(least > 0)) return infinity;
+    const float of_divisor = std::isfinite(quotient) ? std::abs(quotient) * divisor : 0;
+    return (dividend + of_divisor) / least;
+}
+
+}  // namespace
+
+bool BoundedRows::holds(float found, size_t n) const {
+    const float wanted = expected[n];
+    return found == wanted || (std::isnan(found) && std::isnan(wanted)) || allowed[n] == infinity ||
+           std::abs(found - wanted) <= allowed[n];
+}
+
+BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>& problems,
+                         const std::vector<std::vector<float>>& inputs, int64_t first, int64_t last,
+                         Sums sums) {
+    const std::vector<float> bounds = relative_bounds(network, problems, sums);
+    std::vector<Quotients> quotients(problems.size());
+    const AfterLayer note = [&](size_t k, const std::vector<Operand>& read,
+                                const std::vector<int64_t>& dims, const float* output) {
+        if (problems[k].operation != Operation::divide) return;
+        const Repeated divisor(read[1], dims);
+        Quotients& q = quotients[k];
+        q.values.assign(output, output + element_count(dims));
+        for (int64_t n = 0; n < element_count(dims); ++n) q.divisor.push_back(divisor[n]);
+    };
+    const AfterLayer divide = [&](size_t k, const std::vector<Operand>& read,
+                                  const std::vector<int64_t>& dims, float* output) {
+        if (problems[k].operation != Operation::divide) return;
+        const Repeated dividend(read[0], dims), divisor(read[1], dims);
+        const Quotients& q = quotients[k];
+        for (size_t n = 0; n < q.values.size(); ++n) {
+            const auto at = static_cast<int64_t>(n);
+            output[n] = magnitude_of_quotient(dividend[at], divisor[at], q.divisor[n], q.values[n],
+                                              k == 0 ? 0 : bounds[k - 1]);
+        }
+    };
+    BoundedRows rows;
+    rows.expected = reference_rows(network, problems, inputs, first, last, note);
+    rows.allowed = reference_rows(of_magnitudes(network, problems), problems,
+                                  magnitudes_of(inputs, sums), first, last, divide);
+    for (float& most : rows.allowed)
+        most = most <= largest_sum ? bounds.back() * most : infinity;
+    return rows;
+}
+
+bool divides(const std::vector<LayerProblem>& problems) {
+    return std::ranges::any_of(
+        problems, [](const LayerProblem& p) { return p.operation == Operation::divide; });
+}
+
+BoundedRows judged_rows(const Network& network, const std::vector<LayerProblem>& problems,
+                        const std::vector<std::vector<float>>& inputs, int64_t first,
+                        int64_t last) {
+    if (divides(problems))
+        return bounded_rows(network, problems, inputs, first, last, Sums::in_any_kernel);
+    BoundedRows rows;
+    rows.expected = reference_rows(network, problems, inputs, first, last);
+    const auto [low, high] = std::minmax_element(rows.expected.begin(), rows.expected.end());
+    const float of_range = 1e-4F * std::max({*high - *low, std::abs(*high), std::abs(*low)});
+    rows.allowed.assign(rows.expected.size(), of_range);
+    return rows;
+}
+
+}  // namespace laminate

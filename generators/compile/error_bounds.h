@@ -1,0 +1,51 @@
+// How far the results of a group's code may lie from those of the reference operators.
+//
+// Two runs of the reference operators bound an element: one computes the values, the other the sums
+// of |w x| that go into them, m. Code that adds n products in any order is within n 2^-24 of m; that
+// bound and those of the layers before add up along the group to a, so an element may be off by a m.
+// A quotient x / y of elements that may be off by a m_x and a m_y may be off by
+//
+//     (a m_x + |x / y| a m_y) / (|y| - a m_y)
+//
+// and where |y| <= a m_y by anything, because y may be 0. So its own m is the same without the factors
+// a of m_x and m_y above the fraction bar, and infinite there. What is computed of such elements may be
+// anything too.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nets/network/network.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+/// How code adds the products of a convolution.
+enum class Sums {
+    by_definition,
+    /// Perhaps by minimal filtering, whose errors are of the largest element of the map (the table of
+    /// docs/reliability.md). All elements of an input then count as the largest one.
+    in_any_kernel,
+};
+
+struct BoundedRows {
+    std::vector<float> expected;  ///< as reference_rows()
+    std::vector<float> allowed;   ///< the largest error of code; infinite where it may be anything
+    /// Whether code may find this as element n. NaN and infinities must be where they are expected.
+    [[nodiscard]] bool holds(float found, size_t n) const;
+};
+/// Rows [first, last) of the last layer's output. `problems` and `inputs` as for reference_rows().
+[[nodiscard]] BoundedRows bounded_rows(const Network& network,
+                                       const std::vector<LayerProblem>& problems,
+                                       const std::vector<std::vector<float>>& inputs, int64_t first,
+                                       int64_t last, Sums sums);
+/// By what results of random_group_inputs() are judged: 1e-4 of the range of the rows. Quotients have
+/// no range, so where the group divides, each element is judged by its own bound.
+[[nodiscard]] BoundedRows judged_rows(const Network& network,
+                                      const std::vector<LayerProblem>& problems,
+                                      const std::vector<std::vector<float>>& inputs, int64_t first,
+                                      int64_t last);
+/// Whether a layer of the group divides.
+[[nodiscard]] bool divides(const std::vector<LayerProblem>& problems);
+
+}  // namespace laminate
