@@ -14,6 +14,7 @@
 namespace laminate {
 
 using namespace Halide::Internal;
+using ir::size;
 
 namespace {
 

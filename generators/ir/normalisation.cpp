@@ -13,6 +13,9 @@ using namespace Halide::Internal;
 
 namespace {
 
+/// Sums of more channels are sums of sums: one after the other, thousands would round too often.
+constexpr int64_t channels_of_sum = 64;
+
 class Statistics {
 public:
     Statistics(const Layer& layer, const PixelVectors& pixels)
@@ -40,17 +43,18 @@ public:
     }
 
 private:
+    using Arrays = std::vector<const Accumulators*>;
+
     [[nodiscard]] Stmt softmax() const {
         return sequence({
             each([&](int64_t v) {
                 return middle_.set(v, number(-std::numeric_limits<float>::infinity()));
             }),
-            over_channels([&](const Expr& element, int64_t v) {
+            over_channels({0, size(pixels_.channels)}, [&](const Expr& element, int64_t v) {
                 return middle_.set(v, largest({element, middle_.get(v)}));
             }),
-            each([&](int64_t v) { return scale_.set(v, number(0)); }),
-            over_channels([&](const Expr& element, int64_t v) {
-                return added(scale_, v, exponential(distance_of(element, v)));
+            sums({&scale_}, [&](const Arrays& of, const Expr& element, int64_t v) {
+                return added(*of[0], v, exponential(distance_of(element, v)));
             }),
             each([&](int64_t v) {
                 return scale_.set(v, Halide::strict_float(number(1) / scale_.get(v)));
@@ -64,21 +68,18 @@ private:
         const bool has_mean = function_ == GeneralFunction::standardise;
         std::vector<Stmt> parts;
         if (has_mean) {
-            parts = {each([&](int64_t v) {
-                         return sequence({middle_.set(v, number(0)), shift_.set(v, number(0))});
-                     }),
-                     over_channels([&](const Expr& element, int64_t v) {
-                         return added(middle_, v, element);
+            parts = {sums({&middle_}, [&](const Arrays& of, const Expr& element, int64_t v) {
+                         return added(*of[0], v, element);
                      }),
                      each([&](int64_t v) { return middle_.set(v, mean_of(middle_, v)); })};
         }
-        parts.push_back(each([&](int64_t v) { return scale_.set(v, number(0)); }));
-        parts.push_back(over_channels([&](const Expr& element, int64_t v) {
+        const Arrays totals = has_mean ? Arrays{&scale_, &shift_} : Arrays{&scale_};
+        parts.push_back(sums(totals, [&](const Arrays& of, const Expr& element, int64_t v) {
             const std::string name = unique_name(pixels_.name + ".distance");
             const Expr distance = Variable::make(element.type(), name);
-            std::vector<Stmt> sums{added(scale_, v, Halide::strict_float(distance * distance))};
-            if (has_mean) sums.push_back(added(shift_, v, distance));
-            return LetStmt::make(name, distance_of(element, v), sequence(sums));
+            std::vector<Stmt> both{added(*of[0], v, Halide::strict_float(distance * distance))};
+            if (has_mean) both.push_back(added(*of[1], v, distance));
+            return LetStmt::make(name, distance_of(element, v), sequence(both));
         }));
         if (has_mean)
             parts.push_back(each([&](int64_t v) { return shift_.set(v, mean_of(shift_, v)); }));
@@ -123,11 +124,50 @@ private:
         return sequence(parts);
     }
     [[nodiscard]] Stmt over_channels(
+        const Interval& channels,
         const std::function<Stmt(const Expr& element, int64_t vector)>& make) const {
-        return GroupLowering::for_each(
-            pixels_.name + ".c", {0, size(pixels_.channels)}, [&](const Expr& c) {
-                return each([&](int64_t v) { return make(pixels_.load(c, v), v); });
-            });
+        return GroupLowering::for_each(pixels_.name + ".c", channels, [&](const Expr& c) {
+            return each([&](int64_t v) { return make(pixels_.load(c, v), v); });
+        });
+    }
+    /// Totals of all channels. `add` adds what a channel gives to the arrays that it is passed.
+    [[nodiscard]] Stmt sums(const Arrays& totals,
+                            const std::function<Stmt(const Arrays& of, const Expr& element,
+                                                     int64_t vector)>& add) const {
+        const auto cleared = [&](const Accumulators& sum) {
+            return each([&](int64_t v) { return sum.set(v, number(0)); });
+        };
+        const auto of_channels = [&](const Arrays& of, const Interval& channels) {
+            return over_channels(
+                channels, [&](const Expr& element, int64_t v) { return add(of, element, v); });
+        };
+        std::vector<Stmt> all;
+        for (const Accumulators* total : totals) all.push_back(cleared(*total));
+        if (pixels_.channels <= channels_of_sum) {
+            all.push_back(of_channels(totals, {0, size(pixels_.channels)}));
+            return sequence(all);
+        }
+        std::vector<Accumulators> parts;
+        for (size_t n = 0; n < totals.size(); ++n)
+            parts.emplace_back(unique_name(pixels_.name + ".pixel.part"), pixels_.lanes);
+        Arrays of;
+        for (const Accumulators& part : parts) of.push_back(&part);
+        const Interval runs{0, size(ceil_div(pixels_.channels, channels_of_sum))};
+        all.push_back(GroupLowering::for_each(pixels_.name + ".run", runs, [&](const Expr& run) {
+            const Expr first = run * size(channels_of_sum);
+            std::vector<Stmt> steps;
+            for (const Accumulators& part : parts) steps.push_back(cleared(part));
+            steps.push_back(of_channels(
+                of, {first, Halide::min(first + size(channels_of_sum), size(pixels_.channels))}));
+            for (size_t n = 0; n < parts.size(); ++n) {
+                steps.push_back(
+                    each([&](int64_t v) { return added(*totals[n], v, parts[n].get(v)); }));
+            }
+            Stmt body = sequence(steps);
+            for (const Accumulators& part : parts) body = part.around(pixels_.vectors, body);
+            return body;
+        }));
+        return sequence(all);
     }
 
     GeneralFunction function_;
