@@ -16,6 +16,10 @@ using namespace Halide::Internal;
 
 namespace {
 
+Expr whole(const Expr& number) {
+    return Halide::cast(number.type().with_code(Halide::Type::Int), number);
+}
+
 /// One axis of a Pad or Resize, as code reads it: by tables of every output, or in code of any size
 /// by those of one period.
 class AxisCode {
@@ -105,13 +109,11 @@ private:
         return ir::load(table, at + spread(size(tap * tables_.outputs), output),
                         ir::Alignment::element);
     }
-    /// Tables are floats, which no count takes for its own.
     [[nodiscard]] Expr unmoved(const Expr& output, int64_t tap) const {
-        const Expr number = looked_up(sources_, output, tap);
-        const Expr whole = Halide::cast(number.type().with_code(Halide::Type::Int), number);
-        if (!periodic_) return whole;
-        return whole + output / spread(size(periodic_->period), output) *
-                           spread(size(periodic_->advance), output);
+        const Expr at = whole(looked_up(sources_, output, tap));
+        if (!periodic_) return at;
+        return at + output / spread(size(periodic_->period), output) *
+                        spread(size(periodic_->advance), output);
     }
 
     [[nodiscard]] SampledTables period_tables() const {
@@ -179,7 +181,7 @@ public:
                 return GroupLowering::for_each(p_.name + ".z", range_[0], [&](const Expr& z) {
                     SampledRow row{{}, factors};
                     for (const Expr& at : rows)
-                        row.begins.push_back(nest_.input().index(z, at, 0));
+                        row.begins.push_back(nest_.input().index(z, whole(at), 0));
                     return row_code(row, y, z);
                 });
             });
@@ -190,11 +192,13 @@ private:
     /// Outputs behind the last one that vectors run over.
     [[nodiscard]] int64_t behind() const { return lanes_ * 9; }
 
-    /// The rows that row y reads, and their factors.
+    /// The rows that row y reads, and their factors: floats, as tables are, which no count takes for
+    /// its own.
     Stmt with_values(const Expr& y, const std::function<Stmt(const std::vector<Expr>&,
                                                              const std::vector<Expr>&)>& make) const {
         std::vector<Expr> values;
-        for (int64_t tap = 0; tap < rows_.taps(); ++tap) values.push_back(rows_.source(y, tap));
+        for (int64_t tap = 0; tap < rows_.taps(); ++tap)
+            values.push_back(Halide::cast<float>(rows_.source(y, tap)));
         for (int64_t tap = 0; rows_.has_factors() && tap < rows_.taps(); ++tap)
             values.push_back(rows_.factor(y, tap));
         return ir::with_values(p_.name + ".row", values, [&](const std::vector<Expr>& names) {
