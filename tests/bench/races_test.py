@@ -105,7 +105,7 @@ class Races(unittest.TestCase):
         for name, row in race["contestants"].items():
             self.check_row(row)
             self.assertGreater(row["gflops"], 0)
-            self.assertLess(row["difference"], 1e-5)
+            self.assertLess(row["error"], 1e-5)
             self.assertIn(name, said)
         installed = set(runtimes.installed_peers())
         self.assertEqual(installed, set(contestants[2:]) | set(race["skipped"]))
@@ -187,13 +187,13 @@ class Parts(unittest.TestCase):
             options = argparse.Namespace(seconds=0.01)
             raced, skipped = peers.peer_contestants(str(path), value.shape, options, 1)
             self.assertEqual(list(raced), ["reference"])
-            difference, one_round = raced["reference"]
-            self.assertEqual(difference, 0)
+            error, one_round = raced["reference"]
+            self.assertEqual(error, 0)
             self.assertGreater(min(one_round()["times_ms"]), 0)
         self.assertEqual(list(skipped), ["refuses", "is wrong"])
         self.assertEqual(skipped["refuses"], "no layer for net.onnx of (1, 2)")
         # (1, -2) for (0, 2): off by 4, twice the range.
-        self.assertIn("exit 1: differs from onnxruntime by 2 of the range", skipped["is wrong"])
+        self.assertIn("exit 1: differs from float64 by 2 of the range", skipped["is wrong"])
 
     def test_answers_are_there_before_the_last_network_is_measured(self):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
