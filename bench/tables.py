@@ -89,7 +89,7 @@ def least_memory_cell(contestants, names):
 
 
 def error_cell(contestants, names):
-    """Ours, and the others' from the least to the largest. Files of before 2026-11-27 have none."""
+    """Ours, and the others' from the least to the largest. Races that compared with onnxruntime have none."""
     ours, *others = (contestants[name].get("error") for name in names if name in contestants)
     if None in (ours, *others) or not others:
         return ""

@@ -107,6 +107,7 @@ std::vector<float> relative_bounds(const Network& network,
         // Sums at a border have fewer products than those in the middle of the map, which their
         // errors depend on: up to four times in 3x3 windows, of 2^-17 in tiles of 6 x 6.
         if (sums == Sums::in_any_kernel && p.has_weights()) own += std::ldexp(1.0F, -15);
+        if (p.operation == Operation::multiply) bound *= 2;  // each factor may be off by so much
         bound = (bound + own) * steepness(network.layer(p.layer).activation);
         bounds.push_back(bound);
     }

@@ -1,6 +1,7 @@
 #include "nets/onnx/canonical.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -196,7 +197,8 @@ void share_equal_layers(RawNetwork& raw) {
             const ConstantPtr &a = layer.weights, &b = other->layer.weights;
             const bool has_equal_weights =
                 a == b || (a && b && a->dims == b->dims && a->values.size() == 1 &&
-                           a->values[0] == b->values[0]);
+                           std::bit_cast<uint32_t>(a->values[0]) ==
+                               std::bit_cast<uint32_t>(b->values[0]));
             return has_equal_weights && layer.general == other->layer.general;
         });
         if (equal == others.end()) {

@@ -40,7 +40,7 @@ class ShuffledChannels {
 public:
     explicit ShuffledChannels(RawNetwork& raw) : raw_(raw) {
         for (const RawLayer& layer : raw.layers) {
-            for (const TensorId id : layer.layer.inputs) readers_[id].push_back(layer.layer);
+            for (const TensorId id : layer.layer.inputs) readers_[id].push_back(&layer);
         }
     }
 
@@ -112,8 +112,8 @@ private:
     [[nodiscard]] bool is_read_in_any_order(TensorId id) const {
         const auto found = readers_.find(id);
         return found != readers_.end() && std::ranges::find(raw_.outputs, id) == raw_.outputs.end() &&
-               std::ranges::all_of(found->second, [](const Layer& reader) {
-                   return reader.kind == LayerKind::conv && reader.groups == 1;
+               std::ranges::all_of(found->second, [](const RawLayer* reader) {
+                   return is_plain_convolution(*reader) && reader->layer.groups == 1;
                });
     }
 
@@ -216,7 +216,7 @@ private:
     }
 
     RawNetwork& raw_;
-    std::map<TensorId, std::vector<Layer>> readers_;
+    std::map<TensorId, std::vector<const RawLayer*>> readers_;
     std::map<TensorId, Channels> moved_;
     std::map<std::vector<Run>, TensorId> joined_;
 };

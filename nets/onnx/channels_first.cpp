@@ -169,9 +169,8 @@ private:
         const int64_t last_axis = std::ssize(dims(layer.layer.inputs[0])) - 1;
         switch (layer.layer.kind) {
             case LayerKind::activation:
-                if (layer.layer.activation.slope && !has_one_value(layer.layer.activation.slope))
-                    return {};
-                return layer;
+                return with_one_value(layer.layer.activation.slope) ? std::optional(layer)
+                                                                    : std::nullopt;
             case LayerKind::softmax:
                 if (layer.layer.axis != last_axis) return {};
                 layer.layer.axis = 1;
@@ -183,7 +182,7 @@ private:
                 return with_affine(layer, layer.layer.weights->values[0],
                                    layer.layer.bias->values[0]);
             case LayerKind::add:
-                if (layer.layer.weights && !has_one_value(layer.layer.weights)) return {};
+                if (!with_one_value(layer.layer.weights)) return {};
                 return are_broadcast(layer.layer) ? std::optional(layer) : std::nullopt;
             case LayerKind::concat:
                 return joined(std::move(layer));
@@ -296,6 +295,13 @@ private:
         const ConstantValues& values = constant->values;
         return std::all_of(values.begin(), values.end(),
                            [&](float value) { return value == values[0]; });
+    }
+    /// Whether a constant, if any, has one value. It then gets one element, whatever its shape was.
+    static bool with_one_value(ConstantPtr& constant) {
+        if (!constant) return true;
+        if (!has_one_value(constant)) return false;
+        constant = per_channel({constant->values[0]});
+        return true;
     }
     [[nodiscard]] int64_t channels(const RawLayer& layer) const {
         return dims(layer.layer.output).back();

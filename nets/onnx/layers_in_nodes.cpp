@@ -82,7 +82,8 @@ public:
     /// The exponent of a square or cube, or 0.
     static int power_of(const RawLayer* layer) {
         if (!is(layer, GeneralKind::binary, GeneralFunction::power) || !layer->layer.weights ||
-            layer->layer.general.constant_first || layer->layer.weights->values.size() != 1)
+            layer->layer.general.constant_first || layer->layer.weights->values.size() != 1 ||
+            layer->layer.weights->dims.size() > 1)
             return 0;
         const float exponent = layer->layer.weights->values[0];
         return exponent == 2 ? 2 : exponent == 3 ? 3 : 0;

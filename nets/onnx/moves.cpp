@@ -128,17 +128,24 @@ private:
 
     static bool is_pixel(const Dims& dims) { return dims.size() == 4 && dims[2] * dims[3] == 1; }
 
+    /// Whether a tensor has one row of channels for each of `images` images.
+    static bool is_row_of_image(const Dims& dims, int64_t images) {
+        return dims.size() >= 2 && dims[0] == images &&
+               std::all_of(dims.begin() + 2, dims.end(), [](int64_t extent) { return extent == 1; });
+    }
+
     /// Makes dense layers between [N, C, 1, 1] and `end`, which makes that again, convolutions of one
     /// pixel: squeeze and excitation with Flatten, Gemm and Reshape.
     void keep_pixels(RawLayer& end) {
         if (!is(end.layer, GeneralKind::reshape) || !is_pixel(dims(end.layer.output))) return;
+        const int64_t images = dims(end.layer.output)[0];
         std::vector<RawLayer*> chain, reshapes;
         RawLayer* layer = &end;
         bool has_dense = false;
         do {
             const TensorId x = layer->layer.inputs[0];
             layer = readers_[static_cast<size_t>(x)] == 1 ? before(x) : nullptr;
-            if (layer == nullptr) return;
+            if (layer == nullptr || !is_row_of_image(dims(x), images)) return;
             const bool is_dense = layer->layer.kind == LayerKind::gemm;
             const bool is_reshape = is(layer->layer, GeneralKind::reshape) ||
                                     layer->layer.kind == LayerKind::flatten;
@@ -149,8 +156,8 @@ private:
             has_dense = has_dense || is_dense;
         } while (!is_pixel(dims(layer->layer.inputs[0])) ||
                  layer->layer.kind == LayerKind::activation || layer->affine);
-        if (!has_dense) return;
         TensorId x = layer->layer.inputs[0];
+        if (!has_dense || !is_row_of_image(dims(x), images)) return;
         for (RawLayer* part : reshapes) {
             note(*part, end);
             part->layer.output = -1;

@@ -202,9 +202,9 @@ void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale,
     const bool scales = !is_neutral(scale, 1), shifts = shift && !is_neutral(*shift, 0);
     if (!scales && !shifts) return importer.define_like(node, x, x);
     Dims channels(extents.size() - 1, 1);
-    channels[0] = extents[1];
+    if (!channels.empty()) channels[0] = extents[1];
     const auto is_per_channel = [&](TensorId id) {
-        return importer.known(id) && importer.dims(id) == channels;
+        return !channels.empty() && importer.known(id) && importer.dims(id) == channels;
     };
     if (is_per_channel(scale) && (!shift || is_per_channel(*shift))) {
         const Dims one{channels[0]};

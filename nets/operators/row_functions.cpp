@@ -223,6 +223,12 @@ void standardise_row(float epsilon, const float* input, float* output, int64_t c
             sum_of<float>(input + begin, std::min(run, count - begin),
                           [high](float x) { return (x - high) * (x - high); }));
     }
+    if (!std::isfinite(squares)) {
+        squares = sum_of<double>(input, count, [high](float x) {
+            const double distance = static_cast<double>(x) - static_cast<double>(high);
+            return distance * distance;
+        });
+    }
     const double variance = std::max(0.0, squares / extent - low * low);
     const double scale = 1 / std::sqrt(variance + static_cast<double>(epsilon));
     const auto factor = static_cast<float>(scale), shift = static_cast<float>(-low * scale);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/error.h"
 #include "base/json_object.h"
 #include "scheduler/machine/embedded_machines.h"
 #include "scheduler/schedule/kernels/kernel.h"
@@ -53,7 +54,16 @@ std::vector<std::string> cpu_speed_names() { return names_of(embedded_cpu_speeds
 
 CpuSpeed open_cpu_speed(const std::string& name_or_file) {
     const FoundFile found = find_file(embedded_cpu_speeds(), "speed of a processor", name_or_file);
-    return parse_cpu_speed(found.text, found.where);
+    const CpuSpeed speed = parse_cpu_speed(found.text, found.where);
+    if (std::ranges::count(cpu_speed_names(), name_or_file) > 0) return speed;
+    // Work without a time would look as if it took none, and be chosen everywhere. Files of older
+    // versions have fewer kinds of work.
+    for (const auto& [term, unused] : usual_cpu_speed(1).nanoseconds) {
+        if (speed.nanoseconds.contains(term)) continue;
+        throw InputError(found.where + ": nanoseconds." + term + ": found none, expected a time of " +
+                         "each kind of work, as laminate machine measure -o writes them");
+    }
+    return speed;
 }
 
 CpuSpeed usual_cpu_speed(int64_t lanes) {
@@ -87,7 +97,7 @@ std::map<std::string, double> fitted_nanoseconds(const std::vector<TimedWork>& r
     }
     std::vector<double> floors(terms.size(), 0), rest(rows.size(), 1);
     for (size_t t = 0; t < terms.size(); ++t) {
-        if (terms[t].ends_with(".products")) floors[t] = product_nanoseconds;
+        if (terms[t].find(".products") != std::string::npos) floors[t] = product_nanoseconds;
         for (size_t n = 0; n < rows.size(); ++n) rest[n] -= floors[t] * columns[t][n];
     }
     std::vector<double> times = floors;

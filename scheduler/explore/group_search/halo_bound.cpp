@@ -260,8 +260,11 @@ public:
                 for (double l = at.least_short; l * at.least_short <= area && l <= longest;
                      l *= step_of_long_sides) {
                     at.least_long = l;
-                    at.most_long = std::min(l * step_of_long_sides, most_long);
-                    const double pieces = factor(m, m2, most_short, at.most_long);
+                    // Calls of narrower pieces may be longer, but no piece is better than the squarest.
+                    at.most_long =
+                        std::min({l * step_of_long_sides, area / at.least_short, longest});
+                    const double pieces =
+                        factor(m, m2, most_short, std::min(at.most_long, most_long));
                     if (pieces * any_calls < best)
                         best = std::min(best, pieces * std::max(any_calls,
                                                                 with_calls(m, m2, memory, at)));

@@ -109,6 +109,27 @@ TEST(Moves, DenseLayersOfOnePixelAreConvolutions) {
 }
 
 /// Nothing but the Expand says how many rows the sum has.
+TEST(Moves, DenseLayersOfOtherRowsStay) {
+    // Channels become images, or several rows of one image.
+    for (const std::vector<int64_t>& rows :
+         {std::vector<int64_t>{1, 4}, std::vector<int64_t>{2, 2}, std::vector<int64_t>{4, 1}}) {
+        const int64_t width = rows[1];
+        ModelBuilder m({1, 4, 1, 2});
+        m.integers("rows", rows).integers("images", {4, 1, 1, 1});
+        std::vector<float> values(static_cast<size_t>(width * width), 0);
+        for (int64_t n = 0; n < width; ++n) values[static_cast<size_t>(n * width + n)] = 2;
+        m.weights("twice", {width, width}, values);
+        m.node("GlobalAveragePool", {"x"}, "mean");
+        m.node("Reshape", {"mean", "rows"}, "flat");
+        m.node("Gemm", {"flat", "twice"}, "doubled");
+        m.node("Reshape", {"doubled", "images"}, "y");
+        const Network network = m.parse();
+        EXPECT_EQ(network.tensors[static_cast<size_t>(network.outputs[0])].dims,
+                  (std::vector<int64_t>{4, 1, 1, 1}));
+        EXPECT_EQ(result_of_counting(network), (std::vector<float>{3, 7, 11, 15}));
+    }
+}
+
 TEST(Moves, ExpandStaysWhereTheOtherOperandIsSmall) {
     ModelBuilder m({1, 3, 1, 5});
     m.integers("map", {1, 3, 4, 5}).node("Expand", {"x", "map"}, "rows");

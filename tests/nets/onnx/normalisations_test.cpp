@@ -266,6 +266,20 @@ TEST(Normalisations, OfTokensTheyAreOfMaps) {
     expect_near(result_of(network, pixels), {2, 0, 0, 2});
 }
 
+/// An embedding of places that was never trained, and PyTorch's first slopes.
+TEST(ChannelsFirst, ConstantsOfOneValueMayHaveTheShapeOfTokens) {
+    ModelBuilder m({1, 2, 1, 2});
+    m.integers("tokens", {1, 2, 2}).integers("map", {1, 2, 1, 2});
+    m.weights("places", {1, 2, 2}, {1, 1, 1, 1}).weights("slopes", {2, 1}, {0.5F, 0.5F});
+    m.node("Reshape", {"x", "tokens"}, "flat");
+    m.node("Transpose", {"flat"}, "t").integers("perm", {0, 2, 1});
+    m.node("Add", {"t", "places"}, "placed");
+    m.node("PRelu", {"placed", "slopes"}, "bent");
+    m.node("Transpose", {"bent"}, "back").integers("perm", {0, 2, 1});
+    m.node("Reshape", {"back", "map"}, "y");
+    expect_near(result_of(m.parse(), {-3, 0, 1, -7}), {-1, 1, 2, -3});
+}
+
 /// What Keras writes between convolutions: each with its channels last.
 TEST(ChannelsFirst, ConcatSplitPadSlicesAndMeans) {
     const std::vector<int64_t> map{1, 2, 3, 2};

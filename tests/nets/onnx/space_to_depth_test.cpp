@@ -224,6 +224,22 @@ TEST(ChannelShuffle, ConvolutionsTakeTheirChannels) {
     }
 }
 
+/// A shift of channels keeps their order, so the depthwise convolution before it must as well.
+TEST(ChannelShuffle, StaysBeforeWhatKeepsTheOrderOfChannels) {
+    ModelBuilder m({1, 4, 6, 4});
+    add_shuffle(m, "x", "a", 4, 2);
+    m.weights("w", {4, 1, 1, 1}, {1, 2, 3, 4}).weights("shift", {1, 4, 1, 1}, {10, 20, 30, 40});
+    m.node("Conv", {"a", "w"}, "deep").integer("group", 4);
+    m.node("Relu", {"deep"}, "positive");
+    m.node("Add", {"positive", "shift"}, "shifted");
+    m.node("MaxPool", {"shifted"}, "y").integers("kernel_shape", {1, 1});
+    const std::vector<float> x = first_numbers(4 * 24), y = first_result(m.parse(), x);
+    for (size_t z = 0; z < 4; ++z) {
+        const float of_shuffle = x[(z % 2 * 2 + z / 2) * 24];
+        EXPECT_EQ(y[z * 24], static_cast<float>(z + 1) * (of_shuffle + 10));
+    }
+}
+
 TEST(SpaceToDepth, StaysWherePixelsMoveOtherwise) {
     ModelBuilder turned = model_of_map();
     turned.node("Transpose", {"x"}, "turned").integers("perm", {0, 1, 3, 2});

@@ -1,5 +1,5 @@
 // Counts and compares every schedule of one group in ConvFusion's spaces (docs/search.md,
-// "Spaces"). The search is tested against it.
+// "What is searched"). The search is tested against it.
 //
 // It shares nothing with scheduler/explore and the cost models: it is a second reading of
 // docs/counting.md for these spaces. It tries every order, level and tile, from the last layer to
