@@ -200,11 +200,6 @@ BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>
     return rows;
 }
 
-bool divides(const std::vector<LayerProblem>& problems) {
-    return std::ranges::any_of(
-        problems, [](const LayerProblem& p) { return p.operation == Operation::divide; });
-}
-
 BoundedRows judged_rows(const Network& network, const std::vector<LayerProblem>& problems,
                         const std::vector<std::vector<float>>& inputs, int64_t first,
                         int64_t last) {

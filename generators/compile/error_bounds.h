@@ -39,13 +39,11 @@ struct BoundedRows {
                                        const std::vector<LayerProblem>& problems,
                                        const std::vector<std::vector<float>>& inputs, int64_t first,
                                        int64_t last, Sums sums);
-/// By what results of random_group_inputs() are judged: 1e-4 of the range of the rows. Quotients have
-/// no range, so where the group divides, each element is judged by its own bound.
+/// The error allowed to results of random_group_inputs() is 1e-4 of the range of the rows. Quotients
+/// have no range, so where the group divides, each element is judged by its own bound.
 [[nodiscard]] BoundedRows judged_rows(const Network& network,
                                       const std::vector<LayerProblem>& problems,
                                       const std::vector<std::vector<float>>& inputs, int64_t first,
                                       int64_t last);
-/// Whether a layer of the group divides.
-[[nodiscard]] bool divides(const std::vector<LayerProblem>& problems);
 
 }  // namespace laminate

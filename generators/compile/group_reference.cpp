@@ -126,15 +126,18 @@ std::vector<int64_t> image_dims(const Network& network, TensorId id) {
     return dims;
 }
 
+bool divides(const std::vector<LayerProblem>& problems) {
+    return std::ranges::any_of(
+        problems, [](const LayerProblem& p) { return p.operation == Operation::divide; });
+}
+
 std::vector<std::vector<float>> random_group_inputs(const Network& network,
                                                     const std::vector<LayerProblem>& problems,
                                                     uint64_t seed) {
     Rng rng(seed);
-    const bool divides = std::ranges::any_of(problems, [](const LayerProblem& p) {
-        return p.operation == Operation::divide;
-    });
+    const bool without_zeros = divides(problems);
     const auto number = [&] {
-        if (!divides) return static_cast<float>(rng.between(-8, 8));
+        if (!without_zeros) return static_cast<float>(rng.between(-8, 8));
         const auto magnitude = static_cast<float>(rng.between(1, 8));
         return rng.chance(1, 2) ? magnitude : -magnitude;
     };

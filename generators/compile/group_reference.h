@@ -17,6 +17,9 @@ namespace laminate {
 /// The dims of a tensor, of one image.
 [[nodiscard]] std::vector<int64_t> image_dims(const Network& network, TensorId id);
 
+/// Whether a layer of the group divides.
+[[nodiscard]] bool divides(const std::vector<LayerProblem>& problems);
+
 /// Whole numbers of magnitude up to 8, none of them 0 where the group divides.
 [[nodiscard]] std::vector<std::vector<float>> random_group_inputs(
     const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed);

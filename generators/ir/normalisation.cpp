@@ -92,7 +92,7 @@ private:
         return sequence(parts);
     }
 
-    /// From the sum of squared distances, and the mean of the distances.
+    /// Takes the sum of squared distances from scale_ and the mean of the distances from shift_.
     [[nodiscard]] Expr inverse_deviation(int64_t v) const {
         Expr variance = mean_of(scale_, v);
         if (function_ == GeneralFunction::standardise) {

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] bool has_factors() const { return !factors_.empty(); }
     [[nodiscard]] bool has_outside() const { return has_outside_; }
 
-    // Of an output, or of a vector of them.
+    // `output` is one coordinate, or a vector of them.
     /// The coordinate that a tap reads. Of an output that reads nothing, one that its interval has.
     [[nodiscard]] Expr source(const Expr& output, int64_t tap) const {
         const Expr at = unmoved(output, tap);

@@ -489,6 +489,11 @@ void RawNetwork::charge(size_t values) {
             "nodes");
 }
 
+bool all_are(const Constant& constant, float value) {
+    return std::all_of(constant.values.begin(), constant.values.end(),
+                       [=](float element) { return element == value; });
+}
+
 Network canonicalise(RawNetwork raw) {
     share_equal_layers(raw);
     recognise_moves(raw);

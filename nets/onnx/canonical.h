@@ -38,6 +38,9 @@ struct RawNetwork {
     void charge(size_t values);
 };
 
+/// Whether each element of a constant has this value.
+[[nodiscard]] bool all_are(const Constant& constant, float value);
+
 /// Removes what no output needs, folds, names the layers and checks the result. Throws InputError
 /// (without the file's name).
 [[nodiscard]] Network canonicalise(RawNetwork raw);

@@ -292,9 +292,7 @@ private:
     }
 
     static bool has_one_value(const ConstantPtr& constant) {
-        const ConstantValues& values = constant->values;
-        return std::all_of(values.begin(), values.end(),
-                           [&](float value) { return value == values[0]; });
+        return all_are(*constant, constant->values[0]);
     }
     /// Whether a constant, if any, has one value. It then gets one element, whatever its shape was.
     static bool with_one_value(ConstantPtr& constant) {

@@ -50,18 +50,15 @@ public:
     static bool is(const RawLayer* layer, GeneralFunction function) {
         return is(layer, ActivationKind::unary) && layer->layer.activation.function == function;
     }
-    static bool all_are(const std::vector<float>& values, float wanted) {
-        return std::all_of(values.begin(), values.end(), [&](float v) { return v == wanted; });
-    }
     /// The factor s if the layer is y = s * x with one s for all channels, or 0.
     static float scale_of(const RawLayer& layer) {
-        const std::vector<float>& scales = layer.layer.weights->values;
-        const float scale = scales.front();
-        return all_are(scales, scale) && all_are(layer.layer.bias->values, 0) ? scale : 0;
+        const Constant& scales = *layer.layer.weights;
+        const float scale = scales.values[0];
+        return all_are(scales, scale) && all_are(*layer.layer.bias, 0) ? scale : 0;
     }
     static bool adds(const RawLayer* sum, float value) {
         return sum != nullptr && sum->layer.kind == LayerKind::add && sum->layer.weights &&
-               all_are(sum->layer.weights->values, value);
+               all_are(*sum->layer.weights, value);
     }
     /// Whether two constants are one; files have them to few digits.
     static bool is_close(float found, float wanted) {
@@ -175,9 +172,7 @@ private:
             clip->layer.activation.high != 6)
             return -1;
         const RawLayer* sum = before(*clip);
-        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add &&
-                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 3);
-        return adds_3 ? sum->layer.inputs[0] : -1;
+        return adds(sum, 3) ? sum->layer.inputs[0] : -1;
     }
 
     /// Recognises min(max(x + 3, 0), 6) / 6 and x * min(max(x + 3, 0), 6) / 6.
@@ -297,7 +292,7 @@ private:
             std::vector<float> slopes;
             RawLayer* part = before(end.layer.inputs[1 - k]);
             for (; part != nullptr && part->affine; part = before(*part)) {
-                if (!all_are(part->layer.bias->values, 0)) return;
+                if (!all_are(*part->layer.bias, 0)) return;
                 const std::vector<float>& scales = part->layer.weights->values;
                 slopes.resize(scales.size(), 1.0F);
                 for (size_t c = 0; c < scales.size(); ++c) slopes[c] *= scales[c];
@@ -355,7 +350,7 @@ private:
             const bool is_inverse =
                 is(last, GeneralKind::unary, GeneralFunction::reciprocal) ||
                 (is(last, GeneralKind::binary, GeneralFunction::divide) && last->layer.weights &&
-                 last->layer.general.constant_first && all_are(last->layer.weights->values, 1));
+                 last->layer.general.constant_first && all_are(*last->layer.weights, 1));
             if (is_inverse && recognise_quotient(product, x, inner, {last})) return;
             const auto reads_x = [&](const RawLayer* layer) { return layer->layer.inputs[0] == x; };
             Activation whole{.kind = ActivationKind::unary};
@@ -398,7 +393,7 @@ private:
     static bool is_root(const RawLayer* layer) {
         return is(layer, GeneralKind::unary, GeneralFunction::square_root) ||
                (is(layer, GeneralKind::binary, GeneralFunction::power) && layer->layer.weights &&
-                !layer->layer.general.constant_first && all_are(layer->layer.weights->values, 0.5f));
+                !layer->layer.general.constant_first && all_are(*layer->layer.weights, 0.5f));
     }
 
     /// Recognises c / sqrt(mean(c^2) + epsilon), with c = x - mean(x) or any other tensor. `between`

@@ -181,11 +181,6 @@ TensorId per_channel(Importer& importer, const Node& node, int i, size_t rank) {
     return importer.reshaped(node, values, target);
 }
 
-bool is_all(const ConstantPtr& constant, float value) {
-    const ConstantValues& values = constant->values;
-    return std::all_of(values.begin(), values.end(), [=](float one) { return one == value; });
-}
-
 /// y = scale * x + shift as the node's result. Where both are known and have a value per channel, it
 /// folds into other layers.
 void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale,
@@ -197,7 +192,7 @@ void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale,
     };
     const auto is_neutral = [&](TensorId id, float value) {
         return importer.known(id) && broadcast_dims(extents, importer.dims(id)) == extents &&
-               is_all(importer.known(id), value);
+               all_are(*importer.known(id), value);
     };
     const bool scales = !is_neutral(scale, 1), shifts = shift && !is_neutral(*shift, 0);
     if (!scales && !shifts) return importer.define_like(node, x, x);

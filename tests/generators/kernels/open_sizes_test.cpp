@@ -264,7 +264,7 @@ TEST(OpenSizes, SampledWindowsAndCrops) {
         (void)append(network, "last", moved, {.channels = 4, .window = three});
         draw_weights(network);
         SCOPED_TRACE(dims_text(op.dims));
-        // In the middle of a group, and as its first and last layer.
+        // The layer stands in the middle of a group, and is its first and last layer.
         for (const std::vector<LayerId>& layers :
              {std::vector<LayerId>{0, 1, 2}, std::vector<LayerId>{1}})
             expect_equal_bits_at_two_sizes(network, layers);
