@@ -4,8 +4,9 @@ are installed (bench/requirements-*.txt). runtimes.py runs each of them.
   peers.py --laminate PROGRAM [--net zoo:NAME?...|picture:NAME?...|FILE.onnx]...
            [--height H --width W] [--threads 1,2] [--rounds 7] [--before PROGRAM] [--json FILE]
 
-A picture: network has seeded weights; its name is a function of tests/conformance/picture_networks.py,
-its sizes are that function's: "picture:artcnn?height=1080&width=1920&channels=32".
+A picture: network has seeded weights; its name is a function of tests/conformance/picture_networks.py
+or of tests/real/seeded.py, its sizes are that function's:
+"picture:artcnn?height=1080&width=1920&channels=32", "picture:unet?height=512&width=512&channels=64".
 A network must have one input and one output, both FLOAT. For each network and thread count the
 contestants are the fused network, the same network compiled layer by layer and, if asked for, by an
 older version of the program, onnxruntime and the other runtimes, all in float32. Outputs are
@@ -218,17 +219,19 @@ def memory_cells(row, peer):
 def made_picture(net, target):
     import onnx
 
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.insert(0, os.path.join(folder, "tests", "conformance"))
+    tests = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests")
+    sys.path[:0] = [os.path.join(tests, "conformance"), os.path.join(tests, "real")]
     import picture_networks
+    import seeded
 
     name, _, query = net.removeprefix("picture:").partition("?")
     try:
+        home = picture_networks if hasattr(picture_networks, name) else seeded
         sizes = {key: int(value) for key, value in urllib.parse.parse_qsl(query, strict_parsing=True)}
-        model = getattr(picture_networks, name)((sizes.pop("height"), sizes.pop("width")), **sizes)
+        model = getattr(home, name)((sizes.pop("height"), sizes.pop("width")), **sizes)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Failed(f"{type(error).__name__}: {error}; expected picture:NAME?height=H&width=W and "
-                     "sizes of a network of picture_networks.py") from error
+                     "sizes of a network of picture_networks.py or seeded.py") from error
     onnx.save(model, target)
 
 

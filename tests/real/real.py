@@ -59,7 +59,7 @@ class Case:
         """The path of the network's file, or None where its wheel is not installed."""
         path = os.path.join(directory, "net.onnx")
         if self.made:
-            onnx.save(self.made(self.shape), path)
+            onnx.save(self.made(self.shape[2:]), path)
             return path
         found = importlib.util.find_spec(self.package)
         if found is None:
@@ -114,8 +114,8 @@ CASES = {
 
 # Networks for pictures, as small as their windows allow, and odd where they do.
 PICTURES = {
-    "seeded/ESPCN": Case((1, 1, 12, 9), made=lambda shape: espcn(shape[2:])),
-    "seeded/ArtCNN C4F16": Case((1, 1, 12, 9), made=lambda shape: artcnn(shape[2:])),
+    "seeded/ESPCN": Case((1, 1, 12, 9), made=espcn),
+    "seeded/ArtCNN C4F16": Case((1, 1, 12, 9), made=artcnn),
     **{name: dataclasses.replace(CASES[name], shape=shape) for name, shape in {
         "seeded/ArtCNN C4F32": (1, 1, 12, 9),
         "seeded/NAFNet-32": (1, 3, 8, 16),

@@ -1,6 +1,7 @@
 """Networks as published, with seeded weights: what a network of each family asks of a runtime.
 
-NETWORKS: name -> (function that makes the model of an input shape, shape of its input).
+NETWORKS: name -> (function that makes the model of an input size, rows and columns; shape of the
+input that is compared).
 """
 
 import os
@@ -71,21 +72,21 @@ class Family(Net):
         return self.op("MatMul", [pooled, self.constant(weights)], classes)
 
 
-def unet(shape, width=16, depth=4):
+def unet(size, channels=16, depth=4):
     net, kept = Family(3), []
     x = "x"
     for level in range(depth):
         for _ in range(2):
-            x = net.window(x, width << level, act="Relu")
+            x = net.window(x, channels << level, act="Relu")
         kept.append(x)
         x = net.op("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2])
     for _ in range(2):
-        x = net.window(x, width << depth, act="Relu")
+        x = net.window(x, channels << depth, act="Relu")
     for level in reversed(range(depth)):
-        x = net.joined(net.enlarged_by_weights(x, width << level), kept[level])
+        x = net.joined(net.enlarged_by_weights(x, channels << level), kept[level])
         for _ in range(2):
-            x = net.window(x, width << level, act="Relu")
-    return net.model(net.window(x, 1, 1, act="Sigmoid"), shape[2:])
+            x = net.window(x, channels << level, act="Relu")
+    return net.model(net.window(x, 1, 1, act="Sigmoid"), size)
 
 
 def naf_block(net, x):
@@ -99,9 +100,9 @@ def naf_block(net, x):
     return net.op("Add", [x, net.op("Mul", [y, net.per_channel(x, 0.1, 0.5)])])
 
 
-def nafnet32(shape, width=32, depth=3):
+def nafnet32(size, channels=32, depth=3):
     net, kept = Family(3), []
-    x = net.window("x", width)
+    x = net.window("x", channels)
     for _ in range(depth):
         kept.append(x := naf_block(net, x))
         x = net.window(x, 2 * net.channels[x], 2, stride=2)
@@ -109,7 +110,7 @@ def nafnet32(shape, width=32, depth=3):
     for before in reversed(kept):
         x = net.shuffle(net.window(x, 2 * net.channels[x], 1), 2)
         x = naf_block(net, net.op("Add", [x, before]))
-    return net.model(net.op("Add", [net.window(x, 3), "x"]), shape[2:])
+    return net.model(net.op("Add", [net.window(x, 3), "x"]), size)
 
 
 def spatial_attention(net, x, narrow=16):
@@ -123,25 +124,25 @@ def spatial_attention(net, x, narrow=16):
     return net.op("Mul", [x, net.window(y, net.channels[x], 1, act="Sigmoid")])
 
 
-def rlfn(shape, width=52, blocks=6):
+def rlfn(size, channels=52, blocks=6):
     net = Family(3)
-    first = x = net.window("x", width)
+    first = x = net.window("x", channels)
     for _ in range(blocks):
         y = x
         for _ in range(3):
-            y = net.op("LeakyRelu", [net.window(y, width)], alpha=0.05)
-        x = spatial_attention(net, net.window(net.op("Add", [y, x]), width, 1))
-    x = net.op("Add", [net.window(x, width), first])
-    return net.model(net.shuffle(net.window(x, 48), 4), shape[2:])
+            y = net.op("LeakyRelu", [net.window(y, channels)], alpha=0.05)
+        x = spatial_attention(net, net.window(net.op("Add", [y, x]), channels, 1))
+    x = net.op("Add", [net.window(x, channels), first])
+    return net.model(net.shuffle(net.window(x, 48), 4), size)
 
 
-def shufflenet(shape, widths=(48, 96, 192), repeats=(4, 8, 4)):
+def shufflenet(size, widths=(48, 96, 192), repeats=(4, 8, 4)):
     net = Family(3)
-    rows, columns = shape[2] // 4, shape[3] // 4
+    rows, columns = (extent // 4 for extent in size)
     x = net.window("x", 24, stride=2, act="Relu")
     x = net.op("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    for width, count in zip(widths, repeats):
-        half = width // 2
+    for channels, count in zip(widths, repeats):
+        half = channels // 2
         rows, columns = rows // 2, columns // 2
         for k in range(count):
             stride = 2 if k == 0 else 1
@@ -152,7 +153,7 @@ def shufflenet(shape, widths=(48, 96, 192), repeats=(4, 8, 4)):
             right = net.window(right, half, 1, act="Relu")
             right = net.window(right, half, stride=stride, groups=half)
             x = net.mixed(net.joined(left, net.window(right, half, 1, act="Relu")), 2, rows, columns)
-    return net.model(net.classified(net.window(x, 1024, 1, act="Relu")), shape[2:])
+    return net.model(net.classified(net.window(x, 1024, 1, act="Relu")), size)
 
 
 def inverted(net, x, expanded, channels, kernel, stride, act, squeezed, inner, gate):
@@ -164,7 +165,7 @@ def inverted(net, x, expanded, channels, kernel, stride, act, squeezed, inner, g
     return net.op("Add", [y, x]) if stride == 1 and channels == net.channels[x] else y
 
 
-def mobilenetv3_small(shape):
+def mobilenetv3_small(size):
     net = Family(3)
     x = net.window("x", 16, stride=2, act="HardSwish")
     for kernel, expanded, channels, has_se, act, stride in (
@@ -177,10 +178,10 @@ def mobilenetv3_small(shape):
         squeezed = max(8, expanded // 32 * 8) if has_se else 0
         x = inverted(net, x, expanded, channels, kernel, stride, act, squeezed, "Relu",
                      "HardSigmoid")
-    return net.model(net.classified(net.window(x, 576, 1, act="HardSwish")), shape[2:])
+    return net.model(net.classified(net.window(x, 576, 1, act="HardSwish")), size)
 
 
-def efficientnet_b0(shape):
+def efficientnet_b0(size):
     net = Family(3)
     x = net.window("x", 32, stride=2, act="Swish")
     for factor, channels, count, stride, kernel in (
@@ -190,7 +191,7 @@ def efficientnet_b0(shape):
             before = net.channels[x]
             x = inverted(net, x, factor * before, channels, kernel, stride if k == 0 else 1, "Swish",
                          max(1, before // 4), "Swish", "Sigmoid")
-    return net.model(net.classified(net.window(x, 1280, 1, act="Swish")), shape[2:])
+    return net.model(net.classified(net.window(x, 1280, 1, act="Swish")), size)
 
 
 def c2f(net, x, channels, count, residual=True):
@@ -208,18 +209,20 @@ def pyramid_pooled(net, x):
     return net.window(net.joined(*parts), net.channels[x], 1, act="Swish")
 
 
-def yolo(shape, width=16, classes=20):
+def yolo(size, channels=16, classes=20):
     """YOLOv8's backbone, neck and heads."""
     net = Family(3)
-    x = net.window(net.window("x", width, stride=2, act="Swish"), 2 * width, stride=2, act="Swish")
+    x = net.window("x", channels, stride=2, act="Swish")
+    x = net.window(x, 2 * channels, stride=2, act="Swish")
     levels = []
-    x = c2f(net, x, 2 * width, 1)
+    x = c2f(net, x, 2 * channels, 1)
     for k, count in enumerate((2, 2, 1)):
-        x = c2f(net, net.window(x, (4 << k) * width, stride=2, act="Swish"), (4 << k) * width, count)
+        wider = (4 << k) * channels
+        x = c2f(net, net.window(x, wider, stride=2, act="Swish"), wider, count)
         levels.append(x)
     third, fourth, fifth = *levels[:2], pyramid_pooled(net, levels[2])
-    fourth = c2f(net, net.joined(net.enlarged(fifth, 2), fourth), 8 * width, 1, False)
-    third = c2f(net, net.joined(net.enlarged(fourth, 2), third), 4 * width, 1, False)
+    fourth = c2f(net, net.joined(net.enlarged(fifth, 2), fourth), 8 * channels, 1, False)
+    third = c2f(net, net.joined(net.enlarged(fourth, 2), third), 4 * channels, 1, False)
     maps = [third]
     for before in (fourth, fifth):
         x = net.window(maps[-1], net.channels[maps[-1]], stride=2, act="Swish")
@@ -230,11 +233,11 @@ def yolo(shape, width=16, classes=20):
         scores = net.window(net.window(x, 64, act="Swish"), classes, 1, act="Sigmoid")
         y = net.joined(boxes, scores)
         rows.append(net.op("Reshape", [y, net.constant(np.array([1, 64 + classes, -1]))]))
-    return net.model(net.op("Concat", rows, axis=2), shape[2:])
+    return net.model(net.op("Concat", rows, axis=2), size)
 
 
 NETWORKS = {
-    "ArtCNN C4F32": (lambda shape: artcnn(shape[2:], 32), (1, 1, 270, 480)),
+    "ArtCNN C4F32": (lambda size: artcnn(size, 32), (1, 1, 270, 480)),
     "U-Net": (unet, (1, 3, 256, 256)),
     "NAFNet-32": (nafnet32, (1, 3, 128, 128)),
     "RLFN": (rlfn, (1, 3, 120, 160)),
