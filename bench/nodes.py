@@ -2,13 +2,15 @@
 
   nodes.py --bench BUILD/bench/nodes_bench [--threads 2] [--least 0.05] NET...
 
-NET is a name of tests/real/real.py or an .onnx file of fixed sizes. Layers below --least ms are
+NET is a name of tests/real/real.py, an .onnx file of fixed sizes, or `node:PATTERN`: the networks of
+one node of single_nodes.py whose names match, which become one table. Layers below --least ms are
 added up in one line. onnxruntime optimises within nodes only, so that its profile has the names of
 the file; a node that it folds or fuses all the same has no time. Exit 0, or 77 without onnxruntime.
 """
 
 import argparse
 import collections
+import fnmatch
 import json
 import os
 import subprocess
@@ -17,12 +19,14 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "real"))
+import single_nodes  # noqa: E402
 from real import CASES, picture, sizes  # noqa: E402  (exits 77 without its packages)
 
+import numpy  # noqa: E402
 import onnxruntime  # noqa: E402
 
 
-def profile(path, shape, threads, directory, runs=20):
+def profile(path, inputs, threads, directory, runs=20):
     """Least ms of each of onnxruntime's nodes."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -31,9 +35,9 @@ def profile(path, shape, threads, directory, runs=20):
     options.enable_profiling = True
     options.profile_file_prefix = os.path.join(directory, "profile")
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    value = picture(shape)
+    values = {given.name: value for given, value in zip(session.get_inputs(), inputs)}
     for _ in range(runs):
-        session.run(None, {session.get_inputs()[0].name: value})
+        session.run(None, values)
     least = collections.defaultdict(lambda: float("inf"))
     with open(session.end_profiling()) as file:
         for event in json.load(file):
@@ -50,6 +54,22 @@ def layers(bench, path, shape, threads):
     if done.returncode != 0:
         sys.exit(done.stderr.strip())
     return json.loads(done.stdout)
+
+
+def table_of_single_nodes(bench, pattern, threads, directory):
+    print(f"\n{'node':28} {'layers':>6} {'ms':>8} {'theirs':>8} {'times':>6}")
+    for name in fnmatch.filter(single_nodes.NODES, pattern):
+        path = os.path.join(directory, name + ".onnx")
+        inputs = [numpy.resize(numpy.arange(101) * 37 % 101 / 101, dims).astype(numpy.float32)
+                  for dims in single_nodes.write(name, path)]  # as nodes_bench has them
+        theirs = sum(profile(path, inputs, threads, directory).values())
+        done = subprocess.run([bench, path, str(threads)], capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"{name:28} {done.stderr.strip()}")
+            continue
+        rows = json.loads(done.stdout)
+        ours = sum(row["ms"] for row in rows)
+        print(f"{name:28} {len(rows):6} {ours:8.3f} {theirs:8.3f} {ours / theirs:6.2f}", flush=True)
 
 
 def table(name, rows, theirs, least):
@@ -75,13 +95,17 @@ def main():
     arguments = parser.parse_args()
     for net in arguments.nets:
         with tempfile.TemporaryDirectory() as directory:
+            if net.startswith("node:"):
+                table_of_single_nodes(arguments.bench, net.removeprefix("node:"), arguments.threads,
+                                      directory)
+                continue
             if net in CASES:
                 path, shape = CASES[net].write(directory), CASES[net].shape
             else:
                 path = net
                 shape = tuple(onnxruntime.InferenceSession(net).get_inputs()[0].shape)
             theirs = {} if path.endswith(".param") else profile(
-                path, shape, arguments.threads, directory)
+                path, [picture(shape)], arguments.threads, directory)
             table(net, layers(arguments.bench, path, shape, arguments.threads), theirs,
                   arguments.least)
 

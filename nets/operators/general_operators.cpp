@@ -16,7 +16,11 @@
 #include "base/units.h"
 #include "base/vector_width.h"
 #include "nets/network/picture_views.h"
+#include "nets/operators/box.h"
+#include "nets/operators/convolution.h"
 #include "nets/operators/matrix_product.h"
+#include "nets/operators/pooling.h"
+#include "nets/operators/reductions.h"
 #include "nets/operators/row_functions.h"
 
 namespace laminate {
@@ -24,8 +28,6 @@ namespace laminate {
 namespace {
 
 using Dims = std::vector<int64_t>;
-constexpr size_t most_axes = 8;  // general_output_dims() refuses more
-using Coordinates = std::array<int64_t, most_axes>;
 
 Coordinates steps_of(std::span<const int64_t> dims) {
     Coordinates steps{};
@@ -134,49 +136,6 @@ private:
     size_t rank_ = 0;
     Coordinates extents_{};
     std::array<Coordinates, count> steps_{};
-};
-
-/// A box of elements: extents and the steps between neighbours.
-struct Box {
-    size_t rank = 0;
-    Coordinates extents{};
-    Coordinates steps{};
-
-    void add(int64_t extent, int64_t step) {
-        extents[rank] = extent;
-        steps[rank++] = step;
-    }
-    [[nodiscard]] int64_t count() const {
-        int64_t product = 1;
-        for (size_t d = 0; d < rank; ++d) product *= extents[d];
-        return product;
-    }
-    /// Offset of element `index` in row-major order.
-    [[nodiscard]] int64_t offset(int64_t index) const {
-        int64_t sum = 0;
-        for (size_t d = rank; d-- > 0;) {
-            sum += index % extents[d] * steps[d];
-            index /= extents[d];
-        }
-        return sum;
-    }
-    /// Calls body(offset) for every element in row-major order.
-    template <class Body>
-    void for_each(const Body& body) const {
-        Coordinates at{};
-        int64_t offset = 0;
-        for (;;) {
-            body(offset);
-            size_t d = rank;
-            for (; d > 0; --d) {
-                offset += steps[d - 1];
-                if (++at[d - 1] < extents[d - 1]) break;
-                offset -= extents[d - 1] * steps[d - 1];
-                at[d - 1] = 0;
-            }
-            if (d == 0) return;
-        }
-    }
 };
 
 /// The box of the axes over which an operator reduces, and the box of the others.
@@ -665,54 +624,6 @@ void run_resample(const GeneralOperator& op, const Dims& in, const float* input,
 
 // ---- over axes
 
-float reduced(GeneralFunction function, const Box& box, const float* input) {
-    using enum GeneralFunction;
-    const auto total = [&](const auto& term) {
-        double sum = 0;
-        box.for_each([&](int64_t at) { sum += static_cast<double>(term(input[at])); });
-        return sum;
-    };
-    const auto value = [](float x) { return x; };
-    const auto square = [](float x) { return static_cast<double>(x) * static_cast<double>(x); };
-    const auto extreme = [&](float start, const auto& choose) {
-        float best = start;
-        box.for_each([&](int64_t at) { best = choose(best, input[at]); });
-        return best;
-    };
-    const auto largest_value = [&] {
-        return extreme(-std::numeric_limits<float>::infinity(), maximum_of);
-    };
-    switch (function) {
-        case mean:
-            return static_cast<float>(total(value) / static_cast<double>(box.count()));
-        case product: {
-            double result = 1;
-            box.for_each([&](int64_t at) { result *= static_cast<double>(input[at]); });
-            return static_cast<float>(result);
-        }
-        case largest:
-            return largest_value();
-        case smallest:
-            return extreme(std::numeric_limits<float>::infinity(), minimum_of);
-        case norm_1:
-            return static_cast<float>(total([](float x) { return std::abs(x); }));
-        case norm_2:
-            return static_cast<float>(std::sqrt(total(square)));
-        case log_sum:
-            return static_cast<float>(std::log(total(value)));
-        case log_sum_exp: {
-            const float most = largest_value();
-            if (!std::isfinite(most)) return most;
-            return most + static_cast<float>(std::log(total(
-                              [&](float x) { return std::exp(static_cast<double>(x - most)); })));
-        }
-        case sum_of_squares:
-            return static_cast<float>(total(square));
-        default:
-            return static_cast<float>(total(value));
-    }
-}
-
 /// The axes of a reduction as one, if they are neighbours: outer x over x inner elements.
 struct NeighbouringAxes {
     int64_t outer = 1, over = 1, inner = 1;
@@ -728,169 +639,33 @@ struct NeighbouringAxes {
     }
 };
 
-/// Folds terms over neighbouring axes into states, of which `finish` makes the result. A run of
-/// states stands side by side, so that they are vectorised and read the input in its own order.
-template <class State, class Term, class Join, class Finish>
-void fold_neighbours(const NeighbouringAxes& axes, const float* input, float* output, int threads,
-                     State start, const Term& term, const Join& join, const Finish& finish) {
-    constexpr int64_t most = 64;
-    if (axes.inner == 1) {
-        constexpr size_t lanes = 8;
-        return parallel_for(axes.outer, threads, [&](int64_t k) {
-            const float* row = input + k * axes.over;
-            std::array<State, lanes> states;
-            states.fill(start);
-            int64_t x = 0;
-            for (; x + static_cast<int64_t>(lanes) <= axes.over; x += lanes) {
-                for (size_t lane = 0; lane < lanes; ++lane)
-                    states[lane] = join(states[lane], term(row[x + static_cast<int64_t>(lane)]));
-            }
-            for (; x < axes.over; ++x) states[0] = join(states[0], term(row[x]));
-            output[k] = static_cast<float>(
-                finish(std::accumulate(states.begin(), states.end(), start, join)));
-        });
-    }
-    const int64_t parts = ceil_div(axes.inner, most);
-    parallel_for(axes.outer * parts, threads, [&](int64_t part) {
-        const int64_t begin = part % parts * most, count = std::min(most, axes.inner - begin);
-        const float* first = input + part / parts * axes.over * axes.inner + begin;
-        std::array<State, most> states;
-        states.fill(start);
-        for (int64_t k = 0; k < axes.over; ++k) {
-            for (int64_t x = 0; x < count; ++x) {
-                State& state = states[static_cast<size_t>(x)];
-                state = join(state, term(first[k * axes.inner + x]));
-            }
-        }
-        for (int64_t x = 0; x < count; ++x)
-            output[part / parts * axes.inner + begin + x] =
-                static_cast<float>(finish(states[static_cast<size_t>(x)]));
-    });
-}
-
-void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, float* output,
-                int threads) {
-    using enum GeneralFunction;
-    const NeighbouringAxes axes(in, op.axes);
-    if (!axes.are_neighbours || op.function == log_sum_exp) {
-        const SplitAxes split(in, op.axes);
-        return parallel_for(split.outside.count(), threads, [&](int64_t k) {
-            output[k] = reduced(op.function, split.inside, input + split.outside.offset(k));
-        });
-    }
-    const auto count = static_cast<double>(axes.over);
-    const auto as_is = [](double x) { return x; };
-    const auto square = [](double x) { return x * x; };
-    const auto sums = [&](const auto& term, const auto& finish) {
-        fold_neighbours(axes, input, output, threads, 0.0, term, std::plus<double>(), finish);
-    };
-    const auto extremes = [&](float start, const auto& choose) {
-        fold_neighbours(axes, input, output, threads, start, [](float x) { return x; }, choose,
-                        [](float x) { return x; });
-    };
-    if (axes.inner == 1 && (op.function == largest || op.function == smallest)) {
-        const auto in_row = op.function == largest ? largest_in_row : smallest_in_row;
-        return parallel_for(axes.outer, threads, [&](int64_t row) {
-            output[row] = in_row(input + row * axes.over, axes.over);
-        });
-    }
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    switch (op.function) {
-        case mean:
-            return sums(as_is, [&](double total) { return total / count; });
-        case product:
-            return fold_neighbours(axes, input, output, threads, 1.0, as_is,
-                                   std::multiplies<double>(), as_is);
-        case largest:
-            return extremes(-infinity, [](float a, float b) { return maximum_of(a, b); });
-        case smallest:
-            return extremes(infinity, [](float a, float b) { return minimum_of(a, b); });
-        case norm_1:
-            return sums([](double x) { return std::abs(x); }, as_is);
-        case norm_2:
-            return sums(square, [](double total) { return std::sqrt(total); });
-        case log_sum:
-            return sums(as_is, [](double total) { return std::log(total); });
-        case sum_of_squares:
-            return sums(square, as_is);
-        default:
-            return sums(as_is, as_is);
-    }
-}
-
-void normalise(const GeneralOperator& op, const Box& box, const float* input, float* output) {
-    using enum GeneralFunction;
-    const auto count = static_cast<double>(box.count());
-    switch (op.function) {
-        case softmax:
-        case log_softmax: {
-            const auto most = static_cast<double>(reduced(largest, box, input));
-            double sum = 0;
-            box.for_each([&](int64_t at) {
-                const double part = std::exp(static_cast<double>(input[at]) - most);
-                sum += part;
-                if (op.function == softmax) output[at] = static_cast<float>(part);
-            });
-            const double scale = 1 / sum, logarithm = std::log(sum);
-            box.for_each([&](int64_t at) {
-                output[at] = static_cast<float>(
-                    op.function == softmax
-                        ? static_cast<double>(output[at]) * scale
-                        : static_cast<double>(input[at]) - most - logarithm);
-            });
-            return;
-        }
-        case hardmax: {  // the first of the largest, NaN among them
-            const float most = reduced(largest, box, input);
-            bool found = false;
-            box.for_each([&](int64_t at) {
-                const bool is_first = !found && !(input[at] < most);
-                found = found || is_first;
-                output[at] = is_first ? 1.0f : 0.0f;
-            });
-            return;
-        }
-        case standardise: {
-            double middle = 0, variance = 0;  // rounding the mean would shift nearly constant rows
-            box.for_each([&](int64_t at) { middle += static_cast<double>(input[at]) / count; });
-            box.for_each([&](int64_t at) {
-                const double distance = static_cast<double>(input[at]) - middle;
-                variance += distance * distance;
-            });
-            const double scale = 1 / std::sqrt(variance / count + static_cast<double>(op.alpha));
-            box.for_each([&](int64_t at) {
-                output[at] = static_cast<float>((static_cast<double>(input[at]) - middle) * scale);
-            });
-            return;
-        }
-        default: {
-            const double scale =
-                1 / std::sqrt(static_cast<double>(reduced(sum_of_squares, box, input)) / count +
-                              static_cast<double>(op.alpha));
-            box.for_each([&](int64_t at) {
-                output[at] = static_cast<float>(static_cast<double>(input[at]) * scale);
-            });
-        }
-    }
-}
-
 void run_normalise(const GeneralOperator& op, const Dims& in, const float* input, float* output,
                    int threads) {
     using enum GeneralFunction;
     const NeighbouringAxes axes(in, op.axes);
-    if (axes.are_neighbours && op.function == softmax)
-        return run_softmax_along(axes.outer, axes.over, axes.inner, input, output, threads);
-    if (axes.are_neighbours && axes.inner == 1 && op.function != hardmax) {
-        return parallel_for(axes.outer, threads, [&](int64_t row) {
-            normalise_row(op.function, op.alpha, input + row * axes.over, output + row * axes.over,
-                          axes.over);
-        });
+    const bool is_log = op.function == log_softmax;
+    if (axes.are_neighbours && (op.function == softmax || is_log))
+        return run_softmax_along(is_log, axes.outer, axes.over, axes.inner, input, output, threads);
+    if (axes.are_neighbours && op.function == hardmax)
+        return run_hardmax_along(axes.outer, axes.over, axes.inner, input, output, threads);
+    if (axes.are_neighbours && axes.inner == 1) {
+        return normalise_rows(op.function, op.alpha, input, output, axes.outer, axes.over, threads);
     }
     const SplitAxes split(in, op.axes);
-    const int64_t count = split.outside.count();
-    parallel_for(count, threads, [&](int64_t k) {
-        const int64_t at = split.outside.offset(k);
-        normalise(op, split.inside, input + at, output + at);
+    parallel_for(split.outside.count(), threads, [&](int64_t k) {
+        const int64_t first = split.outside.offset(k);
+        std::vector<float> row;
+        row.reserve(static_cast<size_t>(split.inside.count()));
+        split.inside.for_each([&](int64_t at) { row.push_back(input[first + at]); });
+        if (op.function == hardmax) {
+            std::vector<float> marked(row.size());
+            run_hardmax_along(1, std::ssize(row), 1, row.data(), marked.data(), 1);
+            row = marked;
+        } else {
+            normalise_rows(op.function, op.alpha, row.data(), row.data(), 1, std::ssize(row), 1);
+        }
+        auto next = row.begin();
+        split.inside.for_each([&](int64_t at) { output[first + at] = *next++; });
     });
 }
 
@@ -916,47 +691,79 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
 
 // ---- order
 
-/// The k first elements of `box` in the order of the function, or their coordinates, written with
-/// the step of `box` to `output`.
-void order(const GeneralOperator& op, const Box& box, const float* input, int64_t count,
-           int64_t output_step, float* output) {
-    using enum GeneralFunction;
-    const bool from_largest = op.function == largest_values || op.function == largest_places;
-    const bool gives_places = op.function == largest_places || op.function == smallest_places;
-    const auto value = [&](int64_t place) { return input[place * box.steps[0]]; };
-    const bool nan_is_smallest = op.alpha != 0 && !from_largest;
-    const auto is_less = [&](float a, float b) {
+/// A value and where it stood.
+struct Placed {
+    float value;
+    int64_t place;
+};
+
+/// Which of two elements of different places comes first.
+struct Order {
+    bool from_largest, nan_is_smallest, last_of_equals;
+
+    explicit Order(const GeneralOperator& op)
+        : from_largest(op.function == GeneralFunction::largest_values ||
+                       op.function == GeneralFunction::largest_places),
+          nan_is_smallest(op.alpha != 0 && !from_largest),
+          last_of_equals(op.constant_first) {}
+    [[nodiscard]] bool is_less(float a, float b) const {
         return a < b || (nan_is_smallest ? a != a && b == b : b != b && a == a);
-    };
-    const auto comes_before = [&](int64_t a, int64_t b) {
-        const float x = value(a), y = value(b);
-        if (is_less(x, y)) return !from_largest;
-        if (is_less(y, x)) return from_largest;
-        return op.constant_first ? a > b : a < b;
-    };
-    constexpr int64_t few = 32;  // that a sorted list takes in faster than a heap
-    std::vector<int64_t> places;
-    if (count <= few) {
-        const float* at = input;
-        float last = 0;
-        for (int64_t place = 0; place < box.count(); ++place, at += box.steps[0]) {
-            if (std::ssize(places) == count) {
-                const bool is_behind = from_largest ? *at < last : *at > last;  // what most are
-                if (is_behind || !comes_before(place, places.back())) continue;
-                places.pop_back();
-            }
-            places.insert(std::upper_bound(places.begin(), places.end(), place, comes_before), place);
-            last = value(places.back());
-        }
-    } else {
-        places.resize(static_cast<size_t>(box.count()));
-        std::iota(places.begin(), places.end(), 0);
-        std::partial_sort(places.begin(), places.begin() + count, places.end(), comes_before);
     }
-    for (int64_t k = 0; k < count; ++k) {
-        const int64_t place = places[static_cast<size_t>(k)];
-        output[k * output_step] = gives_places ? static_cast<float>(place) : value(place);
+    bool operator()(const Placed& a, const Placed& b) const {
+        if (is_less(a.value, b.value)) return !from_largest;
+        if (is_less(b.value, a.value)) return from_largest;
+        return last_of_equals ? a.place > b.place : a.place < b.place;
     }
+};
+
+/// Calls body(k) for the elements of a row that may stand before `last` or beside it.
+template <class Body>
+void for_each_candidate(const float* row, int64_t count, bool from_largest, const float& last,
+                        const Body& body) {
+    constexpr int64_t lanes = 16;
+    const float sign = from_largest ? 1 : -1;
+    int64_t k = 0;
+    for (; k + lanes <= count; k += lanes) {
+        int32_t behind = 0;
+        const float limit = sign * last;
+        for (int64_t x = k; x < k + lanes; ++x) behind += sign * row[x] < limit ? 1 : 0;
+        for (int64_t x = k; behind < lanes && x < k + lanes; ++x) body(x);
+    }
+    for (; k < count; ++k) body(k);
+}
+
+/// The `most` first elements of a row in their order. Twice as many are kept, and the later half of them
+/// thrown away whenever they are full.
+void first_elements(const Order& order, const float* row, int64_t count, int64_t most,
+                    std::vector<Placed>& kept) {
+    constexpr int64_t few = 32;  // that a sorted list takes in faster
+    kept.clear();
+    float last = order.from_largest ? -std::numeric_limits<float>::infinity()
+                                    : std::numeric_limits<float>::infinity();
+    const auto is_full = [&] { return std::ssize(kept) >= most; };
+    if (most <= few) {
+        for_each_candidate(row, count, order.from_largest, last, [&](int64_t k) {
+            const Placed next{row[k], k};
+            if (is_full() && !order(next, kept.back())) return;
+            if (is_full()) kept.pop_back();
+            auto at = kept.insert(kept.end(), next);
+            for (; at != kept.begin() && order(next, at[-1]); --at) *at = at[-1];
+            *at = next;
+            if (is_full()) last = kept.back().value;
+        });
+        return;
+    }
+    const auto forget = [&] {
+        std::nth_element(kept.begin(), kept.begin() + most - 1, kept.end(), order);
+        kept.resize(static_cast<size_t>(most));
+        last = kept.back().value;
+    };
+    for_each_candidate(row, count, order.from_largest, last, [&](int64_t k) {
+        kept.push_back({row[k], k});
+        if (std::ssize(kept) == 2 * most) forget();
+    });
+    if (std::ssize(kept) > most) forget();
+    std::ranges::sort(kept, order);
 }
 
 void run_order(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
@@ -964,7 +771,7 @@ void run_order(const GeneralOperator& op, const Dims& in, const float* input, co
     using enum GeneralFunction;
     const SplitAxes from(in, op.axes), to(out, op.axes);
     if (to.inside.count() == 1) {
-        const bool from_largest = op.function == largest_values || op.function == largest_places;
+        const bool from_largest = Order(op).from_largest;
         const NeighbouringAxes axes(in, op.axes);
         return run_first_along(
             axes.outer, axes.over, axes.inner,
@@ -974,9 +781,23 @@ void run_order(const GeneralOperator& op, const Dims& in, const float* input, co
              .last_of_equals = op.constant_first},
             input, output, threads);
     }
+    const bool gives_places = op.function == largest_places || op.function == smallest_places;
+    const Order order(op);
+    const int64_t count = from.inside.count(), most = to.inside.count();
     parallel_for(from.outside.count(), threads, [&](int64_t k) {
-        order(op, from.inside, input + from.outside.offset(k), to.inside.count(),
-              to.inside.steps[0], output + to.outside.offset(k));
+        const float* row = input + from.outside.offset(k);
+        std::vector<float> own;
+        if (from.inside.steps[0] != 1) {
+            for (int64_t x = 0; x < count; ++x) own.push_back(row[x * from.inside.steps[0]]);
+            row = own.data();
+        }
+        std::vector<Placed> kept;
+        first_elements(order, row, count, most, kept);
+        float* result = output + to.outside.offset(k);
+        for (const auto& [value, place] : kept) {
+            *result = gives_places ? static_cast<float>(place) : value;
+            result += to.inside.steps[0];
+        }
     });
 }
 
@@ -1138,123 +959,6 @@ void run_matmul(const Operands& operands, const Constant* bias, float* output, i
                       output, threads);
 }
 
-/// The input coordinate that output coordinate `out` reads through kernel element `tap` along
-/// spatial axis `axis`; -1 when it reads none.
-int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t out, int64_t tap,
-               int64_t extent) {
-    int64_t at = transposed ? out + op.pad_begin[axis] - tap * op.dilation[axis]
-                            : out * op.stride[axis] + tap * op.dilation[axis] - op.pad_begin[axis];
-    if (transposed) {
-        if (at % op.stride[axis] != 0) return -1;
-        at /= op.stride[axis];
-    }
-    return at >= 0 && at < extent ? at : -1;
-}
-
-/// Computes one row of the last axis at a time: for each input channel and kernel element, the
-/// columns that it reaches.
-void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out,
-                     float* output, int threads) {
-    const GeneralOperator& op = layer.general;
-    const bool transposed = op.kind == GeneralKind::transposed_convolution;
-    const size_t axes = in.size() - 2, last = axes - 1;
-    const int64_t group_in = in[1] / layer.groups, group_out = out[1] / layer.groups;
-    const std::span<const int64_t> outer_kernel(op.kernel.data(), last);
-    int64_t outer_taps = 1;
-    for (const int64_t k : outer_kernel) outer_taps *= k;
-    const int64_t width = op.kernel[last], taps = outer_taps * width;
-    const Coordinates in_steps = steps_of(in);
-    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
-        const int64_t z = at[1], group = z / group_out;
-        float* line = output + row * out.back();
-        std::fill_n(line, out.back(),
-                    layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f);
-        for (int64_t i = 0; i < group_in; ++i) {
-            const int64_t channel = group * group_in + i;
-            const float* weights =
-                layer.weights->values.data() +
-                (transposed ? channel * group_out + z % group_out : z * group_in + i) * taps;
-            for (int64_t tap = 0; tap < outer_taps; ++tap) {
-                const Coordinates outer = coordinates_of(tap, outer_kernel);
-                int64_t from = at[0] * in_steps[0] + channel * in_steps[1];
-                bool reads = true;
-                for (size_t d = 0; d < last && reads; ++d) {
-                    const int64_t coordinate =
-                        source(op, transposed, d, at[d + 2], outer[d], in[d + 2]);
-                    reads = coordinate >= 0;
-                    from += coordinate * in_steps[d + 2];
-                }
-                if (!reads) continue;
-                for (int64_t m = 0; m < width; ++m) {
-                    const float weight = weights[tap * width + m];
-                    for (int64_t x = 0; x < out.back(); ++x) {
-                        const int64_t column = source(op, transposed, last, x, m, in.back());
-                        if (column >= 0) line[x] += weight * input[from + column];
-                    }
-                }
-            }
-        }
-    });
-}
-
-// ---- pooling
-
-/// Taps of one window along one axis.
-struct Taps {
-    int64_t begin = 0, end = 0;  ///< inside the input
-    int64_t padded = 0;          ///< inside the input or its padding
-};
-
-/// Clipped by division, so that a window of 2^31 taps takes no longer than the input is wide.
-Taps taps_of(const GeneralOperator& op, size_t axis, int64_t out, int64_t in) {
-    const int64_t dilation = op.dilation[axis], kernel = op.kernel[axis];
-    const int64_t first = out * op.stride[axis] - op.pad_begin[axis];  // coordinate of tap 0
-    const auto taps_before = [&](int64_t coordinate) {
-        return coordinate <= first ? 0 : std::min(kernel, ceil_div(coordinate - first, dilation));
-    };
-    return {taps_before(0), taps_before(in), taps_before(in + op.pad_end[axis])};
-}
-
-/// The result of one window, whose elements inside the input are `window`.
-float pooled(const GeneralOperator& op, const Box& window, const float* input, double padded) {
-    if (op.kind == GeneralKind::max_pool) {
-        float largest = -std::numeric_limits<float>::infinity();
-        window.for_each([&](int64_t at) { largest = maximum_of(largest, input[at]); });
-        return largest;
-    }
-    double sum = 0;
-    const auto power = static_cast<double>(op.alpha);
-    if (op.kind == GeneralKind::power_pool) {
-        window.for_each(
-            [&](int64_t at) { sum += std::pow(std::abs(static_cast<double>(input[at])), power); });
-        return static_cast<float>(std::pow(sum, 1 / power));
-    }
-    window.for_each([&](int64_t at) { sum += static_cast<double>(input[at]); });
-    return static_cast<float>(
-        sum / (op.count_include_pad ? padded : static_cast<double>(window.count())));
-}
-
-void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
-              float* output, int threads) {
-    const size_t axes = in.size() - 2;
-    const Coordinates in_steps = steps_of(in);
-    for_each_row(out, threads, [&](int64_t row, Coordinates at) {
-        for (int64_t& x = at[in.size() - 1] = 0; x < out.back(); ++x) {
-            int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1];
-            double padded = 1;  // the product of huge windows passes 64 bits
-            Box window;
-            for (size_t d = 0; d < axes; ++d) {
-                const Taps taps = taps_of(op, d, at[d + 2], in[d + 2]);
-                from += (at[d + 2] * op.stride[d] - op.pad_begin[d] + taps.begin * op.dilation[d]) *
-                        in_steps[d + 2];
-                padded *= static_cast<double>(taps.padded);
-                window.add(taps.end - taps.begin, op.dilation[d] * in_steps[d + 2]);
-            }
-            output[row * out.back() + x] = pooled(op, window, input + from, padded);
-        }
-    });
-}
-
 }  // namespace
 
 float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
@@ -1347,18 +1051,38 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
         case GeneralKind::select:
             return run_select(in, inputs, out, output, threads);
         case GeneralKind::reduce:
-            return run_reduce(op, in[0], inputs[0], output, threads);
+            return reduce_axes(op.function, in[0], op.axes, inputs[0], output, threads);
         case GeneralKind::normalise:
             return run_normalise(op, in[0], inputs[0], output, threads);
         case GeneralKind::matmul:
             return run_matmul(Operands(layer, in, inputs), layer.bias.get(), output, threads);
         case GeneralKind::convolution:
         case GeneralKind::transposed_convolution:
-            return run_convolution(layer, in[0], inputs[0], out, output, threads);
+            return convolve({.transposed = op.kind == GeneralKind::transposed_convolution,
+                                    .groups = layer.groups,
+                                    .in = in[0],
+                                    .out = out,
+                                    .kernel = op.kernel,
+                                    .stride = op.stride,
+                                    .dilation = op.dilation,
+                                    .pad_begin = op.pad_begin,
+                                    .weights = layer.weights->values.data(),
+                                    .bias = layer.bias ? layer.bias->values.data() : nullptr},
+                                   inputs[0], output, threads);
         case GeneralKind::max_pool:
         case GeneralKind::average_pool:
         case GeneralKind::power_pool:
-            return run_pool(op, in[0], inputs[0], out, output, threads);
+            return pool_windows({.kind = op.kind,
+                             .in = in[0],
+                             .out = out,
+                             .kernel = op.kernel,
+                             .stride = op.stride,
+                             .dilation = op.dilation,
+                             .pad_begin = op.pad_begin,
+                             .pad_end = op.pad_end,
+                             .count_include_pad = op.count_include_pad,
+                             .power = op.alpha},
+                            inputs[0], output, threads);
         case GeneralKind::order:
             return run_order(op, in[0], inputs[0], out, output, threads);
         case GeneralKind::sample:

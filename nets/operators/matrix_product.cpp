@@ -36,8 +36,7 @@ struct SumRows {
 /// What a block reads: rows of `left`, and a packed panel. Meanwhile it asks for the lines of the
 /// next panel, row by row, because the processor foresees no such steps.
 struct Factors {
-    const float* left;
-    int64_t left_step;
+    LeftMatrix left;
     const float* panel;
     int64_t depth;
     const float* next;
@@ -51,25 +50,33 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
     constexpr int64_t line = 64 / sizeof(float), width = vectors * lanes;
     Lanes sums[rows][vectors];
 #pragma GCC unroll 16
-    for (int64_t r = 0; r < rows; ++r)
-        std::memcpy(sums[r], to.start + r * to.start_step, sizeof sums[r]);
-    const float *left = factors.left, *next = factors.next;
-    const int64_t left_step = factors.left_step;
-    for (int64_t i = 0; i < factors.depth; ++i, next += factors.next_step) {
+    for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < vectors; ++v)
+            std::memcpy(&sums[r][v], to.start + r * to.start_step + v * lanes, sizeof(Lanes));
+    }
+    const auto [first, row_step, depth_step] = factors.left;
+    const float *left = first, *next = factors.next;
+    for (int64_t i = 0; i < factors.depth; ++i, left += depth_step, next += factors.next_step) {
         Lanes values[vectors];
-        std::memcpy(values, factors.panel + i * width, sizeof values);
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < vectors; ++v)
+            std::memcpy(&values[v], factors.panel + i * width + v * lanes, sizeof(Lanes));
 #pragma GCC unroll 2
         for (int64_t x = 0; x < width; x += line) __builtin_prefetch(next + x, 0, 2);
 #pragma GCC unroll 16
         for (int64_t r = 0; r < rows; ++r) {
-            const float factor = left[r * left_step + i];
+            const float factor = left[r * row_step];
 #pragma GCC unroll 2
             for (int64_t v = 0; v < vectors; ++v) sums[r][v] += factor * values[v];
         }
     }
 #pragma GCC unroll 16
-    for (int64_t r = 0; r < rows; ++r)
-        std::memcpy(to.output + r * to.output_step, sums[r], sizeof sums[r]);
+    for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < vectors; ++v)
+            std::memcpy(to.output + r * to.output_step + v * lanes, &sums[r][v], sizeof(Lanes));
+    }
 }
 
 /// Calls add_products() for `rows` <= most rows.
@@ -122,7 +129,7 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
             }
             add_row_products<lanes, most_rows, vectors>(
                 rows,
-                {part.left + row * part.depth + begin, part.depth, panel.data(), depth,
+                {{part.left + row * part.depth + begin, part.depth, 1}, panel.data(), depth,
                  has_next ? right + width : panel.data(), has_next ? length : 0},
                 sums);
             for (int64_t r = 0; r < rows && count < width; ++r)
@@ -141,29 +148,80 @@ template <int64_t lanes, int64_t most_rows>
         compute_panel<lanes, most_rows, 1>(part, column, part.columns - column);
 }
 
+/// Products with a packed panel.
+struct PanelProducts {
+    LeftMatrix left;
+    int64_t rows;
+    const float* panel;
+    int64_t width, depth;
+    float* sums;
+};
+
+template <int64_t lanes, int64_t most_rows, int64_t vectors>
+[[gnu::always_inline]] inline void add_block_products(const PanelProducts& p) {
+    const int64_t block = ceil_div(p.rows, ceil_div(p.rows, most_rows));
+    for (int64_t row = 0; row < p.rows; row += block) {
+        float* sums = p.sums + row * p.width;
+        add_row_products<lanes, most_rows, vectors>(
+            std::min(block, p.rows - row),
+            {{p.left.first + row * p.left.row_step, p.left.row_step, p.left.depth_step},
+             p.panel, p.depth, p.panel, 0},
+            {sums, p.width, sums, p.width});
+    }
+}
+
+template <int64_t lanes, int64_t most_rows>
+[[gnu::always_inline]] inline void add_panel(const PanelProducts& p) {
+    if (p.width == lanes) return add_block_products<lanes, most_rows, 1>(p);
+    add_block_products<lanes, most_rows, 2>(p);
+}
+
 // As many rows as leave registers for two vectors of `right` and one value of `left`.
 void compute_plain(const ProductPart& part) { compute_part<4, 6>(part); }
+void add_plain(const PanelProducts& products) { add_panel<4, 6>(products); }
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"))) void compute_avx2(const ProductPart& part) {
     compute_part<8, 6>(part);
 }
+__attribute__((target("avx2,fma"))) void add_avx2(const PanelProducts& products) {
+    add_panel<8, 6>(products);
+}
 __attribute__((target("avx512f"))) void compute_avx512(const ProductPart& part) {
     compute_part<16, 12>(part);
 }
+__attribute__((target("avx512f"))) void add_avx512(const PanelProducts& products) {
+    add_panel<16, 12>(products);
+}
 #endif
 
-auto* part_of_processor() {
+struct OfProcessor {
+    int64_t lanes;
+    void (*compute)(const ProductPart&);
+    void (*add)(const PanelProducts&);
+};
+
+const OfProcessor& of_processor() {
+    static const OfProcessor chosen = [] {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return compute_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return compute_avx2;
+        if (__builtin_cpu_supports("avx512f")) return OfProcessor{16, compute_avx512, add_avx512};
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+            return OfProcessor{8, compute_avx2, add_avx2};
 #endif
-    return compute_plain;
+        return OfProcessor{4, compute_plain, add_plain};
+    }();
+    return chosen;
 }
 
 }  // namespace
 
+int64_t panel_width() { return 2 * of_processor().lanes; }
+
+void add_panel_products(const LeftMatrix& left, int64_t rows, const float* panel, int64_t width,
+                        int64_t depth, float* sums) {
+    of_processor().add({left, rows, panel, width, depth, sums});
+}
+
 void multiply_matrices(const MatrixProducts& products, float* output, int threads) {
-    static auto* const compute = part_of_processor();
     const auto& [batches, rows, depth, columns, left_of, right_of, bias] = products;
     // Wide parts read long runs of `right`. Small products need narrow ones for all threads, and
     // if they are too few, parts of the rows, each of which packs its columns anew.
@@ -178,10 +236,11 @@ void multiply_matrices(const MatrixProducts& products, float* output, int thread
     parallel_for(batches * across * down, threads, [&](int64_t k) {
         const int64_t column = k % across * width, row = k / across % down * height,
                       batch = k / across / down;
-        compute({left_of(batch) + row * depth, right_of(batch) + column,
-                 output + (batch * rows + row) * columns + column,
-                 bias == nullptr ? nullptr : bias + column, std::min(height, rows - row),
-                 std::min(width, columns - column), depth, columns});
+        of_processor().compute(
+            {left_of(batch) + row * depth, right_of(batch) + column,
+             output + (batch * rows + row) * columns + column,
+             bias == nullptr ? nullptr : bias + column, std::min(height, rows - row),
+             std::min(width, columns - column), depth, columns});
     });
 }
 

@@ -17,4 +17,15 @@ struct MatrixProducts {
 
 void multiply_matrices(const MatrixProducts& products, float* output, int threads);
 
+/// A matrix anywhere in memory: element (row, depth) is first[row * row_step + depth * depth_step].
+struct LeftMatrix {
+    const float* first;
+    int64_t row_step, depth_step;
+};
+/// Columns of the panels that suit the processor's vectors.
+[[nodiscard]] int64_t panel_width();
+/// sums [rows][width] += left x panel [depth][width], on this thread. `width`: panel_width() or its half.
+void add_panel_products(const LeftMatrix& left, int64_t rows, const float* panel, int64_t width,
+                        int64_t depth, float* sums);
+
 }  // namespace laminate

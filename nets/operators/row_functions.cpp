@@ -2,79 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "base/shared_loop.h"
 #include "base/units.h"
 #include "base/vector_width.h"
 #include "nets/operators/general_operators.h"
 #include "nets/operators/reference_operators.h"
-
-// Loops over simple inline functions, which the compiler vectorises: it takes each comparison for a
-// minimum, maximum or selection, as all of them have both sides at hand.
-#define LAMINATE_IN_VECTORS [[gnu::always_inline]] inline
+#include "nets/operators/vector_functions.h"
 
 namespace laminate {
 namespace {
-
-/// e^x = power (rest + 1), where power is a power of 2.
-struct PowerAndRest {
-    float power, rest;
-};
-
-/// x lies between -88, where the power is 0, and 89, where it is infinite, or is NaN, which stays
-/// in the rest. The polynomial is that of Cephes (expf).
-LAMINATE_IN_VECTORS PowerAndRest power_and_rest(float x) {
-    constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
-    constexpr float ln2_low = -2.12194440e-4f;
-    constexpr float to_whole = 0x1.8p23f;  // the sum's last bits are the nearest whole number
-    const float shifted = x * std::numbers::log2e_v<float> + to_whole, k = shifted - to_whole;
-    const float r = (x - k * ln2_high) - k * ln2_low;
-    float series = 1.9875691500e-4f;
-    series = series * r + 1.3981999507e-3f;
-    series = series * r + 8.3334519073e-3f;
-    series = series * r + 4.1665795894e-2f;
-    series = series * r + 1.6666665459e-1f;
-    series = series * r + 5.0000001201e-1f;
-    const uint32_t exponent =
-        std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(to_whole) + 127;
-    return {std::bit_cast<float>(exponent << 23), series * r * r + r};
-}
-
-LAMINATE_IN_VECTORS float between(float x, float low, float high) {
-    x = x > high ? high : x;
-    return x < low ? low : x;
-}
-
-LAMINATE_IN_VECTORS float exponential_of(float x) {
-    const auto [power, rest] = power_and_rest(between(x, -88, 89));
-    return power * (rest + 1);
-}
-
-LAMINATE_IN_VECTORS float tangent_of(float x) {
-    const auto [power, rest] = power_and_rest(between(2 * x, -25, 80));  // e^-25 - 1 is -1
-    const float minus_one = power * rest + (power - 1);
-    return minus_one / (minus_one + 2);
-}
-
-LAMINATE_IN_VECTORS float sigmoid_of(float x) { return 1 / (1 + exponential_of(-x)); }
-
-/// x times what a normal distribution has below x: Abramowitz and Stegun, Handbook of Mathematical
-/// Functions, 7.1.26.
-LAMINATE_IN_VECTORS float gelu_of(float x) {
-    const float z = std::abs(x) * (1 / std::numbers::sqrt2_v<float>);
-    const float t = 1 / (1 + 0.3275911f * z);
-    float series = 1.061405429f;
-    series = series * t - 1.453152027f;
-    series = series * t + 1.421413741f;
-    series = series * t - 0.284496736f;
-    series = series * t + 0.254829592f;
-    const float tail = 0.5f * t * series * exponential_of(-z * z);
-    return x * (x < 0 ? tail : 1 - tail);
-}
 
 template <class Value>
 LAMINATE_IN_VECTORS void each(const float* input, float* output, int64_t count,
@@ -131,6 +70,32 @@ LAMINATE_FOR_EACH_VECTOR_WIDTH
 void negative_row(const float* input, float* output, int64_t count) {
     each(input, output, count, [](float x) { return -x; });
 }
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void sign_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) {
+        const float above = x > 0 ? 1.0F : x;
+        return x < 0 ? -1.0F : above;
+    });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void thresholded_row(float alpha, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha](float x) { return x > alpha ? x : 0.0F; });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void shrink_row(float alpha, float beta, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha, beta](float x) {
+        const float above = x > alpha ? x - beta : 0.0F;
+        return x < -alpha ? x + beta : above;
+    });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void error_function_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, error_function_of);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void logarithm_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, logarithm_of);
+}
 
 // ---- along a row
 
@@ -166,24 +131,14 @@ LAMINATE_IN_VECTORS Value sum_of(const float* row, int64_t count, const Term& te
     return joined(row, count, Value{0}, term, [](Value a, Value b) { return a + b; });
 }
 
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-float extreme_in_row(float sign, const float* row, int64_t count) {
-    return joined(
-        row, count, -std::numeric_limits<float>::infinity(),
-        [sign](float x) { return sign * x; },
-        [](float a, float b) { return (b > a) | (b != b) ? b : a; });
-}
-
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-float largest_of(const float* row, int64_t count) {
+LAMINATE_IN_VECTORS float largest_of(const float* row, int64_t count) {
     return joined(
         row, count, -std::numeric_limits<float>::infinity(), [](float x) { return x; },
         [](float a, float b) { return b > a ? b : a; });
 }
 
 /// Writes e^(x - most) and returns the sum. A NaN of the row makes the sum NaN.
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-double exponentials_below(float most, const float* input, float* output, int64_t count) {
+LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, float* output, int64_t count) {
     constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
     double sum = 0;
     for (int64_t begin = 0; begin < count; begin += run) {
@@ -195,13 +150,11 @@ double exponentials_below(float most, const float* input, float* output, int64_t
     return sum;
 }
 
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void multiply_row(float factor, float* row, int64_t count) {
+LAMINATE_IN_VECTORS void multiply_row(float factor, float* row, int64_t count) {
     for (int64_t k = 0; k < count; ++k) row[k] *= factor;
 }
 
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void subtract_row(float most, double logarithm, const float* input, float* output, int64_t count) {
+LAMINATE_IN_VECTORS void subtract_row(float most, double logarithm, const float* input, float* output, int64_t count) {
     const double shift = static_cast<double>(most) + logarithm;
     for (int64_t k = 0; k < count; ++k)
         output[k] = static_cast<float>(static_cast<double>(input[k]) - shift);
@@ -209,8 +162,7 @@ void subtract_row(float most, double logarithm, const float* input, float* outpu
 
 /// (x - middle) * scale. Rounding the mean would shift nearly constant rows, so it has two parts:
 /// x - high is exact near it, and low is what rounding leaves.
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void standardise_row(float epsilon, const float* input, float* output, int64_t count) {
+LAMINATE_IN_VECTORS void standardise_row(float epsilon, const float* input, float* output, int64_t count) {
     constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
     const auto extent = static_cast<double>(count);
     const double middle =
@@ -235,8 +187,7 @@ void standardise_row(float epsilon, const float* input, float* output, int64_t c
     for (int64_t k = 0; k < count; ++k) output[k] = (input[k] - high) * factor + shift;
 }
 
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void root_mean_square_row(float epsilon, const float* input, float* output, int64_t count) {
+LAMINATE_IN_VECTORS void root_mean_square_row(float epsilon, const float* input, float* output, int64_t count) {
     const double squares = sum_of<double>(input, count, [](float x) {
         return static_cast<double>(x) * static_cast<double>(x);
     });
@@ -246,12 +197,32 @@ void root_mean_square_row(float epsilon, const float* input, float* output, int6
         output[k] = static_cast<float>(static_cast<double>(input[k]) * scale);
 }
 
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void normalise_some_rows(GeneralFunction function, float epsilon, const float* input, float* output,
+                         int64_t rows, int64_t count) {
+    for (int64_t row = 0; row < rows; ++row, input += count, output += count) {
+        if (function == GeneralFunction::standardise) {
+            standardise_row(epsilon, input, output, count);
+        } else if (function == GeneralFunction::root_mean_square) {
+            root_mean_square_row(epsilon, input, output, count);
+        } else {
+            // Subtracting the largest keeps e^x from overflowing and changes nothing else.
+            const float most = largest_of(input, count);
+            const double sum = exponentials_below(most, input, output, count);
+            if (function == GeneralFunction::softmax)
+                multiply_row(static_cast<float>(1 / sum), output, count);
+            else
+                subtract_row(most, std::log(sum), input, output, count);
+        }
+    }
+}
+
 constexpr int64_t most_columns = 64;
 
-/// Up to most_columns columns at once.
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void softmax_of_columns(const float* input, float* output, int64_t extent, int64_t step,
-                        int64_t columns) {
+/// softmax or log_softmax of up to most_columns columns at once. `output` may be `input`.
+template <bool is_log>
+LAMINATE_IN_VECTORS void softmax_of_columns(const float* input, float* output, int64_t extent,
+                                            int64_t step, int64_t columns) {
     std::array<float, most_columns> most;
     std::array<double, most_columns> sums{};
     std::array<float, most_columns> scales;
@@ -263,17 +234,35 @@ void softmax_of_columns(const float* input, float* output, int64_t extent, int64
         }
     }
     for (int64_t a = 0; a < extent; ++a) {
-        float* parts = output + a * step;
+        std::array<float, most_columns> own;
+        float* parts = is_log ? own.data() : output + a * step;
         for (int64_t x = 0; x < columns; ++x)
             parts[x] = exponential_of(input[a * step + x] - most[static_cast<size_t>(x)]);
         for (int64_t x = 0; x < columns; ++x)
             sums[static_cast<size_t>(x)] += static_cast<double>(parts[x]);
+    }
+    if (is_log) {
+        for (size_t x = 0; x < static_cast<size_t>(columns); ++x)
+            sums[x] = static_cast<double>(most[x]) + std::log(sums[x]);
+        for (int64_t a = 0; a < extent; ++a) {
+            for (int64_t x = 0; x < columns; ++x)
+                output[a * step + x] = static_cast<float>(
+                    static_cast<double>(input[a * step + x]) - sums[static_cast<size_t>(x)]);
+        }
+        return;
     }
     for (size_t x = 0; x < scales.size(); ++x) scales[x] = static_cast<float>(1 / sums[x]);
     for (int64_t a = 0; a < extent; ++a) {
         for (int64_t x = 0; x < columns; ++x)
             output[a * step + x] *= scales[static_cast<size_t>(x)];
     }
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void softmax_columns(bool is_log, const float* input, float* output, int64_t extent, int64_t step,
+                     int64_t columns) {
+    if (is_log) return softmax_of_columns<true>(input, output, extent, step, columns);
+    softmax_of_columns<false>(input, output, extent, step, columns);
 }
 
 template <bool nan_is_first, bool last_of_equals>
@@ -316,12 +305,37 @@ void first_of_columns(const FirstRule& rule, const float* input, float* output, 
     first_of_columns_by<false, true>(rule, input, output, extent, step, columns);
 }
 
+/// The first element of each of some rows: first its value, then where it stands.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void first_of_rows(const FirstRule& rule, const float* row, float* output, int64_t rows,
+                   int64_t extent) {
+    constexpr int32_t beyond = std::numeric_limits<int32_t>::max();
+    const float sign = rule.from_largest ? 1.0F : -1.0F;
+    const auto larger = [](float a, float b) { return b > a ? b : a; };
+    const auto plus = [](int32_t a, int32_t b) { return a + b; };
+    for (int64_t k = 0; k < rows; ++k, row += extent) {
+        const float best = joined(row, extent, -std::numeric_limits<float>::infinity(),
+                                  [sign](float x) { return sign * x; }, larger);
+        const int64_t unordered =
+            joined(row, extent, int32_t{0}, [](float x) { return x != x ? 1 : 0; }, plus);
+        const bool is_nan = unordered == extent || (unordered > 0 && rule.nan_is_first);
+        int32_t first = beyond, last = -1;
+        for (int32_t x = 0; x < extent; ++x) {
+            const bool is_it = is_nan ? row[x] != row[x] : sign * row[x] == best;
+            first = std::min(first, is_it ? x : beyond);
+            last = std::max(last, is_it ? x : -1);
+        }
+        const int32_t place = rule.last_of_equals ? last : first;
+        output[k] = rule.gives_place ? static_cast<float>(place) : row[place];
+    }
+}
+
 /// Rows that are too short for vectors, such as the classes of each box of a detector, are the
 /// columns of a square.
 constexpr int64_t most_short = 32;
 
-void run_softmax_of_short_rows(int64_t rows, int64_t extent, const float* input, float* output,
-                               int threads) {
+void run_softmax_of_short_rows(bool is_log, int64_t rows, int64_t extent, const float* input,
+                               float* output, int threads) {
     parallel_for(ceil_div(rows, most_columns), threads, [&](int64_t part) {
         const int64_t begin = part * most_columns, columns = std::min(most_columns, rows - begin);
         std::array<float, static_cast<size_t>(most_short * most_columns)> square{};
@@ -329,7 +343,7 @@ void run_softmax_of_short_rows(int64_t rows, int64_t extent, const float* input,
             for (int64_t x = 0; x < columns; ++x)
                 square[static_cast<size_t>(a * columns + x)] = input[(begin + x) * extent + a];
         }
-        softmax_of_columns(square.data(), square.data(), extent, columns, columns);
+        softmax_columns(is_log, square.data(), square.data(), extent, columns, columns);
         for (int64_t x = 0; x < columns; ++x) {
             for (int64_t a = 0; a < extent; ++a)
                 output[(begin + x) * extent + a] = square[static_cast<size_t>(a * columns + x)];
@@ -362,6 +376,16 @@ void apply_unary_row(GeneralFunction function, float alpha, float beta, const fl
             return absolute_row(input, output, count);
         case GeneralFunction::negative:
             return negative_row(input, output, count);
+        case GeneralFunction::sign:
+            return sign_row(input, output, count);
+        case GeneralFunction::thresholded_relu:
+            return thresholded_row(alpha, input, output, count);
+        case GeneralFunction::shrink:
+            return shrink_row(alpha, beta, input, output, count);
+        case GeneralFunction::error_function:
+            return error_function_row(input, output, count);
+        case GeneralFunction::logarithm:
+            return logarithm_row(input, output, count);
         default:
             for (int64_t k = 0; k < count; ++k)
                 output[k] = apply_unary(function, input[k], alpha, beta);
@@ -391,50 +415,75 @@ void apply_activation_row(const Activation& activation, int64_t channel, const f
     }
 }
 
-float largest_in_row(const float* row, int64_t count) { return extreme_in_row(1, row, count); }
-float smallest_in_row(const float* row, int64_t count) { return -extreme_in_row(-1, row, count); }
-
-void normalise_row(GeneralFunction function, float epsilon, const float* input, float* output,
-                   int64_t count) {
-    if (function == GeneralFunction::standardise)
-        return standardise_row(epsilon, input, output, count);
-    if (function == GeneralFunction::root_mean_square)
-        return root_mean_square_row(epsilon, input, output, count);
-    // Subtracting the largest keeps e^x from overflowing and changes nothing else.
-    const float most = largest_of(input, count);
-    const double sum = exponentials_below(most, input, output, count);
-    if (function == GeneralFunction::softmax)
-        return multiply_row(static_cast<float>(1 / sum), output, count);
-    subtract_row(most, std::log(sum), input, output, count);
+void normalise_rows(GeneralFunction function, float epsilon, const float* input, float* output,
+                    int64_t rows, int64_t count, int threads) {
+    constexpr int64_t elements = 1 << 12;  // of a part
+    const int64_t together = std::max<int64_t>(1, elements / count);
+    parallel_for(ceil_div(rows, together), threads, [&](int64_t part) {
+        const int64_t row = part * together;
+        normalise_some_rows(function, epsilon, input + row * count, output + row * count,
+                            std::min(together, rows - row), count);
+    });
 }
 
-void run_softmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input,
+void run_softmax_along(bool is_log, int64_t outer, int64_t extent, int64_t inner, const float* input,
                        float* output, int threads) {
     if (inner == 1 && extent <= most_short)
-        return run_softmax_of_short_rows(outer, extent, input, output, threads);
+        return run_softmax_of_short_rows(is_log, outer, extent, input, output, threads);
     if (inner == 1) {
-        return parallel_for(outer, threads, [&](int64_t row) {
-            normalise_row(GeneralFunction::softmax, 0, input + row * extent, output + row * extent,
-                          extent);
-        });
+        const auto function = is_log ? GeneralFunction::log_softmax : GeneralFunction::softmax;
+        return normalise_rows(function, 0, input, output, outer, extent, threads);
     }
     const int64_t parts = ceil_div(inner, most_columns);
     parallel_for(outer * parts, threads, [&](int64_t part) {
         const int64_t begin = part % parts * most_columns,
                       first = part / parts * extent * inner + begin;
-        softmax_of_columns(input + first, output + first, extent, inner,
-                           std::min(most_columns, inner - begin));
+        softmax_columns(is_log, input + first, output + first, extent, inner,
+                        std::min(most_columns, inner - begin));
     });
 }
 
+namespace {
+
+/// Calls body(place of the first in the input, place of its result, count) for up to most_columns rows or
+/// columns at a time, in parallel.
+template <class Body>
+void for_each_block(int64_t outer, int64_t extent, int64_t inner, int threads, const Body& body) {
+    const int64_t along = inner == 1 ? outer : inner, parts = ceil_div(along, most_columns);
+    parallel_for((inner == 1 ? 1 : outer) * parts, threads, [&](int64_t part) {
+        const int64_t begin = part % parts * most_columns, row = part / parts;
+        body(row * extent * inner + begin * (inner == 1 ? extent : 1), row * along + begin,
+             std::min(most_columns, along - begin));
+    });
+}
+
+void first_of_block(const FirstRule& rule, int64_t extent, int64_t inner, const float* input,
+                    float* output, int64_t count) {
+    if (inner == 1) return first_of_rows(rule, input, output, count, extent);
+    first_of_columns(rule, input, output, extent, inner, count);
+}
+
+}  // namespace
+
 void run_first_along(int64_t outer, int64_t extent, int64_t inner, const FirstRule& rule,
                      const float* input, float* output, int threads) {
-    const int64_t parts = ceil_div(inner, most_columns);
-    parallel_for(outer * parts, threads, [&](int64_t part) {
-        const int64_t begin = part % parts * most_columns;
-        first_of_columns(rule, input + part / parts * extent * inner + begin,
-                         output + part / parts * inner + begin, extent, inner,
-                         std::min(most_columns, inner - begin));
+    for_each_block(outer, extent, inner, threads, [&](int64_t from, int64_t to, int64_t count) {
+        first_of_block(rule, extent, inner, input + from, output + to, count);
+    });
+}
+
+void run_hardmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input, float* output,
+                       int threads) {
+    for_each_block(outer, extent, inner, threads, [&](int64_t from, int64_t, int64_t count) {
+        std::array<float, most_columns> places;
+        first_of_block({}, extent, inner, input + from, places.data(), count);
+        float* block = output + from;
+        if (inner == 1) std::fill_n(block, count * extent, 0.0F);
+        for (int64_t a = 0; inner > 1 && a < extent; ++a) std::fill_n(block + a * inner, count, 0.0F);
+        for (int64_t k = 0; k < count; ++k) {
+            const auto place = static_cast<int64_t>(places[static_cast<size_t>(k)]);
+            block[k * (inner == 1 ? extent : 1) + place * inner] = 1;
+        }
     });
 }
 

@@ -17,16 +17,12 @@ void apply_unary_row(GeneralFunction function, float alpha, float beta, const fl
 void apply_activation_row(const Activation& activation, int64_t channel, const float* input,
                           float* output, int64_t count);
 
-/// NaN where the row has one.
-[[nodiscard]] float largest_in_row(const float* row, int64_t count);
-[[nodiscard]] float smallest_in_row(const float* row, int64_t count);
+/// softmax, log_softmax, standardise or root_mean_square of each row; `epsilon` for the last two.
+void normalise_rows(GeneralFunction function, float epsilon, const float* input, float* output,
+                    int64_t rows, int64_t count, int threads);
 
-/// softmax, log_softmax, standardise or root_mean_square of one row; `epsilon` for the last two.
-void normalise_row(GeneralFunction function, float epsilon, const float* input, float* output,
-                   int64_t count);
-
-/// softmax along the middle of three axes.
-void run_softmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input,
+/// softmax or its logarithm along the middle of three axes.
+void run_softmax_along(bool is_log, int64_t outer, int64_t extent, int64_t inner, const float* input,
                        float* output, int threads);
 
 /// Which of equal and of unordered values is the first.
@@ -39,5 +35,8 @@ struct FirstRule {
 /// The largest or smallest value along the middle of three axes.
 void run_first_along(int64_t outer, int64_t extent, int64_t inner, const FirstRule& rule,
                      const float* input, float* output, int threads);
+/// 1 for the first of the largest values along the middle of three axes, NaN among them, 0 for others.
+void run_hardmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input, float* output,
+                       int threads);
 
 }  // namespace laminate

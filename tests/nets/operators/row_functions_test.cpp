@@ -83,16 +83,16 @@ TEST(RowFunctions, NormaliseAsInDoublePrecision) {
             sum += std::exp(static_cast<double>(value) - largest);
             variance += std::pow(static_cast<double>(value) - mean, 2) / static_cast<double>(count);
         }
-        normalise_row(Function::softmax, 0, x.data(), found.data(), count);
+        normalise_rows(Function::softmax, 0, x.data(), found.data(), 1, count, 1);
         for (size_t k = 0; k < x.size(); ++k) {
             const double expected = std::exp(static_cast<double>(x[k]) - largest) / sum;
             ASSERT_NEAR(static_cast<double>(found[k]), expected, 1e-6 * expected) << count;
         }
-        normalise_row(Function::log_softmax, 0, x.data(), found.data(), count);
+        normalise_rows(Function::log_softmax, 0, x.data(), found.data(), 1, count, 1);
         for (size_t k = 0; k < x.size(); ++k)
             ASSERT_NEAR(static_cast<double>(found[k]),
                         static_cast<double>(x[k]) - largest - std::log(sum), 3e-6);
-        normalise_row(Function::standardise, 1e-5F, x.data(), found.data(), count);
+        normalise_rows(Function::standardise, 1e-5F, x.data(), found.data(), 1, count, 1);
         for (size_t k = 0; k < x.size(); ++k)
             ASSERT_NEAR(static_cast<double>(found[k]),
                         (static_cast<double>(x[k]) - mean) / std::sqrt(variance + 1e-5), 1e-6);
@@ -105,13 +105,13 @@ TEST(RowFunctions, SoftmaxAlongOuterAxesIsThatOfEachColumn) {
     Row x(2 * extent * inner), found(x.size());
     for (float& value : x) value = static_cast<float>(rng.below(2001) - 1000) / 100.0F;
     for (const int threads : {1, 3}) {
-        run_softmax_along(2, extent, inner, x.data(), found.data(), threads);
+        run_softmax_along(false, 2, extent, inner, x.data(), found.data(), threads);
         for (int64_t column = 0; column < 2 * inner; ++column) {
             Row along, expected(extent);
             const int64_t first = column / inner * extent * inner + column % inner;
             for (int64_t a = 0; a < extent; ++a)
                 along.push_back(x[static_cast<size_t>(first + a * inner)]);
-            normalise_row(Function::softmax, 0, along.data(), expected.data(), extent);
+            normalise_rows(Function::softmax, 0, along.data(), expected.data(), 1, extent, 1);
             for (int64_t a = 0; a < extent; ++a)
                 ASSERT_NEAR(found[static_cast<size_t>(first + a * inner)],
                             expected[static_cast<size_t>(a)], 1e-6F);
@@ -119,7 +119,7 @@ TEST(RowFunctions, SoftmaxAlongOuterAxesIsThatOfEachColumn) {
     }
     // A NaN makes NaN of its own column alone.
     x[0] = std::numeric_limits<float>::quiet_NaN();
-    run_softmax_along(2, extent, inner, x.data(), found.data(), 1);
+    run_softmax_along(false, 2, extent, inner, x.data(), found.data(), 1);
     for (int64_t a = 0; a < extent; ++a) {
         EXPECT_TRUE(std::isnan(found[static_cast<size_t>(a * inner)]));
         EXPECT_FALSE(std::isnan(found[static_cast<size_t>(a * inner + 1)]));
