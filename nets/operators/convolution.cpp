@@ -314,9 +314,27 @@ int64_t outputs_of_panel(int64_t width, int64_t row) {
     return 5 * aligned >= 4 * width ? aligned : width;
 }
 
+/// Neighbouring axes without windows as one, whose rows are longer.
+ConvolutionProblem with_joined_axes(ConvolutionProblem p) {
+    const auto has_no_window = [&](size_t d) {
+        return p.kernel[d] == 1 && p.stride[d] == 1 && p.pad_begin[d] == 0 && p.in[d + 2] == p.out[d + 2];
+    };
+    for (size_t d = p.kernel.size(); d-- > 1;) {
+        if (!has_no_window(d) || !has_no_window(d - 1)) continue;
+        for (std::vector<int64_t>* dims : {&p.in, &p.out}) {
+            (*dims)[d + 1] *= (*dims)[d + 2];
+            dims->erase(dims->begin() + static_cast<int64_t>(d) + 2);
+        }
+        for (std::vector<int64_t>* window : {&p.kernel, &p.stride, &p.dilation, &p.pad_begin})
+            window->erase(window->begin() + static_cast<int64_t>(d));
+    }
+    return p;
+}
+
 }  // namespace
 
-void convolve(const ConvolutionProblem& p, const float* input, float* output, int threads) {
+void convolve(const ConvolutionProblem& problem, const float* input, float* output, int threads) {
+    const ConvolutionProblem p = with_joined_axes(problem);
     int64_t phases = 1, most_outputs = 1, plane_in = 1, plane_out = 1;
     for (size_t d = 0; d < p.kernel.size(); ++d) {
         const int64_t of_axis = Phase::phases_of(p, d);

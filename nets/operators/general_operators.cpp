@@ -9,6 +9,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -81,20 +82,24 @@ public:
     /// the innermost loop, in parallel.
     template <class Body>
     void run(int threads, const Body& body) const {
-        constexpr int64_t longest = 1 << 12;  // a run that a core takes from its own caches
+        constexpr int64_t longest = 1 << 12;  // elements that a core takes from its own caches
         const std::span<const int64_t> outer(extents_.data(), rank_ - 1);
         const int64_t extent = extents_[rank_ - 1], parts = ceil_div(extent, longest);
+        const int64_t together = std::max<int64_t>(1, longest / extent);  // rows, where they are short
         int64_t rows = 1;
         for (const int64_t n : outer) rows *= n;
-        parallel_for(rows * parts, threads, [&](int64_t part) {
-            const int64_t row = part / parts, begin = part % parts * longest;
-            const Coordinates at = coordinates_of(row, outer);
+        parallel_for(ceil_div(rows, together) * parts, threads, [&](int64_t part) {
+            const int64_t first = part / parts * together, begin = part % parts * longest;
+            Coordinates at = coordinates_of(first, outer);
             std::array<int64_t, count> from{};
             for (size_t k = 0; k < count; ++k) {
                 from[k] = begin * step(k);
                 for (size_t d = 0; d + 1 < rank_; ++d) from[k] += at[d] * steps_[k][d];
             }
-            body(row * extent + begin, from, std::min(longest, extent - begin));
+            for (int64_t row = first; row < std::min(rows, first + together); ++row) {
+                body(row * extent + begin, from, std::min(longest, extent - begin));
+                advance(at, from);
+            }
         });
     }
 
@@ -133,6 +138,16 @@ public:
     }
 
 private:
+    /// To the next row of the outer loops.
+    void advance(Coordinates& at, std::array<int64_t, count>& from) const {
+        for (size_t d = rank_ - 1; d-- > 0;) {
+            for (size_t k = 0; k < count; ++k) from[k] += steps_[k][d];
+            if (++at[d] < extents_[d]) return;
+            for (size_t k = 0; k < count; ++k) from[k] -= extents_[d] * steps_[k][d];
+            at[d] = 0;
+        }
+    }
+
     size_t rank_ = 0;
     Coordinates extents_{};
     std::array<Coordinates, count> steps_{};
@@ -753,13 +768,17 @@ void first_elements(const Order& order, const float* row, int64_t count, int64_t
         });
         return;
     }
+    std::optional<Placed> worst;
     const auto forget = [&] {
         std::nth_element(kept.begin(), kept.begin() + most - 1, kept.end(), order);
         kept.resize(static_cast<size_t>(most));
-        last = kept.back().value;
+        worst = kept.back();
+        last = worst->value;
     };
     for_each_candidate(row, count, order.from_largest, last, [&](int64_t k) {
-        kept.push_back({row[k], k});
+        const Placed next{row[k], k};
+        if (worst && !order(next, *worst)) return;
+        kept.push_back(next);
         if (std::ssize(kept) == 2 * most) forget();
     });
     if (std::ssize(kept) > most) forget();
@@ -786,12 +805,12 @@ void run_order(const GeneralOperator& op, const Dims& in, const float* input, co
     const int64_t count = from.inside.count(), most = to.inside.count();
     parallel_for(from.outside.count(), threads, [&](int64_t k) {
         const float* row = input + from.outside.offset(k);
-        std::vector<float> own;
-        if (from.inside.steps[0] != 1) {
-            for (int64_t x = 0; x < count; ++x) own.push_back(row[x * from.inside.steps[0]]);
-            row = own.data();
-        }
+        std::vector<float> own(static_cast<size_t>(from.inside.steps[0] == 1 ? 0 : count));
+        for (size_t x = 0; x < own.size(); ++x)
+            own[x] = row[static_cast<int64_t>(x) * from.inside.steps[0]];
+        if (!own.empty()) row = own.data();
         std::vector<Placed> kept;
+        kept.reserve(static_cast<size_t>(std::min(count, 2 * most)));
         first_elements(order, row, count, most, kept);
         float* result = output + to.outside.offset(k);
         for (const auto& [value, place] : kept) {
@@ -918,9 +937,90 @@ void sample_points(const GeneralOperator& op, const std::vector<Dims>& in,
     }
 }
 
+/// What some points of an image read along one axis, each by its first coordinate and, if they
+/// interpolate, the next one: -1 is a zero.
+struct PointsOfAxis {
+    static constexpr int64_t most = 64;
+    std::array<std::array<int32_t, most>, 2> at;
+    std::array<float, most> second_weight;
+};
+
+/// `step`: between positions. Points are linear or nearest, their padding zeros or border.
+[[gnu::always_inline]] inline void set_points(const GeneralOperator& op, const float* positions,
+                                              int64_t step, int64_t count, int64_t extent,
+                                              PointsOfAxis& points) {
+    const bool is_nearest = op.function == GeneralFunction::nearest, centres = op.beta != 0;
+    const bool has_border = static_cast<GridPadding>(static_cast<int>(op.alpha)) == GridPadding::border;
+    const auto length = static_cast<double>(extent), last = length - 1;
+    const double scale = centres ? last / 2 : length / 2, shift = centres ? 0 : -0.5;
+    for (int64_t k = 0; k < count; ++k) {
+        double x = (static_cast<double>(positions[k * step]) + 1) * scale + shift;
+        x = x != x ? -1 : x;  // NaN has no place: onnxruntime reads one element before the first
+        const double inside = std::clamp(x, 0.0, last);
+        x = has_border ? inside : x;
+        const double first = is_nearest ? std::nearbyint(x) : std::floor(x), second = first + 1;
+        const auto n = static_cast<size_t>(k);
+        const bool has_first = has_border || (first >= 0 && first <= last);
+        const bool has_second = has_border || (second >= 0 && second <= last);
+        points.at[0][n] = has_first ? static_cast<int32_t>(std::clamp(first, 0.0, last)) : -1;
+        points.at[1][n] = has_second ? static_cast<int32_t>(std::clamp(second, 0.0, last)) : -1;
+        points.second_weight[n] = static_cast<float>(x - first);
+    }
+}
+
+/// Whether sample_pixels() computes an operator.
+bool samples_points_of_pixels(const GeneralOperator& op, const Dims& in) {
+    return in.size() == 4 && in[2] * in[3] < std::numeric_limits<int32_t>::max() &&
+           op.function != GeneralFunction::cubic &&
+           static_cast<GridPadding>(static_cast<int>(op.alpha)) != GridPadding::reflection;
+}
+
+/// Up to PointsOfAxis::most points of one image, at the positions that `grid` begins with.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void sample_pixels(const GeneralOperator& op, const Dims& in, const float* image, const float* grid,
+                   int64_t count, float* output, int64_t output_step) {
+    constexpr size_t most = PointsOfAxis::most;
+    PointsOfAxis rows, columns;
+    set_points(op, grid, 2, count, in[3], columns);  // the grid names the last axis first
+    set_points(op, grid + 1, 2, count, in[2], rows);
+    std::array<std::array<int32_t, most>, 4> from;
+    std::array<std::array<float, most>, 4> weight;
+    const size_t taps = op.function == GeneralFunction::nearest ? 1 : 4;
+    const auto width = static_cast<int32_t>(in[3]);
+    for (size_t tap = 0; tap < taps; ++tap) {
+        const auto &row_at = rows.at[tap / 2], &column_at = columns.at[tap % 2];
+        for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
+            const bool reads = row_at[k] >= 0 && column_at[k] >= 0;
+            from[tap][k] = reads ? row_at[k] * width + column_at[k] : -1;
+            const float of_row = tap / 2 == 0 ? 1 - rows.second_weight[k] : rows.second_weight[k];
+            const float of_column =
+                tap % 2 == 0 ? 1 - columns.second_weight[k] : columns.second_weight[k];
+            weight[tap][k] = taps == 1 ? 1 : of_row * of_column;
+        }
+    }
+    for (int64_t channel = 0; channel < in[1]; ++channel, image += in[2] * in[3], output += output_step) {
+        std::array<float, most> sums{};
+        for (size_t tap = 0; tap < taps; ++tap) {
+            for (size_t k = 0; k < static_cast<size_t>(count); ++k)
+                sums[k] += from[tap][k] >= 0 ? weight[tap][k] * image[from[tap][k]] : 0;
+        }
+        std::copy_n(sums.begin(), count, output);
+    }
+}
+
 void run_sample(const GeneralOperator& op, const std::vector<Dims>& in,
                 const std::vector<const float*>& inputs, const Dims& out, float* output,
                 int threads) {
+    if (samples_points_of_pixels(op, in[0])) {
+        constexpr int64_t most = PointsOfAxis::most;
+        const int64_t points = out[2] * out[3], parts = ceil_div(points, most);
+        return parallel_for(out[0] * parts, threads, [&](int64_t part) {
+            const int64_t image = part / parts, first = part % parts * most;
+            sample_pixels(op, in[0], inputs[0] + image * in[0][1] * in[0][2] * in[0][3],
+                          inputs[1] + (image * points + first) * 2, std::min(most, points - first),
+                          output + image * out[1] * points + first, points);
+        });
+    }
     constexpr int64_t most = 256;
     const int64_t points = element_count(out) / out[1];
     parallel_for(ceil_div(points, most), threads, [&](int64_t part) {

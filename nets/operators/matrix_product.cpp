@@ -38,6 +38,7 @@ struct SumRows {
 struct Factors {
     LeftMatrix left;
     const float* panel;
+    int64_t panel_step;
     int64_t depth;
     const float* next;
     int64_t next_step;
@@ -61,7 +62,7 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
         Lanes values[vectors];
 #pragma GCC unroll 2
         for (int64_t v = 0; v < vectors; ++v)
-            std::memcpy(&values[v], factors.panel + i * width + v * lanes, sizeof(Lanes));
+            std::memcpy(&values[v], factors.panel + i * factors.panel_step + v * lanes, sizeof(Lanes));
 #pragma GCC unroll 2
         for (int64_t x = 0; x < width; x += line) __builtin_prefetch(next + x, 0, 2);
 #pragma GCC unroll 16
@@ -104,7 +105,9 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
     for (int64_t begin = 0; begin < part.depth; begin += packed_depth) {
         const int64_t depth = std::min(packed_depth, part.depth - begin);
         const float* right = part.right + begin * length + column;
-        for (int64_t i = 0; i < depth; ++i) {
+        // What one block of rows reads once is read where it is.
+        const bool packs = part.rows > block || count < width;
+        for (int64_t i = 0; packs && i < depth; ++i) {
             float* to = panel.data() + i * width;
             if (count == width) {
                 std::memcpy(to, right + i * length, width * sizeof(float));
@@ -129,7 +132,8 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
             }
             add_row_products<lanes, most_rows, vectors>(
                 rows,
-                {{part.left + row * part.depth + begin, part.depth, 1}, panel.data(), depth,
+                {{part.left + row * part.depth + begin, part.depth, 1},
+                 packs ? panel.data() : right, packs ? width : length, depth,
                  has_next ? right + width : panel.data(), has_next ? length : 0},
                 sums);
             for (int64_t r = 0; r < rows && count < width; ++r)
@@ -165,7 +169,7 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
         add_row_products<lanes, most_rows, vectors>(
             std::min(block, p.rows - row),
             {{p.left.first + row * p.left.row_step, p.left.row_step, p.left.depth_step},
-             p.panel, p.depth, p.panel, 0},
+             p.panel, p.width, p.depth, p.panel, 0},
             {sums, p.width, sums, p.width});
     }
 }

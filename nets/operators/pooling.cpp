@@ -1,6 +1,7 @@
 #include "nets/operators/pooling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -8,6 +9,7 @@
 #include "base/shared_loop.h"
 #include "base/units.h"
 #include "base/vector_width.h"
+#include "nets/operators/box.h"
 
 namespace laminate {
 namespace {
@@ -80,7 +82,8 @@ struct ColumnTap {
 struct RowBox {
     int64_t first = 0, channel = 0;
     double inside = 1, padded = 1;  ///< with those in the padding; products of huge windows pass 64 bits
-    std::vector<int64_t> counts, steps;
+    size_t axes = 0;
+    std::array<int64_t, most_axes> counts{}, steps{};
 
     RowBox(const PoolingProblem& p, int64_t row) {
         const size_t last = p.kernel.size() - 1;
@@ -92,23 +95,24 @@ struct RowBox {
             first += (at * p.stride[d] - p.pad_begin[d] + taps.begin * p.dilation[d]) * step;
             inside *= static_cast<double>(taps.end - taps.begin);
             padded *= static_cast<double>(taps.padded);
-            counts.push_back(taps.end - taps.begin);
-            steps.push_back(p.dilation[d] * step);
+            counts[axes] = taps.end - taps.begin;
+            steps[axes++] = p.dilation[d] * step;
         }
         first += row * step;
         channel = row % p.in[1];
     }
+    /// Calls body(offset of a row).
     template <class Body>
     void for_each(const Body& body) const {
-        each_of(counts.size(), first, body);
+        each_of(axes, first, body);
     }
 
 private:
     template <class Body>
-    void each_of(size_t axes, int64_t offset, const Body& body) const {
-        if (axes == 0) return body(offset);
-        for (int64_t k = 0; k < counts[axes - 1]; ++k)
-            each_of(axes - 1, offset + k * steps[axes - 1], body);
+    void each_of(size_t outer, int64_t offset, const Body& body) const {
+        if (outer == 0) return body(offset);
+        for (int64_t k = 0; k < counts[outer - 1]; ++k)
+            each_of(outer - 1, offset + k * steps[outer - 1], body);
     }
 };
 
@@ -129,7 +133,8 @@ std::vector<ColumnTap> column_taps(const PoolingProblem& p, const std::vector<Ta
 }
 
 /// join_line(line, states, count) takes in a row of the input, join_columns(states, step, results,
-/// count) makes results of these, and finish(result, elements) an element of the output.
+/// count) makes results of these, and finish(result, elements) an element of the output, where
+/// elements() counts those of its window.
 template <class State, class JoinLine, class JoinColumns, class Finish>
 void pool(const PoolingProblem& p, const float* input, float* output, int threads, State start,
           const JoinLine& join_line, const JoinColumns& join_columns, const Finish& finish) {
@@ -154,10 +159,12 @@ void pool(const PoolingProblem& p, const float* input, float* output, int thread
             }
             float* finished = output + row * width;
             for (size_t x = 0; x < results.size(); ++x) {
-                const double count =
-                    p.count_include_pad ? box.padded * static_cast<double>(columns[x].padded)
-                                        : box.inside * static_cast<double>(columns[x].end - columns[x].begin);
-                finished[x] = finish(results[x], count);
+                finished[x] = finish(results[x], [&] {
+                    const Taps& column = columns[x];
+                    return p.count_include_pad
+                               ? box.padded * static_cast<double>(column.padded)
+                               : box.inside * static_cast<double>(column.end - column.begin);
+                });
             }
             if (p.finish) p.finish(box.channel, finished, width);
         }
@@ -175,15 +182,16 @@ void pool_windows(const PoolingProblem& p, const float* input, float* output, in
         pool(
             p, input, output, threads, -std::numeric_limits<float>::infinity(),
             [](const float* line, float* states, int64_t count) { join_largest(line, 1, states, count); },
-            join_largest, [](float most, double) { return most; });
+            join_largest, [](float most, const auto&) { return most; });
     } else if (p.kind == GeneralKind::average_pool) {
         pool(
             p, input, output, threads, 0.0F,
             [](const float* line, float* states, int64_t count) { join_sum(line, 1, states, count); },
-            join_sum, [](float sum, double count) { return sum / static_cast<float>(count); });
+            join_sum,
+            [](float sum, const auto& count) { return sum / static_cast<float>(count()); });
     } else if (power == 2) {
         pool(p, input, output, threads, 0.0, join_squares, sum_columns,
-             [](double sum, double) { return static_cast<float>(std::sqrt(sum)); });
+             [](double sum, const auto&) { return static_cast<float>(std::sqrt(sum)); });
     } else {
         pool(
             p, input, output, threads, 0.0,
@@ -191,7 +199,7 @@ void pool_windows(const PoolingProblem& p, const float* input, float* output, in
                 join_powers(power, line, states, count);
             },
             sum_columns,
-            [&](double sum, double) { return static_cast<float>(std::pow(sum, 1 / power)); });
+            [&](double sum, const auto&) { return static_cast<float>(std::pow(sum, 1 / power)); });
     }
 }
 

@@ -64,75 +64,106 @@ struct Part {
 
 constexpr int64_t most_columns = 64;
 
-/// Takes the terms of `count` elements into as many states.
-template <class State, class Term, class Join>
-LAMINATE_IN_VECTORS void join_terms(const float* row, const float* most, int64_t count, State* states,
-                                    const Term& term, const Join& join) {
-    for (int64_t x = 0; x < count; ++x) states[x] = join(states[x], term(row[x], most[x]));
-}
+enum class Join { sum, product, largest, smallest };
 
-/// Joins terms of the elements with `start`; `finish` makes the result of a state. The terms and the
-/// result may depend on what the output holds before, `most`.
-template <class State, class Term, class Join, class Finish>
-LAMINATE_IN_VECTORS void fold(const Part& part, State start, const Term& term, const Join& join,
-                              const Finish& finish) {
+/// What joining begins with, and whether it met a NaN, which comparisons pass by.
+template <Join join, class State>
+struct Joined {
+    static constexpr bool is_extreme = join == Join::largest || join == Join::smallest;
+    static constexpr State infinity = std::numeric_limits<State>::infinity();
+    State state = join == Join::largest    ? -infinity
+                  : join == Join::smallest ? infinity
+                                           : State{join == Join::product};
+    int32_t unordered = 0;
+
+    LAMINATE_IN_VECTORS static void add(State x, State& state, int32_t& unordered) {
+        if constexpr (join == Join::sum) state += x;
+        if constexpr (join == Join::product) state *= x;
+        if constexpr (join == Join::largest) state = x > state ? x : state;
+        if constexpr (join == Join::smallest) state = x < state ? x : state;
+        if constexpr (is_extreme) unordered |= x != x ? 1 : 0;
+    }
+    /// Adds the terms of a row. Each loop is one that the compiler divides among lanes.
+    template <class Term>
+    LAMINATE_IN_VECTORS void add_row(const float* row, float most, int64_t count, const Term& term) {
+        State all = state;
+        int32_t any = unordered;
+        if constexpr (join == Join::sum) {
+#pragma omp simd reduction(+ : all)
+            for (int64_t x = 0; x < count; ++x) all += term(row[x], most);
+        } else if constexpr (join == Join::product) {
+#pragma omp simd reduction(* : all)
+            for (int64_t x = 0; x < count; ++x) all *= term(row[x], most);
+        } else if constexpr (join == Join::largest) {
+#pragma omp simd reduction(max : all) reduction(| : any)
+            for (int64_t x = 0; x < count; ++x) {
+                all = row[x] > all ? row[x] : all;
+                any |= row[x] != row[x] ? 1 : 0;
+            }
+        } else {
+#pragma omp simd reduction(min : all) reduction(| : any)
+            for (int64_t x = 0; x < count; ++x) {
+                all = row[x] < all ? row[x] : all;
+                any |= row[x] != row[x] ? 1 : 0;
+            }
+        }
+        state = all;
+        unordered = any;
+    }
+    [[nodiscard]] State result() const {
+        return unordered != 0 ? std::numeric_limits<State>::quiet_NaN() : state;
+    }
+};
+
+/// Joins terms of the elements; `finish` makes the result of a state. The terms and the result may
+/// depend on what the output holds before, `most`.
+template <Join join, class State, class Term, class Finish>
+LAMINATE_IN_VECTORS void fold(const Part& part, const Term& term, const Finish& finish) {
     const auto& [loops, rows, columns, input, output] = part;
     const int64_t joined = loops.reduced.count();
     for (int64_t k = rows.begin; k < rows.end; ++k) {
         const float* first = input + loops.kept.offset(k);
         if (loops.is_run_reduced) {
-            constexpr int64_t lanes = 32, half = lanes / 2;
-            std::array<State, lanes> states;
-            std::array<float, lanes> most;
-            states.fill(start);
-            most.fill(output[k]);
-            for (int64_t j = 0; j < joined; ++j) {
-                const float* row = first + loops.reduced.offset(j);
-                int64_t x = 0;
-                for (; x + lanes <= loops.run; x += lanes)
-                    join_terms(row + x, most.data(), lanes, states.data(), term, join);
-                for (; x + half <= loops.run; x += half)
-                    join_terms(row + x, most.data(), half, states.data(), term, join);
-                join_terms(row + x, most.data(), loops.run - x, states.data(), term, join);
+            Joined<join, State> all;
+            for (int64_t j = 0; j < joined; ++j)
+                all.add_row(first + loops.reduced.offset(j), output[k], loops.run, term);
+            output[k] = finish(all.result(), output[k]);
+            continue;
+        }
+        const int64_t count = columns.size();
+        float* results = output + k * loops.run + columns.begin;
+        std::array<State, most_columns> states;
+        std::array<int32_t, most_columns> unordered{};
+        states.fill(Joined<join, State>().state);
+        for (int64_t j = 0; j < joined; ++j) {
+            const float* row = first + loops.reduced.offset(j) + columns.begin;
+            for (int64_t x = 0; x < count; ++x) {
+                const auto n = static_cast<size_t>(x);
+                Joined<join, State>::add(term(row[x], results[x]), states[n], unordered[n]);
             }
-            for (size_t n = lanes / 2; n > 0; n /= 2) {
-                for (size_t lane = 0; lane < n; ++lane)
-                    states[lane] = join(states[lane], states[lane + n]);
-            }
-            output[k] = finish(states[0], output[k]);
-        } else {
-            const int64_t count = columns.size();
-            float* results = output + k * loops.run + columns.begin;
-            std::array<State, most_columns> states;
-            states.fill(start);
-            for (int64_t j = 0; j < joined; ++j) {
-                join_terms(first + loops.reduced.offset(j) + columns.begin, results, count,
-                           states.data(), term, join);
-            }
-            for (int64_t x = 0; x < count; ++x)
-                results[x] = finish(states[static_cast<size_t>(x)], results[x]);
+        }
+        for (int64_t x = 0; x < count; ++x) {
+            const auto n = static_cast<size_t>(x);
+            results[x] = finish(Joined<join, State>{states[n], unordered[n]}.result(), results[x]);
         }
     }
 }
 
 LAMINATE_IN_VECTORS void fold_sums(const Part& part, auto term, auto finish) {
-    fold(
-        part, 0.0, [&](float x, float) { return term(static_cast<double>(x)); },
-        [](double a, double b) { return a + b; },
+    fold<Join::sum, double>(
+        part, [&](float x, float) { return term(static_cast<double>(x)); },
         [&](double sum, float) { return static_cast<float>(finish(sum)); });
 }
 
-LAMINATE_IN_VECTORS void fold_extremes(const Part& part, float start, auto is_further) {
-    fold(
-        part, start, [](float x, float) { return x; },
-        [&](float a, float b) { return is_further(b, a) | (b != b) ? b : a; },
-        [](float most, float) { return most; });
+template <Join join>
+LAMINATE_IN_VECTORS void fold_extremes(const Part& part) {
+    const auto as_is = [](float x, float) { return x; };
+    fold<join, float>(part, as_is, as_is);
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void reduce_part(GeneralFunction function, const Part& part) {
     using enum GeneralFunction;
-    constexpr float infinity = std::numeric_limits<float>::infinity();
     const auto as_is = [](double x) { return x; };
     const auto square = [](double x) { return x * x; };
     const auto count = static_cast<double>(part.loops.elements());
@@ -140,14 +171,13 @@ void reduce_part(GeneralFunction function, const Part& part) {
         case mean:
             return fold_sums(part, as_is, [&](double sum) { return sum / count; });
         case product:
-            return fold(
-                part, 1.0, [](float x, float) { return static_cast<double>(x); },
-                [](double a, double b) { return a * b; },
+            return fold<Join::product, double>(
+                part, [](float x, float) { return static_cast<double>(x); },
                 [](double all, float) { return static_cast<float>(all); });
         case largest:
-            return fold_extremes(part, -infinity, [](float a, float b) { return a > b; });
+            return fold_extremes<Join::largest>(part);
         case smallest:
-            return fold_extremes(part, infinity, [](float a, float b) { return a < b; });
+            return fold_extremes<Join::smallest>(part);
         case norm_1:
             return fold_sums(part, [](double x) { return std::abs(x); }, as_is);
         case norm_2:
@@ -155,11 +185,10 @@ void reduce_part(GeneralFunction function, const Part& part) {
         case log_sum:
             return fold_sums(part, as_is, [](double sum) { return std::log(sum); });
         case log_sum_exp:
-            fold_extremes(part, -infinity, [](float a, float b) { return a > b; });
-            return fold(
-                part, 0.0,
+            fold_extremes<Join::largest>(part);
+            return fold<Join::sum, double>(
+                part,
                 [](float x, float most) { return static_cast<double>(exponential_of(x - most)); },
-                [](double a, double b) { return a + b; },
                 [](double sum, float most) {
                     return std::isfinite(most) ? most + static_cast<float>(std::log(sum)) : most;
                 });

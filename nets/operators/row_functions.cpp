@@ -99,55 +99,41 @@ void logarithm_row(const float* input, float* output, int64_t count) {
 
 // ---- along a row
 
-/// `lanes` results side by side, then halves of them.
-template <size_t lanes, class Value, class Term, class Join>
-LAMINATE_IN_VECTORS Value joined_in_lanes(const float* row, int64_t count, Value start,
-                                          const Term& term, const Join& join) {
-    std::array<Value, lanes> parts;
-    parts.fill(start);
-    int64_t x = 0;
-    for (; x + static_cast<int64_t>(lanes) <= count; x += lanes) {
-        for (size_t lane = 0; lane < lanes; ++lane)
-            parts[lane] = join(parts[lane], term(row[x + static_cast<int64_t>(lane)]));
-    }
-    for (size_t lane = 0; x < count; ++x, ++lane) parts[lane] = join(parts[lane], term(row[x]));
-    for (size_t half = lanes / 2; half > 0; half /= 2) {
-        for (size_t lane = 0; lane < half; ++lane)
-            parts[lane] = join(parts[lane], parts[lane + half]);
-    }
-    return parts[0];
-}
-
-/// Long rows keep several vectors of results, so that one operation need not wait for another.
-template <class Value, class Term, class Join>
-LAMINATE_IN_VECTORS Value joined(const float* row, int64_t count, Value start, const Term& term,
-                                 const Join& join) {
-    return count < 256 ? joined_in_lanes<16>(row, count, start, term, join)
-                       : joined_in_lanes<64>(row, count, start, term, join);
-}
+// Sums and extremes say to the compiler that it may divide them among lanes.
 
 template <class Value, class Term>
 LAMINATE_IN_VECTORS Value sum_of(const float* row, int64_t count, const Term& term) {
-    return joined(row, count, Value{0}, term, [](Value a, Value b) { return a + b; });
+    Value sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t x = 0; x < count; ++x) sum += term(row[x]);
+    return sum;
 }
 
-LAMINATE_IN_VECTORS float largest_of(const float* row, int64_t count) {
-    return joined(
-        row, count, -std::numeric_limits<float>::infinity(), [](float x) { return x; },
-        [](float a, float b) { return b > a ? b : a; });
+/// Of sign * x, without regard to NaN.
+LAMINATE_IN_VECTORS float largest_of(float sign, const float* row, int64_t count) {
+    float most = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : most)
+    for (int64_t x = 0; x < count; ++x) most = sign * row[x] > most ? sign * row[x] : most;
+    return most;
 }
 
 /// Writes e^(x - most) and returns the sum. A NaN of the row makes the sum NaN.
-LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, float* output, int64_t count) {
+LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, float* output,
+                                              int64_t count) {
     constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
-    double sum = 0;
+    double total = 0;
     for (int64_t begin = 0; begin < count; begin += run) {
         const int64_t end = std::min(count, begin + run);
-        for (int64_t k = begin; k < end; ++k) output[k] = exponential_of(input[k] - most);
-        sum += static_cast<double>(
-            sum_of<float>(output + begin, end - begin, [](float x) { return x; }));
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t k = begin; k < end; ++k) {
+            const float part = exponential_of(input[k] - most);
+            output[k] = part;
+            sum += part;
+        }
+        total += static_cast<double>(sum);
     }
-    return sum;
+    return total;
 }
 
 LAMINATE_IN_VECTORS void multiply_row(float factor, float* row, int64_t count) {
@@ -207,7 +193,7 @@ void normalise_some_rows(GeneralFunction function, float epsilon, const float* i
             root_mean_square_row(epsilon, input, output, count);
         } else {
             // Subtracting the largest keeps e^x from overflowing and changes nothing else.
-            const float most = largest_of(input, count);
+            const float most = largest_of(1, input, count);
             const double sum = exponentials_below(most, input, output, count);
             if (function == GeneralFunction::softmax)
                 multiply_row(static_cast<float>(1 / sum), output, count);
@@ -311,19 +297,23 @@ void first_of_rows(const FirstRule& rule, const float* row, float* output, int64
                    int64_t extent) {
     constexpr int32_t beyond = std::numeric_limits<int32_t>::max();
     const float sign = rule.from_largest ? 1.0F : -1.0F;
-    const auto larger = [](float a, float b) { return b > a ? b : a; };
-    const auto plus = [](int32_t a, int32_t b) { return a + b; };
     for (int64_t k = 0; k < rows; ++k, row += extent) {
-        const float best = joined(row, extent, -std::numeric_limits<float>::infinity(),
-                                  [sign](float x) { return sign * x; }, larger);
-        const int64_t unordered =
-            joined(row, extent, int32_t{0}, [](float x) { return x != x ? 1 : 0; }, plus);
+        const float best = largest_of(sign, row, extent);
+        const auto unordered =
+            sum_of<int32_t>(row, extent, [](float x) { return x != x ? 1 : 0; });
         const bool is_nan = unordered == extent || (unordered > 0 && rule.nan_is_first);
         int32_t first = beyond, last = -1;
-        for (int32_t x = 0; x < extent; ++x) {
-            const bool is_it = is_nan ? row[x] != row[x] : sign * row[x] == best;
-            first = std::min(first, is_it ? x : beyond);
-            last = std::max(last, is_it ? x : -1);
+        const auto look = [&](const auto& is_it) {
+            for (int32_t x = 0; x < extent; ++x) {
+                first = std::min(first, is_it(row[x]) ? x : beyond);
+                last = std::max(last, is_it(row[x]) ? x : -1);
+            }
+        };
+        const float wanted = sign * best;
+        if (is_nan) {
+            look([](float x) { return x != x; });
+        } else {
+            look([wanted](float x) { return x == wanted; });
         }
         const int32_t place = rule.last_of_equals ? last : first;
         output[k] = rule.gives_place ? static_cast<float>(place) : row[place];
