@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/aligned.h"
+#include "generators/compile/error_bounds.h"
 #include "generators/compile/executable.h"
-#include "generators/compile/group_reference.h"
 #include "generators/kernels/group_kernels.h"
 #include "instrumentation/count_pass.h"
 #include "instrumentation/first_reads.h"
@@ -182,7 +182,7 @@ CheckedDone executed_counts(const Network& network, const GroupSchedule& group,
     const GroupCode& code = counted.code();
     const JitGroup jit(counted.with_counters(CountMode::execute), true);
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
+    const std::vector<std::vector<float>> inputs = judged_inputs(network, problems, seed);
     std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
                               std::numeric_limits<float>::quiet_NaN());
     const AlignedFloats constants(code.constants);

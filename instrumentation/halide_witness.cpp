@@ -4,8 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include "generators/compile/error_bounds.h"
 #include "generators/compile/executable.h"
-#include "generators/compile/group_reference.h"
 #include "generators/halide/program.h"
 #include "instrumentation/measure.h"
 #include "scheduler/counts/memory_timeline.h"
@@ -67,7 +67,7 @@ public:
     Arrays(const Network& network, const GroupSchedule& group, HalideProgram& program,
            uint64_t seed)
         : problems_(group_problems(network, group)),
-          activations_(random_group_inputs(network, problems_, seed)),
+          activations_(judged_inputs(network, problems_, seed)),
           network_(network) {
         for (HalideInput& input : program.inputs)
             input.param.set(array(input.values == HalideInput::Values::activations

@@ -56,7 +56,7 @@ GroupCounts measure(const Network& network, const GroupSchedule& group) {
 CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group,
                                      uint64_t seed) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
+    const std::vector<std::vector<float>> inputs = judged_inputs(network, problems, seed);
     std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
                               std::numeric_limits<float>::quiet_NaN());
     CheckedMeasurement measurement;

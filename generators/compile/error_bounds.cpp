@@ -167,6 +167,22 @@ bool BoundedRows::holds(float found, size_t n) const {
            std::abs(found - wanted) <= allowed[n];
 }
 
+int64_t BoundedRows::judged() const {
+    std::vector<float> sizes;
+    for (const float value : expected) {
+        if (std::isfinite(value) && value != 0) sizes.push_back(std::abs(value));
+    }
+    if (sizes.empty()) return 0;
+    const auto middle = sizes.begin() + std::ssize(sizes) / 2;
+    std::nth_element(sizes.begin(), middle, sizes.end());
+    const float most = *middle / 100;
+    return std::ranges::count_if(allowed, [most](float error) { return error <= most; });
+}
+
+bool BoundedRows::judge_nothing() const {
+    return std::ranges::all_of(allowed, [](float error) { return error == infinity; });
+}
+
 BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>& problems,
                          const std::vector<std::vector<float>>& inputs, int64_t first, int64_t last,
                          Sums sums) {
@@ -198,6 +214,27 @@ BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>
     for (float& most : rows.allowed)
         most = most <= largest_sum ? bounds.back() * most : infinity;
     return rows;
+}
+
+std::vector<std::vector<float>> judged_inputs(const Network& network,
+                                              const std::vector<LayerProblem>& problems,
+                                              uint64_t seed) {
+    if (!divides(problems)) return random_group_inputs(network, problems, seed);
+    constexpr int64_t most_rows = 4;
+    const int64_t rows = std::min(most_rows, problems.back()[Dim::y]);
+    std::vector<std::vector<float>> best;
+    int64_t most_judged = -1;
+    for (const int64_t around : {0, 16, 256, 4096}) {
+        std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed, around);
+        const BoundedRows bounded =
+            bounded_rows(network, problems, inputs, 0, rows, Sums::in_any_kernel);
+        const int64_t judged = bounded.judged();
+        if (judged <= most_judged) continue;
+        most_judged = judged;
+        best = std::move(inputs);
+        if (100 * judged >= 98 * std::ssize(bounded.allowed)) break;
+    }
+    return best;
 }
 
 BoundedRows judged_rows(const Network& network, const std::vector<LayerProblem>& problems,

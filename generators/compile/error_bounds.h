@@ -33,14 +33,26 @@ struct BoundedRows {
     std::vector<float> allowed;   ///< the largest error of code; infinite where it may be anything
     /// Whether code may find this as element n. NaN and infinities must be where they are expected.
     [[nodiscard]] bool holds(float found, size_t n) const;
+    /// Elements that may be off by no more than a hundredth of the median of those that are not 0: all
+    /// others say little about code.
+    [[nodiscard]] int64_t judged() const;
+    /// Whether every element may be anything.
+    [[nodiscard]] bool judge_nothing() const;
 };
 /// Rows [first, last) of the last layer's output. `problems` and `inputs` as for reference_rows().
 [[nodiscard]] BoundedRows bounded_rows(const Network& network,
                                        const std::vector<LayerProblem>& problems,
                                        const std::vector<std::vector<float>>& inputs, int64_t first,
                                        int64_t last, Sums sums);
-/// The error allowed to results of random_group_inputs() is 1e-4 of the range of the rows. Quotients
-/// have no range, so where the group divides, each element is judged by its own bound.
+/// random_group_inputs() by which as much as possible of the result is judged. Sums of values of both
+/// signs come near 0 somewhere, and what is divided by these, and every convolution that reads one such
+/// quotient, may be anything. So inputs of a group that divides lie around larger and larger numbers
+/// until nearly all of the first rows are judged: a divisor is then some number times the sum of its
+/// weights.
+[[nodiscard]] std::vector<std::vector<float>> judged_inputs(
+    const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed);
+/// The error allowed to results of judged_inputs() is 1e-4 of the range of the rows. Quotients have no
+/// range, so where the group divides, each element is judged by its own bound.
 [[nodiscard]] BoundedRows judged_rows(const Network& network,
                                       const std::vector<LayerProblem>& problems,
                                       const std::vector<std::vector<float>>& inputs, int64_t first,

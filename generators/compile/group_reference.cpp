@@ -133,18 +133,20 @@ bool divides(const std::vector<LayerProblem>& problems) {
 
 std::vector<std::vector<float>> random_group_inputs(const Network& network,
                                                     const std::vector<LayerProblem>& problems,
-                                                    uint64_t seed) {
+                                                    uint64_t seed, int64_t around) {
     Rng rng(seed);
     const bool without_zeros = divides(problems);
+    int64_t middle = 0;
     const auto number = [&] {
-        if (!without_zeros) return static_cast<float>(rng.between(-8, 8));
-        const auto magnitude = static_cast<float>(rng.between(1, 8));
-        return rng.chance(1, 2) ? magnitude : -magnitude;
+        if (!without_zeros) return static_cast<float>(middle + rng.between(-8, 8));
+        const int64_t magnitude = rng.between(1, 8);
+        return static_cast<float>(middle + (rng.chance(1, 2) ? magnitude : -magnitude));
     };
     std::vector<std::vector<float>> inputs;
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) break;
         inputs.emplace_back(static_cast<size_t>(element_count(image_dims(network, tensor.tensor))));
+        middle += around;
         std::ranges::generate(inputs.back(), number);
     }
     return inputs;

@@ -20,9 +20,11 @@ namespace laminate {
 /// Whether a layer of the group divides.
 [[nodiscard]] bool divides(const std::vector<LayerProblem>& problems);
 
-/// Whole numbers of magnitude up to 8, none of them 0 where the group divides.
+/// Whole numbers of magnitude up to 8, none of them 0 where the group divides. Those of the n-th input
+/// lie around n times `around`, counted from 1.
 [[nodiscard]] std::vector<std::vector<float>> random_group_inputs(
-    const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed);
+    const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed,
+    int64_t around = 0);
 
 /// An array of one image and its dims.
 struct Operand {

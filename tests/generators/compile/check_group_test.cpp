@@ -6,6 +6,7 @@
 
 #include "generators/compile/error_bounds.h"
 #include "generators/compile/executable.h"
+#include "generators/compile/group_reference.h"
 #include "generators/kernels/group_kernels.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -113,6 +114,38 @@ TEST_F(CheckQuotient, AWrongDigitOfTheDivisorIsSeen) {
     for (float& value : off.constants) value *= 1.001F;
     EXPECT_NE(wrong_result(network_, group_, off, jit.function()).find(", expected "),
               std::string::npos);
+}
+
+/// Two convolutions read 2 x 4 x 9 x 9 quotients for each element. By values of both signs one of them
+/// nearly always has a divisor near 0, so that wrong weights of the last convolution went unseen.
+TEST_F(CheckQuotient, WrongWeightsBehindItAreSeen) {
+    const auto weights_of = [](float scale) {
+        std::vector<float> weights;
+        for (int n = 0; n < 4 * 4 * 9; ++n) weights.push_back(scale * static_cast<float>(n * 5 % 13 - 4));
+        return std::make_shared<const Constant>(Constant{{4, 4, 3, 3}, std::move(weights)});
+    };
+    TensorId last = network_.layers.back().output;
+    for (const char* name : {"conv3", "conv4"}) {
+        last = append(network_, name, last, {4, square_window(3, 1, 1)});
+        network_.layers.back().weights = weights_of(1);
+    }
+    const GroupSchedule group = line_buffer_group(network_, {0, 1, 2, 3});
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    const GroupCode code = default_code(network_, group, unit);
+    EXPECT_EQ(wrong_result(network_, group, code, JitGroup(code.body, false).function()), "");
+    network_.layers.back().weights = weights_of(1.01F);
+    const GroupCode off = default_code(network_, group, unit);
+    network_.layers.back().weights = weights_of(1);
+    const std::string wrong =
+        wrong_result(network_, group, off, JitGroup(off.body, false).function());
+    EXPECT_NE(wrong.find(", expected "), std::string::npos) << wrong;
+
+    const std::vector<LayerProblem> problems = group_problems(network_, group);
+    const auto judged_of = [&](const std::vector<std::vector<float>>& inputs) {
+        return bounded_rows(network_, problems, inputs, 0, 6, Sums::in_any_kernel).judged();
+    };
+    EXPECT_LT(judged_of(random_group_inputs(network_, problems, 1)), 4 * 6 * 9 / 2);
+    EXPECT_GT(judged_of(judged_inputs(network_, problems, 1)), 4 * 6 * 9 * 9 / 10);
 }
 
 TEST_F(CheckQuotient, WhatIsNotWrittenIsSeen) {
