@@ -17,6 +17,7 @@
 #include "nets/onnx/layers_in_nodes.h"
 #include "nets/onnx/model.h"
 #include "nets/onnx/moves.h"
+#include "nets/onnx/repeated_operands.h"
 #include "nets/onnx/space_to_depth.h"
 
 namespace laminate::onnx {
@@ -509,6 +510,7 @@ Network canonicalise(RawNetwork raw) {
     take_shuffled_channels(raw);
     remove_dead_layers(raw);
     write_affine_as_convolution(raw);
+    copy_repeated_operands(raw);
     fold_padding_into_readers(raw);
 
     Network network;

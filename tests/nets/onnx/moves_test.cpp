@@ -138,5 +138,64 @@ TEST(Moves, ExpandStaysWhereTheOtherOperandIsSmall) {
     EXPECT_EQ(m.parse().layers.size(), 3u);
 }
 
+/// The kinds of layers: what no group holds would be general and neither a product nor blocks.
+std::vector<std::string> kinds_of(const Network& network) {
+    std::vector<std::string> kinds;
+    for (const Layer& layer : network.layers) kinds.push_back(operation_text(layer));
+    return kinds;
+}
+
+/// As networks that add their input to each pixel of a block do it: three channels, three times.
+TEST(RepeatedOperands, CopiesOfChannelsAreAConvolutionAndAShuffle) {
+    for (const bool is_tile : {false, true}) {
+        ModelBuilder m({2, 3, 2, 2});
+        m.integers("repeats", {1, 3, 1, 1});
+        if (is_tile) {
+            m.node("Tile", {"x", "repeats"}, "y", "y");
+        } else {
+            m.node("Concat", {"x", "x", "x"}, "y", "y").integer("axis", 1);
+        }
+        const Network network = m.parse();
+        EXPECT_EQ(kinds_of(network), (std::vector<std::string>{"conv", "blocks"}));
+        EXPECT_EQ(network.layers.back().onnx_name, "y");
+        const std::vector<float> y = result_of_counting(network);
+        ASSERT_EQ(y.size(), 72u);
+        for (size_t image = 0; image < 2; ++image) {
+            for (size_t n = 0; n < 36; ++n)
+                EXPECT_EQ(y[image * 36 + n], static_cast<float>(image * 12 + n % 12 + 1));
+        }
+    }
+    ModelBuilder gray({1, 1, 2, 2});
+    gray.node("Concat", {"x", "x"}, "y").integer("axis", 1);
+    const Network network = gray.parse();
+    EXPECT_EQ(kinds_of(network), (std::vector<std::string>{"conv"}));
+    EXPECT_EQ(result_of_counting(network), (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4}));
+}
+
+TEST(RepeatedOperands, SquaresAndOtherJoinsReadCopies) {
+    const std::vector<float> squares{1, 4, 9, 16};
+    for (const bool is_power : {false, true}) {
+        ModelBuilder m({1, 1, 2, 2});
+        m.weights("two", {1}, {2});
+        if (is_power) {
+            m.node("Pow", {"x", "two"}, "y");
+        } else {
+            m.node("Mul", {"x", "x"}, "y");
+        }
+        const Network network = m.parse();
+        EXPECT_EQ(kinds_of(network), (std::vector<std::string>{"conv", "multiply"}));
+        EXPECT_EQ(result_of_counting(network), squares);
+    }
+    ModelBuilder joined({1, 1, 2, 2});
+    joined.node("Relu", {"x"}, "r");
+    joined.node("Concat", {"x", "r", "x"}, "y").integer("axis", 1);
+    EXPECT_EQ(kinds_of(joined.parse()), (std::vector<std::string>{"activation", "conv", "concat"}));
+    EXPECT_EQ(result_of_counting(joined.parse()),
+              (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}));
+    ModelBuilder tokens({1, 2, 2});
+    tokens.node("Mul", {"x", "x"}, "y");
+    EXPECT_EQ(kinds_of(tokens.parse()), (std::vector<std::string>{"multiply"}));
+}
+
 }  // namespace
 }  // namespace laminate
