@@ -170,16 +170,6 @@ void remove_dead_layers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
-/// By tensor, how often layers and the outputs of the network read it.
-std::vector<int> reader_counts(const RawNetwork& raw) {
-    std::vector<int> readers(raw.tensors.size(), 0);
-    for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
-    for (const RawLayer& layer : raw.layers) {
-        for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
-    }
-    return readers;
-}
-
 /// Lets one layer stand for several general ones that compute the same of the same tensors, as two
 /// means do that an exporter writes for a mean and a variance.
 void share_equal_layers(RawNetwork& raw) {
@@ -488,6 +478,31 @@ void RawNetwork::charge(size_t values) {
             "folding constants makes many times more values than the file holds; expected weights "
             "shared by fewer "
             "nodes");
+}
+
+std::vector<int> reader_counts(const RawNetwork& raw) {
+    std::vector<int> readers(raw.tensors.size(), 0);
+    for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
+    for (const RawLayer& layer : raw.layers) {
+        for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
+    }
+    return readers;
+}
+
+std::vector<std::vector<size_t>> readers_of(const RawNetwork& raw) {
+    std::vector<std::vector<size_t>> readers(raw.tensors.size());
+    for (size_t k = 0; k < raw.layers.size(); ++k) {
+        for (const TensorId id : raw.layers[k].layer.inputs)
+            readers[static_cast<size_t>(id)].push_back(k);
+    }
+    return readers;
+}
+
+std::vector<int> writers_of(const RawNetwork& raw) {
+    std::vector<int> writers(raw.tensors.size(), -1);
+    for (size_t k = 0; k < raw.layers.size(); ++k)
+        writers[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
+    return writers;
 }
 
 bool all_are(const Constant& constant, float value) {

@@ -38,6 +38,13 @@ struct RawNetwork {
     void charge(size_t values);
 };
 
+/// By tensor, how often layers and the outputs of the network read it.
+[[nodiscard]] std::vector<int> reader_counts(const RawNetwork& raw);
+/// By tensor, the places of the layers that read it.
+[[nodiscard]] std::vector<std::vector<size_t>> readers_of(const RawNetwork& raw);
+/// By tensor, the place of the layer that writes it, -1 of inputs.
+[[nodiscard]] std::vector<int> writers_of(const RawNetwork& raw);
+
 /// Whether each element of a constant has this value.
 [[nodiscard]] bool all_are(const Constant& constant, float value);
 

@@ -39,9 +39,12 @@ struct Channels {
 class ShuffledChannels {
 public:
     explicit ShuffledChannels(RawNetwork& raw) : raw_(raw) {
-        for (const RawLayer& layer : raw.layers) {
-            for (const TensorId id : layer.layer.inputs) readers_[id].push_back(&layer);
+        for (const std::vector<size_t>& readers : readers_of(raw)) {
+            takes_any_order_.push_back(!readers.empty() && std::ranges::all_of(readers, [&](size_t k) {
+                return is_plain_convolution(raw.layers[k]) && raw.layers[k].layer.groups == 1;
+            }));
         }
+        for (const TensorId id : raw.outputs) takes_any_order_[static_cast<size_t>(id)] = false;
     }
 
     void run() {
@@ -110,11 +113,7 @@ private:
     }
     /// Whether nothing but convolutions that may take their channels in any order reads a tensor.
     [[nodiscard]] bool is_read_in_any_order(TensorId id) const {
-        const auto found = readers_.find(id);
-        return found != readers_.end() && std::ranges::find(raw_.outputs, id) == raw_.outputs.end() &&
-               std::ranges::all_of(found->second, [](const RawLayer* reader) {
-                   return is_plain_convolution(*reader) && reader->layer.groups == 1;
-               });
+        return takes_any_order_[static_cast<size_t>(id)];
     }
 
     void take(RawLayer& raw) {
@@ -216,7 +215,7 @@ private:
     }
 
     RawNetwork& raw_;
-    std::map<TensorId, std::vector<const RawLayer*>> readers_;
+    std::vector<bool> takes_any_order_;
     std::map<TensorId, Channels> moved_;
     std::map<std::vector<Run>, TensorId> joined_;
 };

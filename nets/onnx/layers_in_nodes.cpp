@@ -15,14 +15,7 @@ namespace {
 class Nodes {
 public:
     explicit Nodes(RawNetwork& raw)
-        : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
-        for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
-        for (size_t k = 0; k < raw.layers.size(); ++k) {
-            for (const TensorId id : raw.layers[k].layer.inputs)
-                ++readers_[static_cast<size_t>(id)];
-            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
-        }
-    }
+        : raw_(raw), readers_(reader_counts(raw)), producer_(writers_of(raw)) {}
 
     /// The layer that writes `id` if `id` has exactly one reader, or null.
     [[nodiscard]] RawLayer* before(TensorId id) const {

@@ -45,14 +45,7 @@ GeneralOperator depth_to_space_of(const Dims& in, int64_t block, bool is_crd) {
 class Moves {
 public:
     explicit Moves(RawNetwork& raw)
-        : raw_(raw), producer_(raw.tensors.size(), -1), readers_(raw.tensors.size(), 0) {
-        for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
-        for (size_t k = 0; k < raw.layers.size(); ++k) {
-            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
-            for (const TensorId id : raw.layers[k].layer.inputs)
-                ++readers_[static_cast<size_t>(id)];
-        }
-    }
+        : raw_(raw), producer_(writers_of(raw)), readers_(reader_counts(raw)) {}
 
     void recognise() {
         for (RawLayer& layer : raw_.layers) {

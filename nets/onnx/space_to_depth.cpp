@@ -32,11 +32,7 @@ struct Blocks {
 
 class BlocksOfPixels {
 public:
-    explicit BlocksOfPixels(RawNetwork& raw)
-        : raw_(raw), producer_(raw.tensors.size(), -1) {
-        for (size_t k = 0; k < raw.layers.size(); ++k)
-            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
-    }
+    explicit BlocksOfPixels(RawNetwork& raw) : raw_(raw), producer_(writers_of(raw)) {}
 
     void run() {
         for (RawLayer& reader : raw_.layers) {
