@@ -326,6 +326,14 @@ private:
         return extents_.read_expression(tensor(t).readers.front(), d);
     }
 
+    /// Whether a reader computes tiles of minimal filtering, and whether from strips of columns.
+    [[nodiscard]] bool reads_tiles(const TensorReader& reader) const {
+        return plan_.winograd[static_cast<size_t>(reader.nest)].has_value();
+    }
+    [[nodiscard]] bool reads_strips(const TensorReader& reader) const {
+        return reads_tiles(reader) && !plan_.has_whole_rows[static_cast<size_t>(reader.nest)];
+    }
+
     /// Columns behind the picture that any reader's windows reach.
     [[nodiscard]] SizeFormula columns_behind(int t) const {
         SizeFormula beyond;
@@ -333,9 +341,9 @@ private:
             const AxisWindow& w = problem(reader.nest).x();
             if (w.is_sampled() || problem(reader.nest).repeats(reader.operand, Dim::x)) continue;
             const SizeFormula out = extents_.out(reader.nest, Dim::x);
-            const SizeFormula outputs = plan_.winograd[static_cast<size_t>(reader.nest)]
-                                            ? round_up(out, WinogradTile::columns)
-                                            : out;
+            const SizeFormula outputs = !reads_tiles(reader)   ? out
+                                        : reads_strips(reader) ? out + (WinogradTile::columns - 1)
+                                                               : round_up(out, WinogradTile::columns);
             const SizeFormula last_read =
                 w.transposed ? (out + (w.pad_begin - 1)) / w.stride
                              : (outputs - 1) * w.stride + (w.span() - 1 - w.pad_begin);
@@ -350,6 +358,7 @@ private:
         const Expr columns = extent_of(t, Dim::x);
         const SizeFormula beyond = columns_behind(t);
         if (beyond.is_constant() && beyond.constant() <= 0) return {};
+        const Expr zeros = make_zero(Halide::Float(32, static_cast<int>(lanes_)));
         // Only the box that reaches the picture's edge; an inner one leaves the columns to its
         // right alone.
         const Stmt fill = for_each(to.name + ".right.y", box[1], [&](const Expr& y) {
@@ -365,14 +374,25 @@ private:
                 return for_each(
                     to.name + ".right.v", {0, Halide::min(vectors, room)}, [&](const Expr& v) {
                         const Expr at = to.index(channel, y, columns + v * size(lanes_));
-                        return ir::store(to.name,
-                                         make_zero(Halide::Float(32, static_cast<int>(lanes_))),
-                                         lanes_from(at, lanes_), ir::Alignment::element);
+                        return ir::store(to.name, zeros, lanes_from(at, lanes_),
+                                         ir::Alignment::element);
                     });
             });
         });
         const Expr at_edge = simplify(box[2].end >= columns);
-        return is_const_one(at_edge) ? fill : IfThenElse::make(at_edge, fill);
+        if (is_const_one(at_edge)) return fill;
+        if (std::ranges::none_of(tensor(t).readers,
+                                 [&](const TensorReader& reader) { return reads_strips(reader); }))
+            return IfThenElse::make(at_edge, fill);
+        // What the last tile of a strip reads behind it: less than a vector, for which there is room.
+        const Stmt behind = for_each(to.name + ".behind.y", box[1], [&](const Expr& y) {
+            return for_each(to.name + ".behind.c", box[0], [&](const Expr& channel) {
+                return ir::store(to.name, zeros,
+                                 lanes_from(to.index(channel, y, box[2].end), lanes_),
+                                 ir::Alignment::element);
+            });
+        });
+        return IfThenElse::make(at_edge, fill, behind);
     }
 
     Stmt winograd_kernel(int k, const NestCode& nest, const Ranges& range) {
@@ -406,12 +426,13 @@ private:
         code.output_plane = nest.output_plane();
         code.input_rows = nest.in(Dim::y);
         code.output_rows = nest.out(Dim::y);
-        code.output_columns = nest.out(Dim::x);
+        code.columns = plan_.has_whole_rows[static_cast<size_t>(k)] ? Interval{0, nest.out(Dim::x)}
+                                                                    : range[2];
         code.finished = [&](const Expr& channel, const Expr& sum) {
             return nest.finished(range, names, channel,
                                  sum + per_channel(names.bias, channel, sum.type().lanes()));
         };
-        return winograd_rows(p, tile, unit_of(nest.kernel), code, range[1]);
+        return winograd_rows(p, tile, unit_of(nest.kernel), std::move(code), range[1]);
     }
 
     LinePlan plan_;

@@ -63,6 +63,10 @@ struct Step {
         return simplify(
             Halide::min(names.input_rows, end + size(kernel_size - 1 - p.y().pad_begin)));
     }
+    /// How many are asked for.
+    [[nodiscard]] Expr columns() const {
+        return simplify(names.columns.end - names.columns.begin);
+    }
     /// Columns that one vector of tiles covers.
     [[nodiscard]] int64_t width() const { return layout.lanes * WinogradTile::columns; }
 };
@@ -143,7 +147,14 @@ Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f) {
     const Expr patches = once(f * size(s.layout.frequency));
     const Expr kernel = once(weights_of(s, block, f));
     const int64_t lanes = s.layout.lanes;
-    return once.around(multiply(
+    // Weights of a layer may come from the third-level cache; the next frequency's lie behind these.
+    const int64_t of_frequency = s.p[Dim::i] * s.tile.channels;
+    const Stmt ahead =
+        s.loop(".ahead", size(ceil_div(of_frequency, ir::elements_of_line)), [&](const Expr& line) {
+            return ir::prefetch(weights,
+                                kernel + size(of_frequency) + line * size(ir::elements_of_line));
+        });
+    const Stmt products = multiply(
         s, s.tile.tiles / lanes, s.tile.channels,
         [&](const Expr& i, int64_t v) {
             return ir::load(s.names.scratch,
@@ -156,7 +167,8 @@ Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f) {
         [&](int64_t v, int64_t z) {
             return f * size(s.layout.product) +
                    size(s.layout.products + z * s.layout.tiles + v * lanes);
-        }));
+        });
+    return once.around(ir::sequence({ahead, products}));
 }
 
 Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const Expr& first_tile) {
@@ -215,11 +227,11 @@ Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, con
                                    s.width());
         const Stmt whole = ir::store(s.names.output, value, to, ir::Alignment::element);
         Stmt store = whole;
-        if (!is_multiple(s.names.output_columns, s.width())) {
+        if (!is_multiple(s.columns(), s.width())) {
             const Expr inside =
-                lanes_from(column, s.width()) < broadcast(s.names.output_columns, s.width());
+                lanes_from(column, s.width()) < broadcast(s.names.columns.end, s.width());
             store = IfThenElse::make(
-                column + size(s.width()) <= s.names.output_columns, whole,
+                column + size(s.width()) <= s.names.columns.end, whole,
                 ir::store(s.names.output, value, to, ir::Alignment::element, inside));
         }
         stores.push_back(of_row.around(wanted_row(s, row + size(r), store)));
@@ -254,8 +266,8 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
                                simplify((first + size(z)) * s.names.output_plane + x),
                            columns);
             Stmt store = ir::store(s.names.output, value, to, ir::Alignment::element);
-            const Expr& end = s.names.output_columns;
-            if (!is_multiple(end, columns)) {
+            const Expr& end = s.names.columns.end;
+            if (!is_multiple(s.columns(), columns)) {
                 const Stmt part =
                     ir::store(s.names.output, value, to, ir::Alignment::element,
                               lanes_from(x, columns) < broadcast(end, columns));
@@ -279,10 +291,10 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
     const Step::Rows in = s.inputs_at(name, row);
     const Step::Rows out = s.outputs_at(name, row);
     const int64_t columns = vectors * s.width();
-    const Expr vectors_of_tiles = (s.names.output_columns + size(columns - 1)) / size(columns);
+    const Expr vectors_of_tiles = (s.columns() + size(columns - 1)) / size(columns);
     return name.around(
         s.loop(".x", vectors_of_tiles, [&](const Expr& part) {
-            const Expr x = simplify(part * size(vectors * s.width()));
+            const Expr x = simplify(s.names.columns.begin + part * size(vectors * s.width()));
             const Stmt patches = s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
                 std::vector<Stmt> all;
                 for (int64_t v = 0; v < vectors; ++v)
@@ -299,7 +311,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                         const Expr channel = simplify(block * size(s.tile.channels) + z);
                         std::vector<Stmt> all;
                         for (int64_t v = 0; v < vectors; ++v)
-                            all.push_back(guarded(x + size(v * s.width()) < s.names.output_columns,
+                            all.push_back(guarded(x + size(v * s.width()) < s.names.columns.end,
                                                   store_tiles(s, out, channel, z, row, x, v)));
                         return p[Dim::z] % s.tile.channels == 0
                                    ? ir::sequence(all)
@@ -381,8 +393,12 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
 }
 
 Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit,
-                   const WinogradNames& names, const Interval& rows) {
+                   WinogradNames names, const Interval& rows) {
     Values name(p.name + ".step");
+    for (Expr* edge : {&names.columns.begin, &names.columns.end}) {
+        *edge = simplify(*edge);
+        if (!is_const(*edge)) *edge = name(*edge);
+    }
     const Expr begin = name(rows.begin);
     const Expr end = name(rows.end);
     const auto step = [&](int64_t together) {

@@ -13,7 +13,8 @@
 // the pairs inside are the same, bit for bit. (Where rows are kept from strip to strip, producers are
 // computed directly.) Other tile heights pair rows otherwise, which changes roundings. With four,
 // the last band of a step may be partial: its missing rows are zeros, and strips have seams, for
-// their first steps are longer than the others.
+// their first steps are longer than the others. So have strips of columns: tiles begin with the first
+// column asked for, and the last one takes zeros for columns that the strip has not.
 //
 // The code transforms patches of all input channels into V[frequency][input channel][tile]. For
 // each block of output channels, as many matrix products as there are frequencies give M, which it
@@ -27,8 +28,7 @@
 //   all tiles together.
 //
 // Error: less than 2e-6 of the largest output in the tests, with bands of four 8e-6 (up to 48 input
-// channels, weights and inputs of either sign). Column strips are computed directly: their ends
-// would need other patches. Small maps by themselves: winograd_map.h.
+// channels, weights and inputs of either sign). Small maps by themselves: winograd_map.h.
 #pragma once
 
 #include <Halide.h>
@@ -54,8 +54,8 @@ namespace laminate {
 /// Where the code finds things. Indices are of elements; rows and columns are coordinates of the
 /// whole tensor.
 struct WinogradNames {
-    /// The array has zeros left and right of the picture, up to the last patch. Up to a vector of
-    /// elements behind that is read and not used.
+    /// The array has zeros left and right of the picture, and right of a strip, up to the last patch.
+    /// Up to a vector of elements behind that is read and not used.
     std::string input;
     std::string output;
     std::array<std::string, 2>
@@ -68,16 +68,15 @@ struct WinogradNames {
     Halide::Expr output_plane;
     Halide::Expr input_rows;  ///< of the whole tensors
     Halide::Expr output_rows;
-    Halide::Expr output_columns;
+    Interval columns;  ///< of outputs; behind the last one, inputs are zeros up to the end of its tile
     /// Bias and activation of a sum; a vector of channels for as many lanes, or one channel for
     /// all.
     std::function<Halide::Expr(const Halide::Expr& channel, const Halide::Expr& sum)> finished;
 };
 
-/// Computes whole rows of all channels. Rows end where the picture ends or anywhere else.
+/// Computes rows of all channels. They end where the picture ends or anywhere else.
 [[nodiscard]] Halide::Internal::Stmt winograd_rows(const LayerProblem& problem,
                                                    const WinogradTile& tile, const VectorUnit& unit,
-                                                   const WinogradNames& names,
-                                                   const Interval& rows);
+                                                   WinogradNames names, const Interval& rows);
 
 }  // namespace laminate

@@ -970,6 +970,39 @@ std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
     return whole;
 }
 
+std::vector<bool> columns_at_once(const GroupSchedule& group,
+                                  const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    const std::vector<Axis> axes = axes_of(g);
+    const Axis& columns = *std::ranges::find(axes, Axis::Kind::columns, &Axis::kind);
+    const Nest& sink = group.nests.back();
+    const auto strips = std::ranges::find(sink.loops, Loop{Dim::x, Band::strip});
+    const int64_t extent = problems.back()[Dim::x];
+    const int64_t step = strips == sink.loops.end() ? extent : sink.step(*strips);
+    std::vector<bool> at_once(problems.size(), true);
+    for (int64_t begin = 0; begin < extent; begin += step) {
+        const AxisRun run(g, columns, Span{begin, std::min(begin + step, extent)});
+        for (size_t k = 0; k < problems.size(); ++k) {
+            int64_t boxes = 0;
+            for (const auto& [range, times] : run.steps()[k]) boxes += times;
+            if (boxes > 1) at_once[k] = false;
+        }
+    }
+    const BufferShapes shapes = buffer_shapes(group, problems, StripRange::any);
+    for (size_t t = 0; t < g.tensors.size(); ++t) {
+        const Level store = placement_of(group, g.tensors[t]).store;
+        const bool outlives_strips =
+            strips != sink.loops.end() &&
+            (store.is_root() ||
+             (store.nest == group.sink() && store.loop < strips - sink.loops.begin()));
+        if (!outlives_strips && !shapes.tensors[t].slide[2]) continue;
+        for (const TensorReader& reader : g.tensors[t].readers) at_once[at(reader.nest)] = false;
+        if (!g.tensors[t].is_external()) at_once[at(g.tensors[t].producer)] = false;
+    }
+    return at_once;
+}
+
 std::vector<int64_t> channel_blocks(const GroupSchedule& group,
                                     const std::vector<LayerProblem>& problems) {
     const GroupSchedule resident = with_resident_weights(group);

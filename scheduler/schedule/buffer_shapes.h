@@ -96,6 +96,12 @@ struct AskedBoxes {
 void for_each_box(const BoxRanges& ranges,
                   const std::function<void(const PerDim<Range>&, int64_t times)>& make);
 
+/// By nest: whether its kernel is asked for all columns of a strip in one box, and whether what it
+/// reads and writes lives for that strip and stays where it is. Without strips of columns: whether its
+/// boxes have whole rows.
+[[nodiscard]] std::vector<bool> columns_at_once(const GroupSchedule& group,
+                                                const std::vector<LayerProblem>& problems);
+
 /// By nest and dimension: whether every box of its kernel has all of the dimension, whichever strip
 /// a thread begins with.
 [[nodiscard]] std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,

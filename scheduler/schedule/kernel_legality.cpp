@@ -34,6 +34,7 @@ void check_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& pr
     }
     if (!asks) return;
     const std::vector<PerDim<bool>> whole = whole_dimensions(group, problems);
+    std::vector<bool> at_once;
     for (size_t k = 0; k < problems.size(); ++k) {
         const Nest& nest = group.nests[k];
         const PerDim<bool> wanted = asked(k);
@@ -48,6 +49,13 @@ void check_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& pr
                              std::to_string(problems[k][d]) + " coordinates of " + letter_of(d) +
                              "; expected all of them, or another kernel: " +
                              kernel_names_for(problems[k]));
+        }
+        if (kernel_row(nest.kernel.kind).whole_strips && !whole[k][Dim::x]) {
+            if (at_once.empty()) at_once = columns_at_once(group, problems);
+            if (!at_once[k])
+                refuse(nest, "its boxes have parts of the columns of a strip; expected all of them, "
+                             "stored inside the strip loops, or another kernel: " +
+                                 kernel_names_for(problems[k]));
         }
         const bool pairs_rows = nest.kernel.kind == KernelKind::winograd_rows ||
                                 nest.kernel.kind == KernelKind::winograd_channels;

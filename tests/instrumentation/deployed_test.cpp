@@ -197,6 +197,26 @@ TEST(Deployed, DefaultKernelsOfTheZoo) {
     }
 }
 
+/// Three layers by minimal filtering in two strips of 80 columns and one of ten.
+TEST(Deployed, FilteredStripsOfColumns) {
+    const LayerSpec same{24, square_window(3, 1, 1)};
+    const Network network = chain(24, 11, 170, {same, same, same});
+    for (const int64_t strip_rows : {0, 8}) {
+        const GroupSchedule lines =
+            line_buffer_group(network, {0, 1, 2}, {4, strip_rows, 80, true});
+        const std::vector<LayerProblem> problems = group_problems(network, lines);
+        const GroupSchedule group = with_default_kernels(problems, lines, avx512);
+        for (const Nest& nest : group.nests)
+            EXPECT_EQ(nest.kernel.kind, KernelKind::winograd_rows) << to_text(group);
+        expect_equal(network, group, "strips");
+        if (strip_rows != 0) continue;
+        // conv3 at 11 rows: three bands. 20, 20 and 3 tiles of columns, two vectors of 16 together.
+        const int64_t tiles = (32 + 32 + 32) * 3;
+        EXPECT_EQ(done_counts(group, problems).nests.back().done, Macs(36 * 24 * 24 * tiles))
+            << to_text(group);
+    }
+}
+
 /// One 3x3 convolution of 6 channels to 5 on 20 x 20 pixels, by line buffers.
 struct OneLayer {
     Network network = chain(6, 20, 20, {{.channels = 5, .window = square_window(3, 1, 1)}});

@@ -76,6 +76,8 @@ public:
           any_size_(options.any_size),
           may_be_fours_(options.tile_rows >= 4 && !options.any_size),
           whole_(whole_dimensions(group_, problems)),
+          columns_at_once_(may_be_fours_ ? columns_at_once(group_, problems)
+                                         : std::vector<bool>(problems.size(), false)),
           blocks_(channel_blocks(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
           tensors_(group_tensors(problems)),
@@ -89,9 +91,10 @@ public:
             Kernel& kernel = group.nests[k].kernel;
             kernel = direct_kernel(k);
             if (!winograd || !allows_winograd(k)) continue;
-            const WinogradAxes axes = any_size_ ? WinogradAxes::tiles : WinogradAxes::any;
-            if (const auto tile =
-                    winograd_tile(problems_[k], steps[k], unit_, axes, may_be_fours_))
+            const WinogradAxes axes =
+                any_size_ || !whole_[k][Dim::x] ? WinogradAxes::tiles : WinogradAxes::any;
+            if (const auto tile = winograd_tile(problems_[k], steps[k], most_asked(k, Dim::x), unit_,
+                                                axes, may_be_fours_))
                 kernel = kernel_of(*tile, unit_.lanes);
         }
         return group;
@@ -102,7 +105,7 @@ private:
 
     [[nodiscard]] bool allows_winograd(size_t k) const {
         return kernel_pays(problems_[k], KernelKind::winograd_rows) && whole_[k][Dim::z] &&
-               whole_[k][Dim::x] && whole_[k][Dim::i] &&
+               (whole_[k][Dim::x] || columns_at_once_[k]) && whole_[k][Dim::i] &&
                (k + 1 == problems_.size() || strips_begin_anew(group_));
     }
 
@@ -156,6 +159,8 @@ private:
     bool any_size_;
     bool may_be_fours_;
     std::vector<PerDim<bool>> whole_;
+    /// Strips of columns leave seams, as tiles of four rows do, and come with those.
+    std::vector<bool> columns_at_once_;
     std::vector<int64_t> blocks_;  ///< by nest
     std::vector<BufferShape> shapes_;
     std::vector<GroupTensor> tensors_;

@@ -9,6 +9,7 @@
 #include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/planner/runs.h"
 #include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/schedule/kernels/kernel.h"
@@ -232,6 +233,8 @@ private:
             options_.memory
                 ? 1
                 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
+        const int64_t rows_of_fours =
+            std::min(problems.back()[Dim::y], 4 * rows_per_input_row(problems.back()));
         const bool has_winograd = has_winograd_layer(problems);
         const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
         const bool by_column_tiles =
@@ -253,10 +256,11 @@ private:
         const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
-            // Winograd's patches need whole rows, and save more than fusing one more layer does.
-            if (columns != 0 && !options_.memory && has_winograd) break;
+            // Strips of columns leave seams and empty lanes. Narrower ones are better than fewer rows.
+            const bool cuts_tiles = columns != 0 && !options_.memory && has_winograd;
+            if (cuts_tiles && !options_.winograd_strips) break;
             for (const int64_t rows : row_choices(problems)) {
-                if (rows < fewest_rows) continue;
+                if (rows < (cuts_tiles ? rows_of_fours : fewest_rows)) continue;
                 LineBufferSizes sizes{rows, 0, columns, options_.fours};
                 const GroupCounts counts =
                     two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
@@ -265,6 +269,7 @@ private:
                     least = std::min(least.value_or(counts.live_total), counts.live_total);
                     continue;
                 }
+                if (cuts_tiles && !fills_tiles(problems, sizes)) continue;
                 sizes.strip_rows = strip_rows(problems, sizes, counts.macs().value());
                 const GroupSchedule group = line_buffer_group(problems, sizes);
                 const GroupCounts stripped = two_level_counts(problems, group, &cache_);
@@ -283,6 +288,27 @@ private:
         }
         // Zero: sizes that fit repeat more than allowed, and so would those of a longer group.
         return least.value_or(Elements{});
+    }
+
+    /// Whether strips of columns add little to the columns that layers for Winograd compute, in vectors
+    /// of tiles.
+    [[nodiscard]] static bool fills_tiles(const std::vector<LayerProblem>& problems,
+                                          const LineBufferSizes& sizes) {
+        constexpr int64_t columns_of_vector = 64;
+        constexpr double most = 1.07;
+        int64_t in_strips = 0, whole = 0;
+        const std::vector<BoxRanges> asked =
+            asked_boxes(line_buffer_group(problems, sizes), problems).nests;
+        for (size_t k = 0; k < problems.size(); ++k) {
+            if (!winograd_pays(problems[k])) continue;
+            whole += problems[k][Dim::x];
+            for (const AxisRanges& axis : asked[k]) {
+                if (axis.dim != Dim::x) continue;
+                for (const auto& [range, times] : axis.times)
+                    in_strips += times * round_up(range.size(), columns_of_vector);
+            }
+        }
+        return static_cast<double>(in_strips) <= most * static_cast<double>(whole);
     }
 
     /// tiled_layer_points() of layers of the same shape.

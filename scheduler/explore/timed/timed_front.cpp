@@ -125,6 +125,32 @@ public:
 
     [[nodiscard]] std::vector<Cover> parts() const { return parts(options_.memory); }
 
+    /// The groups, but for those of which others of the same layers need at most two thirds of the memory
+    /// and are not surely slower. Memory that stays within a core's cache is not worth a choice.
+    [[nodiscard]] Groups with_less_memory(Groups groups) const {
+        const auto layers_of = [](const Priced* priced) {
+            std::set<std::string> layers;
+            for (const Nest& nest : priced->group.nests) layers.insert(nest.layer);
+            return layers;
+        };
+        std::map<std::set<std::string>, Groups> by_layers;
+        for (const Groups& schedule : schedules_) {
+            for (const Priced* priced : schedule) by_layers[layers_of(priced)].push_back(priced);
+        }
+        for (const Priced*& chosen : groups) {
+            if (chosen->memory() <= most_winograd_memory(options_.second_level_cache)) continue;
+            const Priced* best = chosen;
+            for (const Priced* other : by_layers[layers_of(chosen)]) {
+                if (3 * other->memory().value() <= 2 * chosen->memory().value() &&
+                    timed::surely_faster * other->milliseconds <= chosen->milliseconds &&
+                    (best == chosen || other->milliseconds < best->milliseconds))
+                    best = other;
+            }
+            chosen = best;
+        }
+        return groups;
+    }
+
     /// The least memory that a schedule of these groups needs.
     [[nodiscard]] Bytes least_memory() const {
         std::set<Bytes> sizes;
@@ -204,6 +230,12 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         wishes.push_back(plain);
         wishes.back().fours = true;
         wishes.back().second_level_cache = Bytes(6 * options.second_level_cache.value());
+        // The same in strips of columns: as many layers in less memory, or more layers.
+        for (const int64_t caches : {2, 8}) {
+            wishes.push_back(wishes.back());
+            wishes.back().winograd_strips = true;
+            wishes.back().second_level_cache = Bytes(caches * options.second_level_cache.value());
+        }
     }
     for (const Bytes budget : budgets) {
         wishes.push_back(plain);
@@ -424,7 +456,8 @@ std::optional<Groups> fastest(Candidates& candidates, const Network& network,
     if (options.memory) candidates.add_tiled_layers();
     candidates.add_searched();
     const std::vector<Cover> parts = candidates.parts();
-    if (Groups best = cheapest(parts, {any_memory}); !best.empty() || parts.empty()) return best;
+    if (Groups best = cheapest(parts, {any_memory}); !best.empty() || parts.empty())
+        return candidates.with_less_memory(std::move(best));
     add_smallest(candidates, network, options);
     if (Groups best = cheapest(candidates.parts(), {any_memory}); !best.empty()) return best;
     return std::nullopt;

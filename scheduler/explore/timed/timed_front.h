@@ -72,7 +72,8 @@ struct FrontAxes {
                                 const TimedOptions& options);
 
 /// The fastest schedule. The planner's own groups are taken unless others are faster by more than
-/// what the model of time is sure of.
+/// what the model of time is sure of; of groups of the same layers that differ by less, those in much
+/// less memory.
 [[nodiscard]] std::variant<Schedule, Infeasible> fastest_schedule(const Network& network,
                                                                   const TimedOptions& options);
 

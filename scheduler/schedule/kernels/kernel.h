@@ -130,6 +130,8 @@ struct KernelRow {
     bool (*pays)(const LayerProblem& problem) = nullptr;
     /// Dimensions of which each of its boxes must have all.
     PerDim<bool> whole{};
+    /// Its boxes must have all columns that a strip asks for (columns_at_once()).
+    bool whole_strips = false;
     /// Its boxes have whole blocks of channels_together output channels, counted from the first;
     /// only the last block of the layer may be shorter.
     bool has_whole_blocks = false;

@@ -60,19 +60,21 @@ RingLayout ring_of(const GroupSchedule& group, const std::vector<LayerProblem>& 
     return ring;
 }
 
-/// The tile of a nest's kernel, with the kinds of steps that its rows come in.
-std::vector<std::optional<WinogradTile>> winograd_tiles(const GroupSchedule& group,
-                                                        const std::vector<LayerProblem>& problems) {
-    std::vector<std::optional<WinogradTile>> tiles(problems.size());
+/// Sets the tiles of kernels that have such, with the kinds of steps that their rows come in.
+void add_winograd(LinePlan& plan, const GroupSchedule& group,
+                  const std::vector<LayerProblem>& problems) {
+    plan.winograd.resize(problems.size());
+    plan.has_whole_rows.resize(problems.size(), 1);
     if (std::none_of(group.nests.begin(), group.nests.end(),
                      [](const Nest& nest) { return is_winograd(nest.kernel); }))
-        return tiles;
+        return;
     const auto steps = row_steps(group, problems);
+    const auto whole = whole_dimensions(group, problems);
     for (size_t k = 0; k < problems.size(); ++k) {
-        if (is_winograd(group.nests[k].kernel))
-            tiles[k] = winograd_tile_of(problems[k], group.nests[k].kernel, steps[k]);
+        if (!is_winograd(group.nests[k].kernel)) continue;
+        plan.winograd[k] = winograd_tile_of(problems[k], group.nests[k].kernel, steps[k]);
+        plan.has_whole_rows[k] = whole[k][Dim::x] ? 1 : 0;
     }
-    return tiles;
 }
 
 constexpr int64_t boundary = 16;  // elements, of every ring
@@ -139,7 +141,7 @@ std::optional<int64_t> channels_asked_ahead(const GroupSchedule& group,
 LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     LinePlan plan;
     plan.lanes = group.nests.front().kernel[KernelSize::lanes];
-    plan.winograd = winograd_tiles(group, problems);
+    add_winograd(plan, group, problems);
     const std::vector<BufferShape> shapes = buffer_shapes(group, problems, StripRange::any).tensors;
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (size_t t = 0; t < tensors.size(); ++t) {

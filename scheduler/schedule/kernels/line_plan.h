@@ -38,6 +38,7 @@ struct LinePlan {
     int64_t lanes = 1;
     std::vector<RingLayout> rings;                      ///< by tensor, as group_tensors()
     std::vector<std::optional<WinogradTile>> winograd;  ///< by nest; none: another kernel
+    std::vector<char> has_whole_rows;  ///< by nest with such a tile: whether its boxes have
     int64_t transforms_offset = 0;
     int64_t scratch_elements = 0;
 };

@@ -6,7 +6,8 @@
 //
 // Rows go by bands of two or four from the first row of a box. A row without a partner goes by
 // F(1x4, 3x3), 18 products for 4 outputs; at the end of the picture, or with bands of four, the last
-// band is partial: rows that are not asked for are not stored.
+// band is partial: rows that are not asked for are not stored. Tiles of a row begin with the first
+// column of a box, and the last one takes zeros for columns that its strip has not.
 //   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers
 //   winograd_channels  lanes are output channels; z vectors of v channels x x tiles in registers,
 //                      tiles from p bands together
@@ -37,8 +38,7 @@ bool winograd_pays(const LayerProblem& p) {
 
 int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
                                  const KernelBox& box) {
-    return winograd_multiplications(p, winograd_tile_of(kernel), box[Dim::y].begin,
-                                    box[Dim::y].end);
+    return winograd_multiplications(p, winograd_tile_of(kernel), box[Dim::y], box[Dim::x].size());
 }
 
 /// Transformed weights beyond half a second-level cache come from further away for every box. Tiles of
@@ -69,7 +69,8 @@ KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize
         .layers = "a dense 3x3 convolution of stride 1 and dilation 1",
         .accepts = winograd_accepts,
         .pays = winograd_pays,
-        .whole = {true, false, true, true},
+        .whole = {true, false, kind == KernelKind::winograd_channels, true},
+        .whole_strips = true,
         .multiplications = winograd_multiplications,
         .work = winograd_work,
         .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },

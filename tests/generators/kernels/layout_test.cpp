@@ -279,11 +279,11 @@ TEST(Layout, RowsForWinogradAreMultipliedAsPredicted) {
                 std::vector<int64_t> executed;
                 for (const bool fours : {false, true}) {
                     const std::optional<WinogradTile> tile =
-                        winograd_tile(p, steps, unit, WinogradAxes::any, fours);
+                        winograd_tile(p, steps, columns, unit, WinogradAxes::any, fours);
                     ASSERT_TRUE(tile);
                     int64_t predicted = 0;
                     for (const auto& [begin, end] : steps)
-                        predicted += winograd_multiplications(p, *tile, begin, end);
+                        predicted += winograd_multiplications(p, *tile, {begin, end}, columns);
                     executed.push_back(ExecutedProducts::of(
                         default_code(network, group, unit, {.tile_rows = fours ? 4 : 2})));
                     EXPECT_EQ(predicted, executed.back())

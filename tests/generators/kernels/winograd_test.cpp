@@ -331,6 +331,36 @@ TEST(Winograd, TilesOfFourRowsOverLineBuffers) {
     EXPECT_GT(used, 20);
 }
 
+/// The number of the group's layers that are filtered.
+int64_t filtered_layers(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                        const KernelOptions& options = {}) {
+    const GroupSchedule chosen =
+        with_default_kernels(group_problems(network, group), group, unit, options);
+    return std::ranges::count_if(chosen.nests, [](const Nest& nest) {
+        return kernel_row(nest.kernel.kind).filters;
+    });
+}
+
+/// Strips that begin and end inside tiles, the last of one column or a whole vector; with and without
+/// strips of rows around them, and with a window that reaches further over the edges.
+TEST(Winograd, StripsOfColumns) {
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}}) {
+        const int64_t strip = unit.lanes * 5;
+        for (const auto& [strip_rows, columns] :
+             {std::pair<int64_t, int64_t>{0, 2 * strip + 1}, {8, 2 * strip + 32}, {11, 3 * strip}}) {
+            for (const Window& window : {same(), square_window(3, 1, 2)}) {
+                const Network network = chain_of(19, columns, {24, 20, 24, 20}, window);
+                const GroupSchedule group =
+                    line_buffer_group(network, {0, 1, 2}, {4, strip_rows, strip, true});
+                EXPECT_EQ(filtered_layers(network, group, unit), 3) << to_text(group);
+                EXPECT_LE(error_of(network, group, unit, true), 4 * allowed) << to_text(group);
+                // Bits of pairs do not depend on strips.
+                EXPECT_EQ(filtered_layers(network, group, unit, {.tile_rows = 2}), 0);
+            }
+        }
+    }
+}
+
 /// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every
 /// time.
 TEST(Winograd, RandomSchedules) {
@@ -415,7 +445,7 @@ TEST(Winograd, IsForWideEnoughKernelsOfThreeByThree) {
     const auto tile = [&](const LayerSpec& spec, int64_t channels, int64_t columns) {
         Network network = empty_network(channels, 16, columns);
         append(network, "layer", 0, spec);
-        return winograd_tile(layer_problem(network, 0), {{0, 16}}, unit);
+        return winograd_tile(layer_problem(network, 0), {{0, 16}}, columns, unit);
     };
     EXPECT_TRUE(tile({.channels = 64, .window = same()}, 64, 64));
     EXPECT_EQ(tile({.channels = 64, .window = same()}, 64, 64)->axis, VectorAxis::x);

@@ -150,6 +150,17 @@ TEST(TimedFront, OfEqualTimesTheOneThatMovesHalfIsTaken) {
     EXPECT_LT(front.points.front().counts.accesses.value(), 3 * 1080 * 1920);
 }
 
+TEST(TimedFront, OfEqualTimesTheOneInLittleMemoryIsTaken) {
+    const LayerSpec inner{32, square_window(3, 1, 1)};
+    const Network network = chain(1, 1080, 1920, {inner, inner, inner, inner, inner, inner});
+    const Front front = fastest_front(network, options_for(16, 2));
+    ASSERT_EQ(front.points.size(), 1U);
+    // One group, in strips of columns: a row of whole lines of 32 channels is 240 KiB, and each of
+    // five tensors has six of them.
+    ASSERT_EQ(front.points.front().groups.size(), 1U);
+    EXPECT_LT(to_bytes(front.points.front().counts.live_total), Bytes(4 << 20));
+}
+
 TEST(TimedFront, AnInterruptKeepsWhatTheSearchHasFound) {
     const Network network = l3net();
     ExploreOptions search;

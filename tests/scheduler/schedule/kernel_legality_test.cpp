@@ -52,5 +52,28 @@ TEST(KernelLegality, BoxesHaveWholeBlocksOfVectorsOfChannels) {
     }
 }
 
+TEST(KernelLegality, MinimalFilteringHasAllColumnsOfAStripAtOnce) {
+    const Network network = chain(8, 8, 64, {{8, square_window(3, 1, 1)}});
+    const auto text = [](const std::string& tile, const std::string& lines, const char* kernel) {
+        return "{conv1: xs || zo yo xo io | zi yi xi ii n m; strip x32; tile z8 y4 " + tile +
+               " i8; X " + lines + "; W root/root; Y xi/xi; kernel " + kernel + " z2 x1 f1 v4}";
+    };
+    EXPECT_NO_THROW((void)parse_group(network, text("x32", "xs/yo", "winograd_rows")));
+    for (const auto& [tile, lines] :
+         {std::pair<const char*, const char*>{"x16", "xs/xo"}, {"x32", "root/yo"}}) {
+        try {
+            (void)parse_group(network, text(tile, lines, "winograd_rows"));
+            FAIL() << "expected InputError";
+        } catch (const InputError& error) {
+            EXPECT_STREQ(error.what(),
+                         "conv1: kernel winograd_rows z2 x1 f1 v4: its boxes have parts of the "
+                         "columns of a strip; expected all of them, stored inside the strip loops, "
+                         "or another kernel: rows, channels, winograd_rows, winograd_channels, "
+                         "columns, map_windows");
+        }
+    }
+    EXPECT_THROW((void)parse_group(network, text("x32", "xs/yo", "winograd_channels")), InputError);
+}
+
 }  // namespace
 }  // namespace laminate

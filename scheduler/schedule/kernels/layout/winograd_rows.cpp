@@ -27,12 +27,12 @@ int64_t note_steps(WinogradTile& tile, const LayerProblem& p, const Steps& steps
 
 /// The tile for bands of that many rows, and how much of a core's peak its products reach.
 std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps& steps,
-                                             const VectorUnit& unit, WinogradAxes axes,
-                                             int64_t rows_of_band) {
+                                             int64_t columns, const VectorUnit& unit,
+                                             WinogradAxes axes, int64_t rows_of_band) {
     WinogradTile tile;
     tile.rows = rows_of_band;
     const int64_t most_bands = note_steps(tile, p, steps);
-    const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
+    const int64_t row_tiles = ceil_div(columns, WinogradTile::columns);
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {
         for (int64_t channels = 1;
@@ -76,19 +76,20 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
 }  // namespace
 
 std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const Steps& steps,
-                                          const VectorUnit& unit, WinogradAxes axes,
-                                          bool may_be_fours) {
+                                          int64_t columns, const VectorUnit& unit,
+                                          WinogradAxes axes, bool may_be_fours) {
     if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
-    const auto [pairs, efficiency] = tile_of_rows(p, steps, unit, axes, 2);
+    const auto [pairs, efficiency] = tile_of_rows(p, steps, columns, unit, axes, 2);
     // A third of the products plus the transforms must still be less than the direct way.
     constexpr double least_efficiency = 0.45;
-    if (efficiency * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency)
+    if (efficiency * used_part(columns, WinogradTile::columns) < least_efficiency)
         return std::nullopt;
     if (!may_be_fours) return pairs;
-    const WinogradTile fours = tile_of_rows(p, steps, unit, axes, 4).first;
+    const WinogradTile fours = tile_of_rows(p, steps, columns, unit, axes, 4).first;
     const auto products = [&](const WinogradTile& tile) {
         int64_t all = 0;
-        for (const auto& [begin, end] : steps) all += winograd_multiplications(p, tile, begin, end);
+        for (const auto& [begin, end] : steps)
+            all += winograd_multiplications(p, tile, {begin, end}, columns);
         return all;
     };
     return products(fours) < products(pairs) ? fours : pairs;
@@ -159,10 +160,10 @@ WinogradRows winograd_rows_of(const LayerProblem& p, const WinogradTile& tile, i
             .singles = tile.has_singles && count % 2 == 1 && !is_last ? 1 : 0};
 }
 
-int64_t winograd_multiplications(const LayerProblem& p, const WinogradTile& tile, int64_t begin,
-                                 int64_t end) {
-    const WinogradRows rows = winograd_rows_of(p, tile, begin, end);
-    const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
+int64_t winograd_multiplications(const LayerProblem& p, const WinogradTile& tile,
+                                 const Range& box_rows, int64_t columns) {
+    const WinogradRows rows = winograd_rows_of(p, tile, box_rows.begin, box_rows.end);
+    const int64_t row_tiles = ceil_div(columns, WinogradTile::columns);
     const auto whole = [&](int64_t tiles) { return ceil_div(tiles, tile.tiles) * tile.tiles; };
     const int64_t in_batch = whole(tile.bands * row_tiles), rest = rows.bands % tile.bands;
     const int64_t of_bands = rows.bands / tile.bands * in_batch + whole(rest * row_tiles);

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/range.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/register_tile.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
@@ -37,10 +38,10 @@ struct WinogradTile {
 /// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
 enum class WinogradAxes { any, tiles };
 /// None where the layer is no 3x3 convolution worth it (kernel_pays), or so narrow that most
-/// lanes would be empty. `steps`: the rows asked for (row_steps()). `may_be_fours`: tiles have four
-/// rows where that multiplies less.
+/// lanes would be empty. `steps`: the rows asked for (row_steps()); `columns`: the most asked for at
+/// once. `may_be_fours`: tiles have four rows where that multiplies less.
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(
-    const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
+    const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps, int64_t columns,
     const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any, bool may_be_fours = false);
 
 /// The kernel winograd_rows or winograd_channels with that tile, and its tile for rows of any kind.
@@ -79,12 +80,12 @@ struct WinogradRows {
 [[nodiscard]] WinogradRows winograd_rows_of(const LayerProblem& problem, const WinogradTile& tile,
                                             int64_t begin, int64_t end);
 
-/// Products of a step of rows [begin, end) in the frequency domain: 24 * D_i for each tile of two
-/// rows and each channel of each block, 36 * D_i for tiles of four, 18 * D_i for those of a single
+/// Products of so many columns of a step's rows in the frequency domain: 24 * D_i for each tile of
+/// two rows and each channel of each block, 36 * D_i for tiles of four, 18 * D_i for those of a single
 /// row. Counts tiles behind the end of a row or of a batch of bands, the missing rows of a partial
 /// band, and channels of zero weights. Does not count the products with constants in the transforms.
 [[nodiscard]] int64_t winograd_multiplications(const LayerProblem& problem,
-                                               const WinogradTile& tile, int64_t begin,
-                                               int64_t end);
+                                               const WinogradTile& tile, const Range& rows,
+                                               int64_t columns);
 
 }  // namespace laminate
