@@ -160,7 +160,8 @@ public:
           problems_(problems),
           scope_(kernel_row(group.nests.front().kernel.kind).scope),
           tensors_(group_tensors(problems)),
-          inputs_(code_.inputs.size()) {
+          inputs_(code_.inputs.size()),
+          of_map_(problems.size()) {
         counts_.inputs.resize(inputs_);
         counts_.weights.resize(problems.size());
         counts_.stored.resize(problems.size());
@@ -383,14 +384,15 @@ private:
         }
         if (!is_map && (doing_ != Doing::computing || nest_ != k))
             return fail(p.name + ": weights are read where its kernel does not run");
-        if (place.nest < 0) return touched_.filled_up.insert(constant);
+        Touches& touched = is_map ? of_map_[static_cast<size_t>(k)] : touched_;
+        if (place.nest < 0) return touched.filled_up.insert(constant);
         if (place.nest != k) return fail(p.name + ": reads weights of another layer");
         const auto which = [&] {
             return p.name + ": weights " + std::to_string(place.z) + " " + std::to_string(place.i);
         };
         Memory& memory = weights_[static_cast<size_t>(k)];
-        touched_.pairs.insert(place.z * p[Dim::i] + place.i);
-        touched_.weights.insert(constant);
+        touched.pairs.insert(place.z * p[Dim::i] + place.i);
+        touched.weights.insert(constant);
         if (!is_map) {
             if (!contains(read_, place.z, place.i, read_[4]))
                 fail(which() + " are read, not in " + to_text(read_));
@@ -511,14 +513,15 @@ private:
         for (size_t k = 0; k < problems_.size(); ++k) {
             const LayerProblem& p = problems_[k];
             if (p.has_weights()) {
+                const Touches& touched = of_map_[k];
                 const int64_t all = p[Dim::z] * p[Dim::i];
-                if (touched_.pairs.size() != all)
-                    fail(p.name + ": " + std::to_string(touched_.pairs.size()) +
+                if (touched.pairs.size() != all)
+                    fail(p.name + ": " + std::to_string(touched.pairs.size()) +
                          " of its weights are read");
                 // As many constants for each pair, real or not.
-                const int64_t each = touched_.weights.size() / all;
+                const int64_t each = touched.weights.size() / all;
                 counts_.weights[k] +=
-                    Elements(touched_.filled_up.size() / each * p.y().kernel * p.x().kernel);
+                    Elements(touched.filled_up.size() / each * p.y().kernel * p.x().kernel);
             }
             counts_.stored[k] = Elements(touched_.stored.size());
         }
@@ -541,6 +544,7 @@ private:
     bool has_touched_ = false, begun_ahead_ = false;
     std::array<int64_t, 6> computed_{}, read_{}, stored_{}, fetched_{};
     Touches touched_;
+    std::vector<Touches> of_map_;  ///< weights, by nest of a group with map kernels
     Numbers of_scattered_;  ///< pairs of weights
 };
 

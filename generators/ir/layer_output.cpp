@@ -11,10 +11,14 @@ namespace laminate {
 using Halide::Expr;
 using Halide::Internal::Stmt;
 
-LayerOutput LayerOutput::of(const Network& network, const GroupSchedule& group) {
+LayerOutput LayerOutput::of(const Network& network, const GroupSchedule& group, size_t first,
+                            size_t end) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     LayerOutput output;
-    for (const LayerProblem& p : problems) output.layers_.push_back({p, &network.layer(p.layer)});
+    output.first_ = first;
+    output.source_ = problems.front().inputs.front();
+    for (size_t k = first; k < end; ++k)
+        output.layers_.push_back({problems[k], &network.layer(problems[k].layer)});
     return output;
 }
 
@@ -23,7 +27,7 @@ void LayerOutput::pack(int64_t block, NamedConstants& constants) {
         Stage& stage = layers_[k];
         stage.slope = constants.append(
             Halide::Internal::unique_name(stage.problem.name + ".slope"),
-            {.layer = static_cast<int>(k), .source = Packing::Source::slope, .block = block},
+            {.layer = static_cast<int>(first_ + k), .source = Packing::Source::slope, .block = block},
             *stage.layer, stage.problem);
     }
 }
@@ -85,7 +89,7 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
         code.arrays.push_back({array, ArrayRole::external_input, number});
         code.inputs.push_back(input.name);
     };
-    if (problem().operation != Operation::add) read("X", problem().inputs.front());
+    if (problem().operation != Operation::add) read("X", source_);
     if (adds()) {
         const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
         for (size_t operand = 0; operand < operands.size(); ++operand) {
@@ -94,7 +98,8 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
     }
     body = ir::with_pointer("Y", argument::outputs, 0, body);
     code.body = Halide::Internal::simplify(body);
-    code.arrays.push_back({"Y", ArrayRole::external_output, static_cast<int>(layers_.size()) - 1});
+    code.arrays.push_back({"Y", ArrayRole::external_output,
+                           place() + static_cast<int>(layers_.size()) - 1});
     std::move(constants).move_into(code);
     code.scratch_bytes = scratch_bytes;
     code.strips = strips;

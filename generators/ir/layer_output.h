@@ -21,10 +21,17 @@ namespace laminate {
 class LayerOutput {
 public:
     /// The group has a map kernel (is_whole_map_group, scheduler/schedule/kernel_legality.h).
-    [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group);
+    [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group) {
+        return of(network, group, 0, group.nests.size());
+    }
+    /// Of its layers first .. end - 1.
+    [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group,
+                                        size_t first, size_t end);
 
     [[nodiscard]] const LayerProblem& problem() const { return layers_.front().problem; }
     [[nodiscard]] const Layer& layer() const { return *layers_.front().layer; }
+    /// The layer's place in its group.
+    [[nodiscard]] int place() const { return static_cast<int>(first_); }
     /// Keeps the slopes of activations for blocks of output channels; before any of the following.
     void pack(int64_t block, NamedConstants& constants);
 
@@ -55,7 +62,7 @@ public:
     /// coming.
     [[nodiscard]] Halide::Internal::Stmt prefetch(const Halide::Expr& first, int64_t count) const;
 
-    /// The group's code: `body` reads "X" and stores by the functions above; it calls its scratch
+    /// The group's code: `body` reads "X", the input of the group's first layer, and stores by the functions above; it calls its scratch
     /// memory, from the beginning on, `scratch`.
     [[nodiscard]] GroupCode code(Halide::Internal::Stmt body, NamedConstants constants,
                                  const std::string& scratch, int64_t scratch_bytes,
@@ -78,7 +85,9 @@ private:
     }
     [[nodiscard]] bool adds() const { return layers_.back().problem.operation == Operation::add; }
 
-    std::vector<Stage> layers_;  ///< the layer, and perhaps the Add; or an Add
+    size_t first_ = 0;
+    LayerInput source_;
+    std::vector<Stage> layers_;  ///< the layer, and perhaps what follows it; or an Add
 };
 
 }  // namespace laminate

@@ -10,6 +10,7 @@
 #include "generators/kernels/columns.h"
 #include "generators/kernels/line_buffers.h"
 #include "generators/kernels/map_addition.h"
+#include "generators/kernels/map_bands.h"
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
 #include "generators/kernels/map_events.h"
@@ -18,6 +19,7 @@
 #include "generators/kernels/map_pooling.h"
 #include "generators/kernels/map_windows.h"
 #include "generators/kernels/winograd_map.h"
+#include "scheduler/schedule/kernel_legality.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/open_group.h"
 
@@ -53,6 +55,16 @@ GroupCode map_code(LayerOutput output, const Kernel& kernel) {
     throw std::logic_error("not a map kernel");
 }
 
+GroupCode map_code(const Network& network, const GroupSchedule& group) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    if (is_depthwise_pair(problems)) {
+        return map_bands_code(LayerOutput::of(network, group, 0, 1),
+                              LayerOutput::of(network, group, 1, problems.size()),
+                              map_bands_layout(group, problems));
+    }
+    return map_code(LayerOutput::of(network, group), group.nests.front().kernel);
+}
+
 /// Code counts the elements of an image's tensors, and of scratch, in 32 bits.
 void require_addressable(const std::string& what, int64_t elements) {
     if (elements <= std::numeric_limits<int32_t>::max()) return;
@@ -76,8 +88,7 @@ GroupCode code_of_kernels(const Network& network, const GroupSchedule& group, Ev
     const Kernel& kernel = group.nests.front().kernel;
     switch (kernel_row(kernel.kind).scope) {
         case KernelScope::map:
-            return with_map_events(map_code(LayerOutput::of(network, group), kernel), network,
-                                   group, events);
+            return with_map_events(map_code(network, group), network, group, events);
         case KernelScope::chain:
             return columns_code(network, group, events);
         case KernelScope::nest:

@@ -12,11 +12,21 @@ using namespace Halide::Internal;
 
 MapCode::MapCode(LayerOutput output, int64_t block, Packing::Order order)
     : output_(std::move(output)), scratch_(unique_name("work")) {
-    if (problem().has_weights()) {
-        weights_ = constant(".packed", {.order = order, .block = block});
-        bias_ = constant(".bias", {.source = Packing::Source::bias, .block = block});
+    arrays_ = pack(output_, block, order);
+}
+
+MapCode::Arrays MapCode::pack(LayerOutput& output, int64_t block, Packing::Order order) {
+    Arrays arrays;
+    const LayerProblem& p = output.problem();
+    const auto add = [&](const char* name, const Packing& packing) {
+        return constants_.append(unique_name(p.name + name), packing, output.layer(), p);
+    };
+    if (p.has_weights()) {
+        arrays.weights = add(".packed", {.layer = output.place(), .order = order, .block = block});
+        arrays.bias = add(".bias", {.layer = output.place(), .source = Packing::Source::bias, .block = block});
     }
-    output_.pack(block, constants_);
+    output.pack(block, constants_);
+    return arrays;
 }
 
 std::string MapCode::constant(const std::string& name, const Packing& packing) {

@@ -1,6 +1,6 @@
 // What the kernels map_pixels, map_channels, map_panels, map_windows, map_depthwise, map_pooling,
-// map_addition and winograd_map share: a layer by itself, computed from its whole input in the
-// caller's array, with threads that divide output channels or pixels instead of rows.
+// map_addition and winograd_map share: a layer, or a depthwise layer and a 1x1 layer behind it, computed
+// from its whole input in the caller's array, with threads that divide output channels or pixels instead of rows.
 //
 // Every output is the same sum in the same order as in the kernels over line buffers, bit for bit
 // but for rows that padding cuts short, whose products the compiler may round before it adds them.
@@ -40,9 +40,15 @@ public:
     [[nodiscard]] const LayerOutput& output() const { return output_; }
     /// Arrays: weights in their order, by_row [block][row of the window][i][column of the window]
     /// [z in the block]; by output channel; the scratch block.
-    [[nodiscard]] const std::string& weights() const { return weights_; }
-    [[nodiscard]] const std::string& bias() const { return bias_; }
+    [[nodiscard]] const std::string& weights() const { return arrays_.weights; }
+    [[nodiscard]] const std::string& bias() const { return arrays_.bias; }
     [[nodiscard]] const std::string& scratch() const { return scratch_; }
+    /// Packs the same of a layer before this one in its group, from which this one takes its pixels.
+    struct Arrays {
+        std::string weights, bias;
+    };
+    [[nodiscard]] Arrays pack(LayerOutput& output, int64_t block,
+                              Packing::Order order = Packing::Order::by_row);
     /// Adds an array of constants and returns its name.
     [[nodiscard]] std::string constant(const std::string& name, const Packing& packing);
 
@@ -57,7 +63,7 @@ private:
     LayerOutput output_;
     std::string scratch_;
     NamedConstants constants_;
-    std::string weights_, bias_;
+    Arrays arrays_;
 };
 
 /// Part number `part` of `parts` of [0, extent), as even as can be.

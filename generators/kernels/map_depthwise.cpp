@@ -5,6 +5,7 @@
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
+#include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 
@@ -12,12 +13,12 @@ using namespace Halide::Internal;
 
 namespace {
 
-class MapDepthwise {
+class DepthwiseTiles {
 public:
-    MapDepthwise(const MapCode& code, const MapDepthwiseLayout& at)
-        : code_(code), p_(code.problem()), at_(at) {}
+    DepthwiseTiles(const DepthwiseSums& sums, const MapDepthwiseLayout& at)
+        : sums_(sums), p_(sums.problem), at_(at) {}
 
-    [[nodiscard]] Stmt body() const;
+    [[nodiscard]] Stmt channel(const Expr& z, const Interval& tiles) const;
 
 private:
     /// Rows of one channel z that are summed at once.
@@ -28,32 +29,26 @@ private:
         int64_t least_y = 0, most_y = 0;  ///< y in all executions of this code
     };
 
-    [[nodiscard]] Stmt channel(const Expr& z, const Interval& tiles) const;
     /// All runs of a tile; neighbours that read no padding in a loop.
     [[nodiscard]] Stmt tile(const Tile& tile) const;
     /// A run of a tile, x columns further. Which columns are padding is known here.
     [[nodiscard]] Stmt run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const;
+    /// Asks for what the next channel reads in the tile's place.
+    [[nodiscard]] Stmt ask_for_next(const Tile& tile, const Expr& x, const VectorRun& run) const;
     /// Adds the products of input row `in`, counted from the first that the tile's windows reach.
     [[nodiscard]] std::vector<Stmt> add_row(const RunSums& sums, const Tile& tile, int64_t in,
                                             const Expr& x, const VectorRun& run) const;
-    /// Stores a run of sums to the elements from `to` on.
-    [[nodiscard]] Stmt store_run(const Expr& z, const Expr& sum, const Expr& to,
-                                 const VectorRun& run) const;
+    [[nodiscard]] Stmt loop(const std::string& name, const Interval& range,
+                            const MapCode::Make& make) const {
+        return GroupLowering::for_each(p_.name + name, range, make);
+    }
 
-    const MapCode& code_;
+    const DepthwiseSums& sums_;
     const LayerProblem& p_;
     const MapDepthwiseLayout& at_;
 };
 
-Stmt MapDepthwise::body() const {
-    return code_.for_parts([&](const Expr& part) {
-        const Interval tiles = part_of(part, at_.parts, at_.tiles, at_.divides_rows);
-        return code_.loop(".z", part_of(part, at_.parts, p_[Dim::z], !at_.divides_rows),
-                          [&](const Expr& z) { return channel(z, tiles); });
-    });
-}
-
-Stmt MapDepthwise::channel(const Expr& z, const Interval& tiles) const {
+Stmt DepthwiseTiles::channel(const Expr& z, const Interval& tiles) const {
     const int64_t rows = at_.tile_rows;
     std::vector<Stmt> all;
     const auto written_out = [&](int64_t n) {
@@ -63,7 +58,7 @@ Stmt MapDepthwise::channel(const Expr& z, const Interval& tiles) const {
     for (int64_t n = 0; n < at_.inner_begin; ++n) written_out(n);
     if (at_.inner_begin < at_.inner_end) {
         const Interval inner = common(tiles, at_.inner_begin, at_.inner_end);
-        all.push_back(code_.loop(".y", inner, [&](const Expr& n) {
+        all.push_back(loop(".y", inner, [&](const Expr& n) {
             return tile({z, simplify(n * size(rows)), at_.rows_of(at_.inner_begin),
                          at_.inner_begin * rows, (at_.inner_end - 1) * rows});
         }));
@@ -72,7 +67,7 @@ Stmt MapDepthwise::channel(const Expr& z, const Interval& tiles) const {
     return ir::sequence(all);
 }
 
-Stmt MapDepthwise::tile(const Tile& tile) const {
+Stmt DepthwiseTiles::tile(const Tile& tile) const {
     std::vector<Stmt> all;
     const auto run = [&](int64_t n) -> const VectorRun& {
         return at_.runs[static_cast<size_t>(n)];
@@ -80,7 +75,7 @@ Stmt MapDepthwise::tile(const Tile& tile) const {
     for (int64_t n = 0; n < at_.loop_begin; ++n) all.push_back(run_of_tile(tile, 0, run(n)));
     if (at_.loop_begin < at_.loop_end) {
         const VectorRun& first = run(at_.loop_begin);
-        all.push_back(code_.loop(
+        all.push_back(loop(
             ".x", {0, size(at_.loop_end - at_.loop_begin)},
             [&](const Expr& n) { return run_of_tile(tile, n * size(first.lanes), first); }));
     }
@@ -89,24 +84,36 @@ Stmt MapDepthwise::tile(const Tile& tile) const {
     return ir::sequence(all);
 }
 
-Stmt MapDepthwise::run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const {
+Stmt DepthwiseTiles::run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const {
     const RunSums sums(p_.name + ".sum", {run}, tile.rows.count);
     std::vector<Stmt> parts;
     for (int64_t r = 0; r < tile.rows.count; ++r)
-        parts.push_back(sums.start(0, r, ir::load(code_.bias(), tile.z)));
+        parts.push_back(sums.start(0, r, ir::load(sums_.bias, tile.z)));
+    parts.push_back(ask_for_next(tile, x, run));
     for (int64_t in = tile.rows.input_begin; in < tile.rows.input_end; ++in) {
         const std::vector<Stmt> row = add_row(sums, tile, in, x, run);
         parts.insert(parts.end(), row.begin(), row.end());
     }
-    for (int64_t r = 0; r < tile.rows.count; ++r) {
-        const Expr to = simplify((tile.z * size(p_.y().out) + tile.y + size(r)) * size(p_.x().out) +
-                                 x + size(run.first));
-        parts.push_back(store_run(tile.z, sums.get(0, r), to, run));
-    }
+    for (int64_t r = 0; r < tile.rows.count; ++r)
+        parts.push_back(sums_.put(tile.z, simplify(tile.y + size(r)), x, sums.get(0, r), run));
     return sums.around(ir::sequence(parts));
 }
 
-std::vector<Stmt> MapDepthwise::add_row(const RunSums& sums, const Tile& tile, int64_t in,
+Stmt DepthwiseTiles::ask_for_next(const Tile& tile, const Expr& x, const VectorRun& run) const {
+    const AxisWindow& wy = p_.y();
+    const AxisWindow& wx = p_.x();
+    std::vector<Stmt> all;
+    for (int64_t n = 0; n < tile.rows.count * wy.stride; ++n) {
+        const Expr row = (tile.z + 1) * size(wy.in) + tile.y * size(wy.stride) + size(n);
+        for (int64_t m = 0; m < wx.stride; ++m) {
+            const Expr column = (x + size(run.first)) * size(wx.stride) + size(m * run.lanes);
+            all.push_back(ir::prefetch("X", simplify(row * size(wx.in) + column)));
+        }
+    }
+    return ir::sequence(all);
+}
+
+std::vector<Stmt> DepthwiseTiles::add_row(const RunSums& sums, const Tile& tile, int64_t in,
                                         const Expr& x, const VectorRun& run) const {
     const AxisWindow& wy = p_.y();
     const AxisWindow& wx = p_.x();
@@ -132,7 +139,7 @@ std::vector<Stmt> MapDepthwise::add_row(const RunSums& sums, const Tile& tile, i
                 std::vector<Stmt> uses;
                 for (const auto& [r, n] : served) {
                     const Expr weight =
-                        ir::load(code_.weights(),
+                        ir::load(sums_.weights,
                                  tile.z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
                     uses.push_back(sums.add(0, r, value.front() * broadcast(weight, run.lanes)));
                 }
@@ -142,9 +149,9 @@ std::vector<Stmt> MapDepthwise::add_row(const RunSums& sums, const Tile& tile, i
     return all;
 }
 
-Stmt MapDepthwise::store_run(const Expr& z, const Expr& sum, const Expr& to,
-                             const VectorRun& run) const {
-    const LayerOutput& output = code_.output();
+/// Stores a run of sums to Y's elements from `to` on.
+Stmt store_run(const LayerOutput& output, const Expr& z, const Expr& sum, const Expr& to,
+               const VectorRun& run) {
     const int64_t half = run.lanes / 2;
     const Expr value = output.activated(z, sum);
     if (!run.is_stored_as_halves())
@@ -159,9 +166,26 @@ Stmt MapDepthwise::store_run(const Expr& z, const Expr& sum, const Expr& to,
 
 }  // namespace
 
+Stmt depthwise_tiles(const DepthwiseSums& sums, const MapDepthwiseLayout& at, const Expr& z,
+                     const Interval& tiles) {
+    return DepthwiseTiles(sums, at).channel(z, tiles);
+}
+
 GroupCode map_depthwise_code(LayerOutput output, const MapDepthwiseLayout& at) {
     MapCode code(std::move(output), 1);
-    const Stmt body = MapDepthwise(code, at).body();
+    const LayerProblem& p = code.problem();
+    const DepthwiseSums sums{
+        p, code.weights(), code.bias(),
+        [&](const Expr& z, const Expr& y, const Expr& x, const Expr& sum, const VectorRun& run) {
+            const Expr to =
+                simplify((z * size(p.y().out) + y) * size(p.x().out) + x + size(run.first));
+            return store_run(code.output(), z, sum, to, run);
+        }};
+    const Stmt body = code.for_parts([&](const Expr& part) {
+        const Interval tiles = part_of(part, at.parts, at.tiles, at.divides_rows);
+        return code.loop(".z", part_of(part, at.parts, p[Dim::z], !at.divides_rows),
+                         [&](const Expr& z) { return depthwise_tiles(sums, at, z, tiles); });
+    });
     return std::move(code).code(body, at.scratch_elements(), at.parts);
 }
 

@@ -7,11 +7,30 @@
 // it. Padding columns are lanes that are not loaded; padding rows are left out.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "generators/group_code.h"
 #include "generators/ir/layer_output.h"
+#include "generators/lowering/regions.h"
 #include "scheduler/schedule/kernels/layout/map_depthwise.h"
 
 namespace laminate {
+
+/// A depthwise layer and what becomes of its sums.
+struct DepthwiseSums {
+    const LayerProblem& problem;
+    std::string weights, bias;
+    /// Takes a run of sums in row y of channel z, x columns further.
+    std::function<Halide::Internal::Stmt(const Halide::Expr& z, const Halide::Expr& y,
+                                         const Halide::Expr& x, const Halide::Expr& sum,
+                                         const VectorRun& run)>
+        put;
+};
+/// All sums of some tiles of channel z.
+[[nodiscard]] Halide::Internal::Stmt depthwise_tiles(const DepthwiseSums& sums,
+                                                     const MapDepthwiseLayout& at,
+                                                     const Halide::Expr& z, const Interval& tiles);
 
 [[nodiscard]] GroupCode map_depthwise_code(LayerOutput output, const MapDepthwiseLayout& at);
 

@@ -16,7 +16,10 @@ namespace {
 class MapEvents final : public GroupLowering {
 public:
     MapEvents(const Network& network, const GroupSchedule& group, Events events)
-        : GroupLowering(network, group, events), events_(events) {}
+        : GroupLowering(network, group, events),
+          group_(group),
+          problems_(group_problems(network, group)),
+          events_(events) {}
 
     void add_to(GroupCode& code) {
         const Expr is_first = Variable::make(Halide::Int(32), argument::strip_begin) == 0;
@@ -52,8 +55,9 @@ private:
         for (int k = 0; k <= sink(); ++k) {
             const LayerProblem& p = problem(k);
             if (p.has_weights()) {
-                const int64_t outputs =
-                    round_up(p[Dim::z], map_channels_together(p, nest(k).kernel));
+                const int64_t together =
+                    map_nest_done(group_, problems_, static_cast<size_t>(k)).channels_together;
+                const int64_t outputs = round_up(p[Dim::z], together);
                 events.push_back(
                     event(EventKind::read, array_of_weights(k),
                           {all(outputs), all(p[Dim::i]), all(p.y().kernel * p.x().kernel)}));
@@ -65,6 +69,8 @@ private:
     }
     static Interval all(int64_t extent) { return {0, ir::size(extent)}; }
 
+    const GroupSchedule& group_;
+    std::vector<LayerProblem> problems_;
     Events events_;
 };
 

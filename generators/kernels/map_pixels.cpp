@@ -36,17 +36,17 @@ GroupCode map_pixels_code(LayerOutput output, const MapPixelsLayout& at) {
         const Interval channels =
             part_of(simplify(part % size(at.channel_parts)), at.channel_parts, at.blocks);
         const Interval chunk =
-            part_of(simplify(part / size(at.channel_parts)), at.chunks, at.tiles());
+            part_of(simplify(part / size(at.channel_parts)), at.chunks, at.tiles.count());
         std::vector<Stmt> all;
-        if (at.whole_tiles > 0) {
-            all.push_back(code.loop(".x", common(chunk, 0, at.whole_tiles), [&](const Expr& x) {
+        if (at.tiles.whole > 0) {
+            all.push_back(code.loop(".x", common(chunk, 0, at.tiles.whole), [&](const Expr& x) {
                 return tile_of_pixels(code, at, channels, simplify(x * size(at.step())), whole);
             }));
         }
-        for (int64_t n = 0; n < std::ssize(at.rest); ++n) {
+        for (int64_t n = 0; n < std::ssize(at.tiles.rest); ++n) {
             all.push_back(ir::guarded(
-                has(chunk, at.whole_tiles + n),
-                tile_of_pixels(code, at, channels, 0, at.rest[static_cast<size_t>(n)])));
+                has(chunk, at.tiles.whole + n),
+                tile_of_pixels(code, at, channels, 0, at.tiles.rest[static_cast<size_t>(n)])));
         }
         return ir::sequence(all);
     });

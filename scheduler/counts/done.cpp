@@ -126,15 +126,18 @@ void count_lines(DoneCounts& counts, const GroupSchedule& group,
 /// own, and what it adds is never stored before.
 void count_map(DoneCounts& counts, const GroupSchedule& group,
                const std::vector<LayerProblem>& problems) {
-    const LayerProblem& p = problems.front();
-    const Kernel& kernel = group.nests.front().kernel;
-    counts.nests.front().done = Macs(map_multiplications(p, kernel));
-    counts.output_writes.done = Elements(map_stored_elements(p, kernel));
-    for (NestDone& nest : counts.nests) nest.computed.done = p.output_elements();
-    if (p.has_weights()) {
-        counts.nests.front().weights.done =
-            Elements(round_up(p[Dim::z], map_channels_together(p, kernel)) * p[Dim::i] *
-                     p.y().kernel * p.x().kernel);
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const LayerProblem& p = problems[k];
+        const MapNestDone done = map_nest_done(group, problems, k);
+        NestDone& nest = counts.nests[k];
+        nest.done = Macs(done.multiplications);
+        nest.computed.done = p.output_elements();
+        if (group.nests[k].kernel.kind != KernelKind::map_sum)
+            counts.output_writes.done = Elements(done.stored_elements);
+        if (p.has_weights()) {
+            nest.weights.done = Elements(round_up(p[Dim::z], done.channels_together) * p[Dim::i] *
+                                         p.y().kernel * p.x().kernel);
+        }
     }
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (size_t t = 0; t < counts.inputs.size(); ++t) {
@@ -207,7 +210,7 @@ Bytes scratch_bytes(const GroupSchedule& group, const std::vector<LayerProblem>&
     switch (kernel_row(kernel.kind).scope) {
         case KernelScope::map:
         case KernelScope::sum:
-            return to_bytes(Elements(map_scratch_elements(problems.front(), kernel)));
+            return to_bytes(Elements(map_scratch_elements(group, problems)));
         case KernelScope::chain:
             return to_bytes(Elements(columns_layout(group, problems).scratch_elements()));
         case KernelScope::nest:

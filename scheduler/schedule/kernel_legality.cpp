@@ -1,9 +1,11 @@
 #include "scheduler/schedule/kernel_legality.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/columns.h"
 
@@ -88,13 +90,34 @@ void check_blocks(const GroupSchedule& group, const std::vector<LayerProblem>& p
     }
 }
 
+/// A depthwise layer that fills the panel of the 1x1 layer behind it.
+void check_pair(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const Nest& first = group.nests[0];
+    const Nest& second = group.nests[1];
+    if (first.kernel.kind != KernelKind::map_depthwise)
+        refuse(first, "before a 1x1 layer of its group; legal: map_depthwise");
+    if (second.kernel.kind != KernelKind::map_pixels || second.kernel[KernelSize::panel] != 0)
+        refuse(second, "behind map_depthwise; legal: map_pixels without c");
+    const LayerProblem& p = problems[1];
+    const int64_t rows = second[Dim::y];
+    const int64_t pixels = (p[Dim::y] - (ceil_div(p[Dim::y], rows) - 1) * rows) * p[Dim::x];
+    if (pixels < second.kernel[KernelSize::lanes]) {
+        refuse(second, "a tile of " + std::to_string(pixels) +
+                           " pixels, expected a vector of them or more in each tile of rows");
+    }
+}
+
 void check_map(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     if (!is_whole_map_group(group, problems)) {
         refuse(group.nests.front(),
-               "expected a group of this layer, or of it and an Add of its output, with whole "
-               "tiles of channels and columns and without strips");
+               "expected a group of this layer, or of a depthwise layer and a 1x1 layer of its "
+               "output, or of either and an Add of its output, with whole tiles of channels and "
+               "columns and without strips");
     }
-    if (problems.size() == 2 && group.nests.back().kernel.kind != KernelKind::map_sum)
+    const bool is_pair = is_depthwise_pair(problems);
+    if (is_pair) check_pair(group, problems);
+    if (problems.size() > (is_pair ? 2U : 1U) &&
+        group.nests.back().kernel.kind != KernelKind::map_sum)
         refuse(group.nests.back(), "behind a map kernel; legal: map_sum");
 }
 
@@ -147,10 +170,12 @@ void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& 
     check_blocks(group, problems);
 }
 
-bool ends_in_add(const std::vector<LayerProblem>& problems) {
-    if (problems.size() != 2 || problems.back().operation != Operation::add) return false;
-    const std::vector<LayerInput>& before = problems.front().inputs;
-    const std::vector<LayerInput>& operands = problems.back().inputs;
+namespace {
+
+/// An Add of the output of `layer` and of tensors that no other one of `layers` reads or computes.
+bool adds_to(const LayerProblem& layer, const LayerProblem& add, std::span<const LayerProblem> layers) {
+    if (add.operation != Operation::add) return false;
+    const std::vector<LayerInput>& operands = add.inputs;
     const auto reads = [&](TensorId tensor) {
         return std::any_of(operands.begin(), operands.end(),
                            [&](const LayerInput& o) { return o.tensor == tensor; });
@@ -158,13 +183,32 @@ bool ends_in_add(const std::vector<LayerProblem>& problems) {
     const bool is_of_one_shape =
         std::none_of(operands.begin(), operands.end(),
                      [](const LayerInput& o) { return o.is_pixel || o.is_plane; });
-    return is_of_one_shape && reads(problems.front().output) &&
-           std::none_of(before.begin(), before.end(),
-                        [&](const LayerInput& in) { return reads(in.tensor); });
+    return is_of_one_shape && reads(layer.output) &&
+           std::none_of(layers.begin(), layers.end(), [&](const LayerProblem& other) {
+               return std::any_of(other.inputs.begin(), other.inputs.end(),
+                                  [&](const LayerInput& in) { return reads(in.tensor); });
+           });
+}
+
+}  // namespace
+
+bool ends_in_add(const std::vector<LayerProblem>& problems) {
+    return problems.size() == 2 &&
+           adds_to(problems.front(), problems.back(), std::span(problems).first(1));
+}
+
+bool is_depthwise_pair(const std::vector<LayerProblem>& problems) {
+    if (problems.size() < 2 || problems.size() > 3) return false;
+    const LayerProblem& depthwise = problems[0];
+    const LayerProblem& pointwise = problems[1];
+    return kernel_row(KernelKind::map_depthwise).accepts(depthwise) &&
+           kernel_row(KernelKind::map_pixels).accepts(pointwise) &&
+           pointwise.inputs.front().tensor == depthwise.output &&
+           (problems.size() == 2 || adds_to(pointwise, problems[2], std::span(problems).first(2)));
 }
 
 bool is_whole_map_group(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    if (problems.size() > 1 && !ends_in_add(problems)) return false;
+    if (problems.size() > 1 && !ends_in_add(problems) && !is_depthwise_pair(problems)) return false;
     if (group.nests.back().loops.front().band == Band::strip) return false;
     for (size_t k = 0; k < problems.size(); ++k) {
         for (const Dim d : {Dim::z, Dim::x, Dim::i}) {

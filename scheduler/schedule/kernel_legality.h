@@ -13,11 +13,14 @@ namespace laminate {
 /// group without any kernel; the group is legal otherwise.
 void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
 
-/// An Add of the output of the layer before it and of tensors that this one does not read: a map
+/// An Add of the output of the layer before it, of two layers, and of tensors that this one does not read: a map
 /// kernel adds before it stores.
 [[nodiscard]] bool ends_in_add(const std::vector<LayerProblem>& problems);
-/// One layer, or a layer and an Add of its output (ends_in_add), whose arrays a map kernel takes whole: no strips,
-/// no tiles of channels or columns.
+/// A depthwise layer and a 1x1 layer of its output, perhaps an Add of that one's output: bands of rows go
+/// from one layer to the other (layout/map_bands.h).
+[[nodiscard]] bool is_depthwise_pair(const std::vector<LayerProblem>& problems);
+/// One layer or a depthwise pair (is_depthwise_pair), or either and an Add of its output (ends_in_add),
+/// whose arrays a map kernel takes whole: no strips, no tiles of channels or columns.
 [[nodiscard]] bool is_whole_map_group(const GroupSchedule& group,
                                       const std::vector<LayerProblem>& problems);
 

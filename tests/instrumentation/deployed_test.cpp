@@ -217,6 +217,28 @@ TEST(Deployed, FilteredStripsOfColumns) {
     }
 }
 
+/// A depthwise layer, the 1x1 layer behind it, and an Add of that one's output.
+TEST(Deployed, BandsOfADepthwiseLayer) {
+    Network network = empty_network(9, 26, 22);
+    append(network, "depthwise", 0, {9, square_window(3, 2, 1), 9});
+    const TensorId sum = append(network, "pointwise", network.layers.back().output, {20, square_window(1)});
+    const TensorId other = append(network, "other", 0, {20, square_window(1, 2)});
+    append(network, "add", {.kind = LayerKind::add, .inputs = {sum, other}});
+    for (const std::vector<LayerId>& layers : {std::vector<LayerId>{0, 1}, {0, 1, 3}}) {
+        for (const int64_t rows : {3, 4, 13}) {
+            GroupSchedule group = line_buffer_group(network, layers, {rows, 0, 0});
+            group.nests[0].kernel = kernel_for(KernelKind::map_depthwise, avx512);
+            group.nests[1].kernel = kernel_for(KernelKind::map_pixels, avx512);
+            if (layers.size() > 2) group.nests[2].kernel = kernel_for(KernelKind::map_sum, avx512);
+            expect_equal(network, group, "pair");
+            const DoneCounts model = done_counts(group, group_problems(network, group));
+            const CheckedDone code = executed_counts(network, group, model, 5);
+            EXPECT_EQ(difference(model, "model", code.counts, "executed"), "") << to_text(group);
+            EXPECT_EQ(code.wrong_result, "") << to_text(group);
+        }
+    }
+}
+
 /// One 3x3 convolution of 6 channels to 5 on 20 x 20 pixels, by line buffers.
 struct OneLayer {
     Network network = chain(6, 20, 20, {{.channels = 5, .window = square_window(3, 1, 1)}});

@@ -13,12 +13,6 @@
 
 namespace laminate {
 
-namespace {
-
-bool fits(int64_t scratch_elements, const KernelOptions& options) {
-    return !options.scratch || to_bytes(Elements(scratch_elements)) <= *options.scratch;
-}
-
 Kernel kernel_for(KernelKind kind, const VectorUnit& unit) {
     Kernel kernel;
     kernel.kind = kind;
@@ -29,6 +23,12 @@ Kernel kernel_for(KernelKind kind, const VectorUnit& unit) {
     set(KernelSize::sums, unit.accumulators);
     set(KernelSize::lanes, unit.lanes);
     return kernel;
+}
+
+namespace {
+
+bool fits(int64_t scratch_elements, const KernelOptions& options) {
+    return !options.scratch || to_bytes(Elements(scratch_elements)) <= *options.scratch;
 }
 
 /// The map kernel of a layer that has its arrays to itself.
@@ -186,7 +186,7 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
         if (!options.filters()) refuse_filtering(group);
         return group;
     }
-    if (!options.any_size && is_whole_map_group(group, problems)) {
+    if (!options.any_size && is_whole_map_group(group, problems) && !is_depthwise_pair(problems)) {
         if (const auto kernel = map_kernel(problems.front(), unit, options)) {
             group.nests.front().kernel = *kernel;
             if (problems.size() > 1)

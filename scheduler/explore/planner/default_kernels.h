@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "nets/network/network.h"
+#include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -34,6 +35,9 @@ struct KernelOptions {
 
     [[nodiscard]] bool filters() const { return winograd && !strict; }
 };
+
+/// The kernel of a kind for a processor: with its registers and lanes, its other sizes 0.
+[[nodiscard]] Kernel kernel_for(KernelKind kind, const VectorUnit& unit);
 
 /// The group with a kernel for every nest; a group that has kernels stays as it is. Throws
 /// InputError if it has minimal filtering although the options want none. The rules, in

@@ -14,6 +14,7 @@
 #include "scheduler/counts/work.h"
 #include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/front_builder.h"
+#include "scheduler/explore/planner/depthwise_pairs.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/runs.h"
 #include "scheduler/explore/timed/cover.h"
@@ -65,7 +66,7 @@ public:
         for (const Schedule& schedule : schedules) {
             Groups groups;
             for (const GroupSchedule& group : schedule.groups()) groups.push_back(&known(group));
-            schedules_.push_back(std::move(groups));
+            schedules_.push_back(with_pairs(std::move(groups)));
         }
     }
     void add_searched() {
@@ -167,6 +168,42 @@ public:
     }
 
 private:
+    /// A depthwise layer joins the group of the 1x1 layer that alone reads it where that is expected to be
+    /// faster. Groups of both stay candidates.
+    Groups with_pairs(Groups groups) {
+        if (options_.kernels.any_size) return groups;
+        std::map<TensorId, const Priced*> alone;  // by output
+        for (const Priced* priced : groups) {
+            const LayerId layer = network_.find_layer(priced->group.nests.front().layer);
+            const TensorId output = network_.layer(layer).output;
+            if (priced->group.nests.size() == 1 && !network_.is_output(output) &&
+                network_.consumers(output).size() == 1)
+                alone.emplace(output, priced);
+        }
+        std::set<const Priced*> joined;
+        for (const Priced*& priced : groups) {
+            std::vector<LayerId> layers;
+            for (const Nest& nest : priced->group.nests)
+                layers.push_back(network_.find_layer(nest.layer));
+            const auto before = alone.find(network_.layer(layers.front()).inputs.front());
+            if (before == alone.end() || layers.size() > 2) continue;
+            layers.insert(layers.begin(), before->second->sink);
+            const auto group = depthwise_pair_group(
+                network_, layers,
+                {options_.unit, options_.threads, options_.second_level_cache});
+            if (!group) continue;
+            const Priced& pair = known(*group);
+            if (pair.milliseconds >= priced->milliseconds + before->second->milliseconds ||
+                (options_.memory && pair.memory() > *options_.memory))
+                continue;
+            others_.insert(others_.end(), {priced, before->second});
+            joined.insert(before->second);
+            priced = &pair;
+        }
+        std::erase_if(groups, [&](const Priced* priced) { return joined.contains(priced); });
+        return groups;
+    }
+
     const Priced& known(const GroupSchedule& group) {
         const size_t first = part_of(network_.find_layer(group.nests.front().layer));
         for (const Nest& nest : group.nests)

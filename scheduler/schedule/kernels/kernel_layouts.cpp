@@ -49,6 +49,12 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& problem, const Kernel& ker
                : map_pixels_layout(problem, unit_of(kernel), Bytes(0));
 }
 
+MapBandsLayout map_bands_layout(const GroupSchedule& group,
+                                const std::vector<LayerProblem>& problems) {
+    return map_bands_layout(problems[0], unit_of(group.nests[0].kernel), problems[1],
+                            unit_of(group.nests[1].kernel), group.nests[1][Dim::y]);
+}
+
 WinogradMapLayout winograd_map_layout(const LayerProblem& problem, const Kernel& kernel) {
     return winograd_map_layout(problem, unit_of(kernel),
                                WinogradMapChunks{rows_of_tile(kernel), kernel[KernelSize::pairs]});
@@ -157,6 +163,35 @@ ColumnsSizes open_columns_sizes(ColumnsLayout& at, const GroupSchedule& group,
     open.products_offset = take(at.elements - at.products_offset);
     open.elements = end;
     return open;
+}
+
+namespace {
+
+/// A depthwise nest whose output the next nest's kernel takes from a panel.
+bool fills_panel(const GroupSchedule& group) {
+    return group.sink() > 0 && group.nests[1].kernel.kind == KernelKind::map_pixels;
+}
+
+}  // namespace
+
+int64_t map_scratch_elements(const GroupSchedule& group,
+                             const std::vector<LayerProblem>& problems) {
+    return fills_panel(group) ? map_bands_layout(group, problems).scratch_elements()
+                              : map_scratch_elements(problems[0], group.nests[0].kernel);
+}
+
+MapNestDone map_nest_done(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                          size_t k) {
+    const LayerProblem& p = problems[k];
+    const Kernel& kernel = group.nests[k].kernel;
+    if (kernel.kind == KernelKind::map_sum) return {};
+    if (!fills_panel(group)) {
+        return {map_channels_together(p, kernel), map_stored_elements(p, kernel),
+                map_multiplications(p, kernel)};
+    }
+    const MapBandsLayout at = map_bands_layout(group, problems);
+    return k == 0 ? MapNestDone{1, 0, at.depthwise.multiplications()}
+                  : MapNestDone{at.block, p.output_elements().value(), at.multiplications()};
 }
 
 int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel) {

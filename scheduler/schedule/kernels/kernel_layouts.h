@@ -8,6 +8,7 @@
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/layout/columns.h"
 #include "scheduler/schedule/kernels/layout/map_addition.h"
+#include "scheduler/schedule/kernels/layout/map_bands.h"
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/layout/map_depthwise.h"
 #include "scheduler/schedule/kernels/layout/map_panels.h"
@@ -26,6 +27,10 @@ namespace laminate {
 /// The layout has the kernel's tiles and chunks.
 [[nodiscard]] WinogradMapLayout winograd_map_layout(const LayerProblem& problem,
                                                     const Kernel& kernel);
+
+/// Of a group with map kernels of a depthwise pair (is_depthwise_pair, kernel_legality.h).
+[[nodiscard]] MapBandsLayout map_bands_layout(const GroupSchedule& group,
+                                              const std::vector<LayerProblem>& problems);
 
 /// Every nest of the group has the kernel `columns`.
 [[nodiscard]] ColumnsLayout columns_layout(const GroupSchedule& group,
@@ -57,7 +62,20 @@ struct ColumnsSizes {
                                               const std::vector<LayerProblem>& chain,
                                               const TensorSizes& sizes);
 
-/// Elements of the scratch block of a layer with a map kernel.
+/// Elements of the scratch block of a group with map kernels.
+[[nodiscard]] int64_t map_scratch_elements(const GroupSchedule& group,
+                                           const std::vector<LayerProblem>& problems);
+/// What map_channels_together(), map_stored_elements() and map_multiplications() say of nest k of such
+/// a group; of a map_sum nothing.
+struct MapNestDone {
+    int64_t channels_together = 1;
+    int64_t stored_elements = 0;
+    int64_t multiplications = 0;
+};
+[[nodiscard]] MapNestDone map_nest_done(const GroupSchedule& group,
+                                        const std::vector<LayerProblem>& problems, size_t k);
+
+/// Elements of the scratch block of a layer by itself with a map kernel.
 [[nodiscard]] int64_t map_scratch_elements(const LayerProblem& problem, const Kernel& kernel);
 /// Output channels whose weights it reads together; zero weights fill the last ones up.
 [[nodiscard]] int64_t map_channels_together(const LayerProblem& problem, const Kernel& kernel);

@@ -22,23 +22,32 @@ namespace {
 
 constexpr VectorUnit avx512{16, 24};
 
-/// One layer with seeded weights between -1 and 1, a bias and a PRelu.
-Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
+/// Layers with seeded weights between -1 and 1, a bias and a PRelu.
+Network layers_of(int64_t channels, int64_t rows, int64_t columns,
+                  const std::vector<LayerSpec>& specs) {
     std::mt19937 random(11);
     const auto values = [&](int64_t count) {
         std::vector<float> all(static_cast<size_t>(count));
         for (float& v : all) v = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
         return all;
     };
-    Network network = chain(channels, rows, columns, {spec});
-    Layer& layer = network.layers.back();
-    layer.weights = std::make_shared<const Constant>(
-        Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
-    layer.bias = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)});
-    layer.activation = {.kind = ActivationKind::prelu,
-                        .slope = std::make_shared<const Constant>(
-                            Constant{{spec.channels}, values(spec.channels)})};
+    Network network = chain(channels, rows, columns, specs);
+    for (size_t n = 0; n < specs.size(); ++n) {
+        Layer& layer = network.layers[n];
+        const int64_t of_layer = specs[n].channels;
+        const auto by_channel = [&] {
+            return std::make_shared<const Constant>(Constant{{of_layer}, values(of_layer)});
+        };
+        layer.weights = std::make_shared<const Constant>(
+            Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
+        layer.bias = by_channel();
+        layer.activation = {.kind = ActivationKind::prelu, .slope = by_channel()};
+    }
     return network;
+}
+
+Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
+    return layers_of(channels, rows, columns, {spec});
 }
 
 LayerSpec pointwise(int64_t channels) { return {.channels = channels, .window = square_window(1)}; }
@@ -46,8 +55,43 @@ LayerSpec depthwise(int64_t channels, const Window& window) {
     return {.channels = channels, .window = window, .groups = channels};
 }
 
-/// Runs the layer whole and strip by strip; both are right and equal, and equal to what line
-/// buffers in strips of two rows give.
+float range_of(const std::vector<float>& values) {
+    float range = 0;
+    for (const float v : values) range = std::max(range, std::abs(v));
+    return range;
+}
+
+/// Runs code of one input whole and part by part; both are right and equal, and read nothing outside
+/// of the input. Returns the output.
+std::vector<float> output_expected_right(const GroupCode& code,
+                                         const std::vector<std::vector<float>>& inputs,
+                                         const std::vector<float>& expected,
+                                         const std::string& what) {
+    const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
+    const Outcome whole = run_poisoned(code, expected.size(), inputs, false);
+    EXPECT_TRUE(whole.guards_intact && strips.guards_intact) << what;
+    EXPECT_EQ(whole.output, strips.output) << what;
+    const float range = range_of(expected);
+    for (size_t e = 0; e < expected.size(); ++e)
+        EXPECT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
+
+    const AlignedFloats constants(code.constants);
+    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
+    const JitGroup jit(code.body, false);
+    for (const LastElements::Edge edge : {LastElements::Edge::end, LastElements::Edge::begin}) {
+        const LastElements input(inputs.front(), edge);
+        std::vector<float> output(expected.size());
+        const float* in = input.data();
+        float* out = output.data();
+        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), 0,
+                                 static_cast<int32_t>(code.strips)),
+                  0);
+        EXPECT_EQ(output, whole.output) << what;
+    }
+    return whole.output;
+}
+
+/// The layer is right, and equal to what line buffers in strips of two rows give.
 void expect_right(const Network& network, const VectorUnit& unit, const std::string& what) {
     const GroupSchedule group = line_buffer_group(network, {0});
     const std::vector<LayerProblem> problems = group_problems(network, group);
@@ -58,29 +102,8 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
         << what;
     const std::optional<GroupCode> code = map_code(network, group, unit);
     ASSERT_TRUE(code) << what;
-
-    const Outcome strips = run_poisoned(*code, expected.size(), inputs, true);
-    const Outcome whole = run_poisoned(*code, expected.size(), inputs, false);
-    EXPECT_TRUE(whole.guards_intact && strips.guards_intact) << what;
-    EXPECT_EQ(whole.output, strips.output) << what;
-    float range = 0;
-    for (const float v : expected) range = std::max(range, std::abs(v));
-    for (size_t e = 0; e < expected.size(); ++e)
-        ASSERT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
-
-    const AlignedFloats constants(code->constants);
-    AlignedFloats scratch(static_cast<size_t>(code->scratch_bytes) / sizeof(float));
-    const JitGroup jit(code->body, false);
-    for (const LastElements::Edge edge : {LastElements::Edge::end, LastElements::Edge::begin}) {
-        const LastElements input(inputs.front(), edge);
-        std::vector<float> output(expected.size());
-        const float* in = input.data();
-        float* out = output.data();
-        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), 0,
-                                 static_cast<int32_t>(code->strips)),
-                  0);
-        EXPECT_EQ(output, whole.output) << what;
-    }
+    const std::vector<float> output = output_expected_right(*code, inputs, expected, what);
+    if (testing::Test::HasFailure()) return;
 
     if (problems.front()[Dim::y] < 4) return;
     const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
@@ -88,8 +111,9 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     const Outcome by_lines = run_poisoned(default_code(network, lines, unit, {.winograd = false}),
                                           expected.size(), inputs, true);
     const bool is_exact = problems.front().x().pad_begin == 0;
+    const float range = range_of(expected);
     for (size_t e = 0; e < expected.size(); ++e)
-        ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range)
+        ASSERT_NEAR(by_lines.output[e], output[e], is_exact ? 0 : 1e-6F * range)
             << what << ", element " << e;
 }
 
@@ -296,6 +320,43 @@ TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
     const GroupCode free = *map_code(network, group, avx512);
     EXPECT_TRUE(map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
     EXPECT_FALSE(map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
+}
+
+/// A depthwise layer and a 1x1 layer by bands of so many rows.
+GroupSchedule by_bands(const Network& network, int64_t rows, const VectorUnit& unit) {
+    GroupSchedule group = line_buffer_group(network, {0, 1}, {rows, 0, 0});
+    group.nests[0].kernel = kernel_for(KernelKind::map_depthwise, unit);
+    group.nests[1].kernel = kernel_for(KernelKind::map_pixels, unit);
+    return group;
+}
+
+TEST(WholeMap, ADepthwiseLayerFillsThePanelOfThePointwiseLayerBehindIt) {
+    struct Case {
+        int64_t rows, columns;
+        Window window;
+        int64_t outputs, band;
+    };
+    // Rows shorter than a vector, whose vectors reach into the next row; rows of several vectors; a last
+    // band of fewer rows; one band; bands of a prime number of rows, taken one by one; strides.
+    for (const Case& c : {Case{14, 14, square_window(3, 1, 1), 20, 4},
+                          Case{9, 7, square_window(3, 1, 1), 3, 5},
+                          Case{11, 40, square_window(3, 1, 1), 33, 3},
+                          Case{17, 35, square_window(3, 2, 1), 25, 4},
+                          Case{13, 19, square_window(5, 1, 2), 9, 13},
+                          Case{23, 23, square_window(3, 1, 0), 16, 11}}) {
+        const Network network =
+            layers_of(9, c.rows, c.columns, {depthwise(9, c.window), pointwise(c.outputs)});
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+            const GroupSchedule group = by_bands(network, c.band, unit);
+            const std::vector<LayerProblem> problems = group_problems(network, group);
+            check_kernels(group, problems);
+            const auto inputs = random_group_inputs(network, problems, 3);
+            const std::string what = to_text(group);
+            (void)output_expected_right(group_code(network, group), inputs,
+                                        reference_output(network, problems, inputs), what);
+            if (testing::Test::HasFailure()) return;
+        }
+    }
 }
 
 std::optional<GroupCode> avx512_code(const Network& network, const GroupSchedule& group) {

@@ -47,6 +47,24 @@ TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
     }
 }
 
+TEST(TimedFront, DepthwiseLayersOfLargeMapsFillThePanelsOfPointwiseLayers) {
+    // On 56 x 56 as one group, in several bands for each thread; on 14 x 14 threads divide channels.
+    for (const int64_t extent : {56, 14}) {
+        const Network network =
+            chain(64, extent, extent, {{64, square_window(3, 1, 1), 64}, {96, square_window(1)}});
+        const auto fastest = std::get<Schedule>(fastest_schedule(network, options_for(16, 2)));
+        if (extent == 14) {
+            EXPECT_EQ(fastest.groups().size(), 2U);
+            continue;
+        }
+        ASSERT_EQ(fastest.groups().size(), 1U) << to_text(fastest.groups().front());
+        const std::vector<Nest>& nests = fastest.groups().front().nests;
+        EXPECT_EQ(nests[0].kernel.kind, KernelKind::map_depthwise);
+        EXPECT_EQ(nests[1].kernel.kind, KernelKind::map_pixels);
+        EXPECT_LE(nests[1][Dim::y], extent / 4);
+    }
+}
+
 TEST(TimedFront, NoPointIsFarBelowTheRateOfTheFastest) {
     const Network network = open_network("zoo:mobilenetv2?height=64&width=64");
     const TimedOptions options = options_for(16);

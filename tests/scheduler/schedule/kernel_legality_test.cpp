@@ -75,5 +75,32 @@ TEST(KernelLegality, MinimalFilteringHasAllColumnsOfAStripAtOnce) {
     EXPECT_THROW((void)parse_group(network, text("x32", "xs/yo", "winograd_channels")), InputError);
 }
 
+TEST(KernelLegality, ADepthwiseLayerFillsThePanelOfAPointwiseLayer) {
+    const Network network = chain(6, 9, 5, {{6, square_window(3, 1, 1), 6}, {8, square_window(1)}});
+    const auto text = [](const std::string& rows, const std::string& first,
+                         const std::string& second) {
+        return "{conv1: zo yo xo io | zi yi xi ii n m; tile z6 y" + rows +
+               " x5 i1; X root/yo; W root/root; Y root/conv2.yo; kernel " + first +
+               " & conv2: zo yo xo io | zi yi xi ii n m; tile z8 y" + rows +
+               " x5 i6; W root/root; Y xi/xi; kernel " + second + "}";
+    };
+    const std::string depthwise = "map_depthwise a12 v8", pixels = "map_pixels a12 v8";
+    EXPECT_NO_THROW((void)parse_group(network, text("4", depthwise, "map_pixels a12 v4")));
+    const auto expect_refusal = [&](const std::string& group, const std::string& message) {
+        try {
+            (void)parse_group(network, group);
+            ADD_FAILURE() << "expected InputError";
+        } catch (const InputError& error) {
+            EXPECT_EQ(error.what(), message);
+        }
+    };
+    expect_refusal(text("4", depthwise, pixels),
+                   "conv2: kernel map_pixels a12 v8: a tile of 5 pixels, expected a vector of them "
+                   "or more in each tile of rows");
+    expect_refusal(text("5", depthwise, "map_channels a12 v8"),
+                   "conv2: kernel map_channels a12 v8: behind map_depthwise; legal: map_pixels "
+                   "without c");
+}
+
 }  // namespace
 }  // namespace laminate

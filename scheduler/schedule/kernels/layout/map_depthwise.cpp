@@ -9,12 +9,14 @@ namespace laminate {
 namespace {
 
 /// Rows of a tile: no more than the registers hold sums for, few if rows are long, and no smaller
-/// tile at the end if possible.
-int64_t rows_of_tile(int64_t extent, int64_t runs, const VectorUnit& unit) {
+/// tile at the end if possible; none at the end of a band.
+int64_t rows_of_tile(int64_t extent, int64_t band, int64_t runs, const VectorUnit& unit) {
     constexpr int64_t most_vectors = 16, fewest_rows = 2;
-    const int64_t most =
+    int64_t rows =
         std::min({unit.accumulators * 2 / 3, std::max(fewest_rows, most_vectors / runs), extent});
-    return ceil_div(extent, ceil_div(extent, most));
+    if (band == 0) return ceil_div(extent, ceil_div(extent, rows));
+    while (band % rows != 0) --rows;
+    return rows;
 }
 
 /// Sets the runs that share their code: neighbours of full vectors that read no padding.
@@ -77,14 +79,15 @@ int64_t MapDepthwiseLayout::multiplications() const {
     return channels * rows * of_row;
 }
 
-MapDepthwiseLayout map_depthwise_layout(const LayerProblem& p, const VectorUnit& unit) {
+MapDepthwiseLayout map_depthwise_layout(const LayerProblem& p, const VectorUnit& unit,
+                                        int64_t band) {
     MapDepthwiseLayout at;
     at.channels = p[Dim::z];
     at.y = p.y();
     at.x = p.x();
     at.runs = overlapping_runs(p[Dim::x], unit);
     choose_loop(at, unit.lanes);
-    at.tile_rows = rows_of_tile(p[Dim::y], std::ssize(at.runs), unit);
+    at.tile_rows = rows_of_tile(p[Dim::y], band, std::ssize(at.runs), unit);
     at.tiles = ceil_div(p[Dim::y], at.tile_rows);
     const auto is_inner = [&](int64_t tile) {
         const int64_t first = tile * at.tile_rows, end = first + at.tile_rows;

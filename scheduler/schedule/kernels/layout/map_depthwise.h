@@ -47,7 +47,8 @@ struct MapDepthwiseLayout {
     [[nodiscard]] int64_t multiplications() const;
 };
 
+/// `band`: rows of which each tile is a part, 0 for the whole map.
 [[nodiscard]] MapDepthwiseLayout map_depthwise_layout(const LayerProblem& problem,
-                                                      const VectorUnit& unit);
+                                                      const VectorUnit& unit, int64_t band = 0);
 
 }  // namespace laminate

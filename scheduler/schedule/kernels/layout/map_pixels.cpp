@@ -7,9 +7,7 @@
 namespace laminate {
 
 int64_t MapPixelsLayout::multiplications() const {
-    int64_t computed = whole_tiles * step();
-    for (const std::vector<VectorRun>& runs : rest) computed += lanes_of(runs);
-    return computed * blocks * block * inputs;
+    return tiles.lanes(step()) * blocks * block * inputs;
 }
 
 MapPixelsLayout map_pixels_layout(const LayerProblem& p, const VectorUnit& unit,
@@ -23,15 +21,7 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& p, const VectorUnit& unit,
     at.blocks = ceil_div(p[Dim::z], at.block);
     at.vectors = tile.vectors;
 
-    const TileDivision division = divide_into_full_tiles(at.pixels, at.lanes, at.vectors);
-    at.whole_tiles = division.whole;
-    int64_t first = at.whole_tiles * at.step();
-    for (const int64_t vectors : division.rest) {
-        std::vector<VectorRun>& runs =
-            at.rest.emplace_back(full_runs(first, vectors, at.pixels, at.lanes));
-        for (VectorRun& run : runs) run = moved_inside(run, at.pixels);
-        first += vectors * at.lanes;
-    }
+    at.tiles = tiles_of_pixels(at.pixels, at.lanes, at.vectors);
 
     // Blocks of channels that read the same pixels find them in a panel, aligned and one after the
     // other: from there they come out of the second-level cache as fast as the multipliers take
@@ -39,9 +29,9 @@ MapPixelsLayout map_pixels_layout(const LayerProblem& p, const VectorUnit& unit,
     // panel itself.
     const Bytes panel = to_bytes(Elements(at.inputs * at.step()));
     at.has_panel =
-        at.tiles() > 1 && at.blocks >= fewest_reads_of_copy && (!scratch || panel <= *scratch);
+        at.tiles.count() > 1 && at.blocks >= fewest_reads_of_copy && (!scratch || panel <= *scratch);
     // Threads divide pixels before channels, because every part fills its panels itself.
-    at.chunks = std::min(at.tiles(), map_parts_wanted);
+    at.chunks = std::min(at.tiles.count(), map_parts_wanted);
     at.channel_parts =
         std::min(at.has_panel ? std::max<int64_t>(1, at.blocks / fewest_reads_of_copy) : at.blocks,
                  ceil_div(map_parts_wanted, at.chunks));

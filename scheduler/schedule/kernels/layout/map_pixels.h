@@ -21,9 +21,7 @@ struct MapPixelsLayout {
     int64_t blocks = 1;   ///< of all output channels; the last one is filled up with zero weights
     int64_t vectors = 1;  ///< vectors of pixels of a whole tile
 
-    // Tiles along the pixels: first whole ones, then those of `rest`, each with its runs.
-    int64_t whole_tiles = 0;
-    std::vector<std::vector<VectorRun>> rest{};
+    PixelTiles tiles;
 
     /// Whether the pixels of a tile are copied to a panel, [i][vector][lane], for several blocks
     /// of output channels to read.
@@ -34,7 +32,6 @@ struct MapPixelsLayout {
     int64_t channel_parts = 1;
 
     [[nodiscard]] int64_t step() const { return vectors * lanes; }
-    [[nodiscard]] int64_t tiles() const { return whole_tiles + std::ssize(rest); }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
     [[nodiscard]] int64_t scratch_elements() const { return has_panel ? inputs * step() : 0; }
     /// Products of the whole layer: D_i for each lane of each tile and each channel of each block.

@@ -59,4 +59,23 @@ TileDivision divide_into_full_tiles(int64_t elements, int64_t lanes, int64_t vec
     return division;
 }
 
+int64_t PixelTiles::lanes(int64_t step) const {
+    int64_t all = whole * step;
+    for (const std::vector<VectorRun>& runs : rest) all += lanes_of(runs);
+    return all;
+}
+
+PixelTiles tiles_of_pixels(int64_t pixels, int64_t lanes, int64_t vectors) {
+    const TileDivision division = divide_into_full_tiles(pixels, lanes, vectors);
+    PixelTiles tiles{division.whole, {}};
+    int64_t first = tiles.whole * vectors * lanes;
+    for (const int64_t of_tile : division.rest) {
+        std::vector<VectorRun>& runs =
+            tiles.rest.emplace_back(full_runs(first, of_tile, pixels, lanes));
+        for (VectorRun& run : runs) run = moved_inside(run, pixels);
+        first += of_tile * lanes;
+    }
+    return tiles;
+}
+
 }  // namespace laminate

@@ -57,6 +57,19 @@ struct TileDivision {
 /// only: what a whole tile stores are elements.
 [[nodiscard]] TileDivision divide_into_full_tiles(int64_t elements, int64_t lanes, int64_t vectors);
 
+/// Pixels side by side in tiles: first whole ones, of full vectors, then smaller ones, each with its
+/// runs.
+struct PixelTiles {
+    int64_t whole = 0;
+    std::vector<std::vector<VectorRun>> rest{};
+    [[nodiscard]] int64_t count() const { return whole + std::ssize(rest); }
+    /// Lanes of all tiles together, `step` of each whole one.
+    [[nodiscard]] int64_t lanes(int64_t step) const;
+    friend bool operator==(const PixelTiles&, const PixelTiles&) = default;
+};
+/// Tiles of `vectors` vectors. Runs that would end behind the last pixel begin early.
+[[nodiscard]] PixelTiles tiles_of_pixels(int64_t pixels, int64_t lanes, int64_t vectors);
+
 /// Parts that a kernel over a whole map offers to threads, if the layer is large enough.
 inline constexpr int64_t map_parts_wanted = 8;
 /// Whether threads divide the pixels of a map of so many, or its rows, and not its channels. What

@@ -1,0 +1,96 @@
+#include "scheduler/explore/planner/depthwise_pairs.h"
+
+#include <algorithm>
+
+#include "scheduler/explore/planner/default_kernels.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/kernel_legality.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
+#include "scheduler/schedule/kernels/layout/pixel_tile.h"
+
+namespace laminate {
+
+namespace {
+
+bool map_kernels_pay(const LayerProblem& depthwise, const LayerProblem& pointwise) {
+    return kernel_pays(depthwise, KernelKind::map_depthwise) &&
+           kernel_pays(pointwise, KernelKind::map_pixels) &&
+           threads_divide_pixels(depthwise[Dim::y] * depthwise[Dim::x]);
+}
+
+/// Predicted time of a band in products of a vector, as of PixelTile.
+int64_t cycles_of_band(const MapBandsLayout& at, const PixelTiles& tiles, int64_t rows,
+                       const VectorUnit& unit) {
+    int64_t of_block = tiles.whole * cycles_of_tile(at.vectors, at.block, unit);
+    for (const std::vector<VectorRun>& runs : tiles.rest)
+        of_block += cycles_of_tile(std::ssize(runs), at.block, unit);
+    // Each tile of depthwise rows loads the rows around it too, as often as its kernel has columns. What
+    // it takes to begin a tile, and a channel of a band, was measured.
+    constexpr int64_t tile_begun = 12, channel_begun = 40;
+    const AxisWindow &y = at.depthwise.y, &x = at.depthwise.x;
+    const int64_t own = at.depthwise.tile_rows;
+    const int64_t products = y.kernel * x.kernel * own;
+    const int64_t loads = ((own - 1) * y.stride + y.span()) * x.kernel;
+    const int64_t of_channel = channel_begun + ceil_div(rows, own) * std::ssize(at.depthwise.runs) *
+                                                   (tile_begun + std::max(products, loads));
+    return at.inputs * (at.blocks * of_block + of_channel);
+}
+
+/// The same of the thread that has most, if each takes the next band when it has none.
+int64_t share_of_busiest(const MapBandsLayout& at, int64_t rows, int64_t all_rows,
+                      const BandOptions& options) {
+    std::vector<int64_t> shares(static_cast<size_t>(options.threads), 0);
+    const auto take = [&](const PixelTiles& tiles, int64_t of_band) {
+        *std::ranges::min_element(shares) += cycles_of_band(at, tiles, of_band, options.unit);
+    };
+    for (int64_t n = 0; n + 1 < at.bands; ++n) take(at.whole_band, rows);
+    take(at.last_band, all_rows - (at.bands - 1) * rows);
+    const int64_t longest = *std::ranges::max_element(shares);
+    // Two bands a thread even out disturbances by other work.
+    constexpr int64_t percent = 100, price_of_few = 102;
+    const bool are_few = options.threads > 1 && at.bands < 2 * options.threads;
+    return are_few ? longest * price_of_few / percent : longest;
+}
+
+/// Rows of a band; none where no band fits.
+std::optional<int64_t> rows_of_band(const LayerProblem& depthwise, const LayerProblem& pointwise,
+                                    const BandOptions& options) {
+    const int64_t all_rows = depthwise[Dim::y], columns = depthwise[Dim::x];
+    std::optional<int64_t> best;
+    int64_t least = 0;
+    for (int64_t rows = 1; rows <= all_rows; ++rows) {
+        const int64_t of_last = (all_rows - 1) % rows + 1;
+        if (of_last * columns < options.unit.lanes) continue;
+        const MapBandsLayout at =
+            map_bands_layout(depthwise, options.unit, pointwise, options.unit, rows);
+        if (2 * to_bytes(Elements(at.scratch_elements())).value() >
+            options.second_level_cache.value())
+            break;
+        const int64_t share = share_of_busiest(at, rows, all_rows, options);
+        // Among bands that take as long, smaller ones lie in nearer caches.
+        constexpr int64_t percent = 100, clearly_less = 99;
+        if (best && share * percent > least * clearly_less) continue;
+        best = rows;
+        least = share;
+    }
+    return best;
+}
+
+}  // namespace
+
+std::optional<GroupSchedule> depthwise_pair_group(const Network& network,
+                                                  const std::vector<LayerId>& layers,
+                                                  const BandOptions& options) {
+    const std::vector<LayerProblem> problems = layer_problems(network, layers);
+    if (!is_depthwise_pair(problems) || !map_kernels_pay(problems[0], problems[1]))
+        return std::nullopt;
+    const auto rows = rows_of_band(problems[0], problems[1], options);
+    if (!rows) return std::nullopt;
+    GroupSchedule group = line_buffer_group(network, layers, {*rows, 0, 0});
+    group.nests[0].kernel = kernel_for(KernelKind::map_depthwise, options.unit);
+    group.nests[1].kernel = kernel_for(KernelKind::map_pixels, options.unit);
+    if (problems.size() > 2) group.nests[2].kernel = kernel_for(KernelKind::map_sum, options.unit);
+    return group;
+}
+
+}  // namespace laminate
