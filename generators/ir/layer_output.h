@@ -62,8 +62,8 @@ public:
     /// coming.
     [[nodiscard]] Halide::Internal::Stmt prefetch(const Halide::Expr& first, int64_t count) const;
 
-    /// The group's code: `body` reads "X", the input of the group's first layer, and stores by the functions above; it calls its scratch
-    /// memory, from the beginning on, `scratch`.
+    /// The group's code: `body` reads "X", the input of the group's first layer, and stores by the
+    /// functions above; it calls its scratch memory, from the beginning on, `scratch`.
     [[nodiscard]] GroupCode code(Halide::Internal::Stmt body, NamedConstants constants,
                                  const std::string& scratch, int64_t scratch_bytes,
                                  int64_t strips) const;

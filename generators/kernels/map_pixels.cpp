@@ -21,10 +21,27 @@ Stmt tile_of_pixels(const MapCode& code, const MapPixelsLayout& at, const Interv
         const Expr first = simplify(i * size(at.pixels) + x + size(runs[v].first));
         return ir::load("X", lanes_from(first, runs[v].lanes), ir::Alignment::element);
     };
-    const PixelProducts::Pixels pixels = at.has_panel ? products.of_panel(runs) : in_place;
-    const Stmt outputs = code.loop(
-        ".z", channels, [&](const Expr& z) { return products.outputs(z, x, runs, pixels); });
-    return at.has_panel ? ir::sequence({products.fill_panel(runs, in_place), outputs}) : outputs;
+    if (!at.has_panel) {
+        return code.loop(".z", channels, [&](const Expr& z) {
+            return products.outputs(z, x, runs, in_place);
+        });
+    }
+    // While the panel is read, the pixels of the next tile are asked for, line by line of each input
+    // channel: a few lines lie in each of many pages.
+    const auto next_tile = [&](const Interval& others, const Expr& z) -> PixelProducts::Also {
+        const Expr line =
+            (z - others.begin) * size(std::ssize(runs)) / (others.end - others.begin);
+        const Expr next = simplify(x + size(at.step()) + line * size(at.lanes));
+        return [&at, next](const Expr& i, int64_t, const std::vector<Expr>&) {
+            return ir::prefetch("X", i * size(at.pixels) + next);
+        };
+    };
+    return products.by_panel(
+        channels, runs, in_place,
+        [&](const Expr& z, const PixelProducts::Pixels& pixels, const PixelProducts::Also& also) {
+            return products.outputs(z, x, runs, pixels, also);
+        },
+        next_tile);
 }
 
 }  // namespace

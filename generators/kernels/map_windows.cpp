@@ -134,10 +134,12 @@ Stmt MapWindows::tile(const Tile& tile) const {
     // One tap: sums of the only row are finished, and the grid, without columns in between, is in
     // Y's order.
     if (at_.has_one_tap()) {
-        const Stmt outputs = code_.loop(".z", tile.channels, [&](const Expr& z) {
-            return products_.outputs(z, tile.x, tile.runs, products_.of_panel(tile.runs));
-        });
-        return ir::sequence({products_.fill_panel(tile.runs, pixels_of(tile, 0)), outputs});
+        return products_.by_panel(
+            tile.channels, tile.runs, pixels_of(tile, 0),
+            [&](const Expr& z, const PixelProducts::Pixels& pixels,
+                const PixelProducts::Also& also) {
+                return products_.outputs(z, tile.x, tile.runs, pixels, also);
+            });
     }
     const Stmt products =
         code_.loop(".n", {0, size(p_.y().kernel)}, [&](const Expr& n) { return add_row(tile, n); });
@@ -155,7 +157,8 @@ Stmt MapWindows::add_row(const Tile& tile, const Expr& n) const {
                               size(at_.sums_offset + z * width + tile.runs[v].first),
                           at_.lanes);
     };
-    const Stmt tiles = code_.loop(".z", tile.channels, [&](const Expr& z_block) {
+    const auto add = [&](const Expr& z_block, const PixelProducts::Pixels& pixels,
+                         const PixelProducts::Also& also) {
         const PixelProducts::Start start = [&](int64_t z, size_t v) {
             const Expr bias = products_.bias(z_block, z);
             return wy.kernel == 1
@@ -166,10 +169,9 @@ Stmt MapWindows::add_row(const Tile& tile, const Expr& n) const {
         const PixelProducts::Put put = [&](const Expr&, int64_t z, size_t v, const Expr& sum) {
             return ir::store(code_.scratch(), sum, sums_at(z_block, z, v));
         };
-        return products_.sums(z_block, n, p_[Dim::i], tile.runs, start,
-                              products_.of_panel(tile.runs), put);
-    });
-    return ir::sequence({products_.fill_panel(tile.runs, pixels_of(tile, row)), tiles});
+        return products_.sums(z_block, n, p_[Dim::i], tile.runs, start, pixels, put, also);
+    };
+    return products_.by_panel(tile.channels, tile.runs, pixels_of(tile, row), add);
 }
 
 Stmt MapWindows::store_sums(const Tile& tile) const {

@@ -17,7 +17,7 @@ Expr PixelProducts::bias(const Expr& z_block, int64_t z) const {
 
 Stmt PixelProducts::sums(const Expr& z_block, const Expr& n, int64_t inputs,
                          const std::vector<VectorRun>& runs, const Start& start,
-                         const Pixels& pixels, const Put& put) const {
+                         const Pixels& pixels, const Put& put, const Also& also) const {
     const int64_t taps = p_.x().kernel;
     const RunSums sums(p_.name + ".sum", runs, block_);
     std::vector<Stmt> parts;
@@ -46,8 +46,10 @@ Stmt PixelProducts::sums(const Expr& z_block, const Expr& n, int64_t inputs,
             std::vector<Expr> values;
             for (size_t v = 0; v < runs.size(); ++v) values.push_back(pixels(i, m, v));
             steps.push_back(
-                ir::with_values(p_.name + ".in", values,
-                                [&](const std::vector<Expr>& in) { return multiply(i, m, in); }));
+                ir::with_values(p_.name + ".in", values, [&](const std::vector<Expr>& in) {
+                    return also ? ir::sequence({also(i, m, in), multiply(i, m, in)})
+                                : multiply(i, m, in);
+                }));
         }
         return ir::sequence(steps);
     }));
@@ -65,7 +67,7 @@ Stmt PixelProducts::sums(const Expr& z_block, const Expr& n, int64_t inputs,
 }
 
 Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vector<VectorRun>& runs,
-                            const Pixels& pixels) const {
+                            const Pixels& pixels, const Also& also) const {
     const int64_t all_pixels = p_[Dim::y] * p_[Dim::x];
     std::vector<Stmt> parts;
     for (int64_t z = 0; z < block_; ++z) {
@@ -79,7 +81,7 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
         return code_.output().store(number, sum, lanes_from(to, runs[v].lanes),
                                     wanted_lanes(runs[v]));
     };
-    parts.push_back(sums(z_block, 0, p_[Dim::i] * p_.y().kernel, runs, start, pixels, put));
+    parts.push_back(sums(z_block, 0, p_[Dim::i] * p_.y().kernel, runs, start, pixels, put, also));
     return ir::sequence(parts);
 }
 
@@ -98,16 +100,21 @@ PixelProducts::Pixels PixelProducts::of_panel(const std::vector<VectorRun>& runs
     };
 }
 
-Stmt PixelProducts::fill_panel(const std::vector<VectorRun>& runs, const Pixels& pixels) const {
-    return code_.loop(".panel", {0, size(p_[Dim::i])}, [&](const Expr& i) {
+Stmt PixelProducts::by_panel(
+    const Interval& blocks, const std::vector<VectorRun>& runs, const Pixels& pixels,
+    const Make& make,
+    const std::function<Also(const Interval& others, const Expr& z_block)>& ahead) const {
+    const Also fill = [&](const Expr& i, int64_t m, const std::vector<Expr>& vectors) {
         std::vector<Stmt> stores;
-        for (int64_t m = 0; m < p_.x().kernel; ++m) {
-            for (size_t v = 0; v < runs.size(); ++v)
-                stores.push_back(
-                    ir::store(code_.scratch(), pixels(i, m, v), panel_index(i, m, v, runs)));
-        }
+        for (size_t v = 0; v < vectors.size(); ++v)
+            stores.push_back(ir::store(code_.scratch(), vectors[v], panel_index(i, m, v, runs)));
         return ir::sequence(stores);
-    });
+    };
+    const Interval others{simplify(blocks.begin + 1), blocks.end};
+    return ir::sequence({make(blocks.begin, pixels, fill),
+                         code_.loop(".z", others, [&](const Expr& z) {
+                             return make(z, of_panel(runs), ahead ? ahead(others, z) : Also());
+                         })});
 }
 
 }  // namespace laminate
