@@ -16,6 +16,7 @@ LayerOutput LayerOutput::of(const Network& network, const GroupSchedule& group, 
     const std::vector<LayerProblem> problems = group_problems(network, group);
     LayerOutput output;
     output.first_ = first;
+    output.sink_ = problems.size() - 1;
     output.source_ = problems.front().inputs.front();
     for (size_t k = first; k < end; ++k)
         output.layers_.push_back({problems[k], &network.layer(problems[k].layer)});
@@ -61,7 +62,7 @@ Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const 
         }
         result = after(add, channel, sum);
     }
-    return ir::store("Y", result, index, ir::Alignment::element, predicate);
+    return ir::store(target_, result, index, ir::Alignment::element, predicate);
 }
 
 Stmt LayerOutput::prefetch(const Expr& first, int64_t count) const {
@@ -99,7 +100,7 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
     body = ir::with_pointer("Y", argument::outputs, 0, body);
     code.body = Halide::Internal::simplify(body);
     code.arrays.push_back({"Y", ArrayRole::external_output,
-                           place() + static_cast<int>(layers_.size()) - 1});
+                           static_cast<int>(sink_)});
     std::move(constants).move_into(code);
     code.scratch_bytes = scratch_bytes;
     code.strips = strips;

@@ -30,6 +30,8 @@ public:
 
     [[nodiscard]] const LayerProblem& problem() const { return layers_.front().problem; }
     [[nodiscard]] const Layer& layer() const { return *layers_.front().layer; }
+    /// Has stores go to another array than "Y".
+    void store_in(const std::string& array) { target_ = array; }
     /// The layer's place in its group.
     [[nodiscard]] int place() const { return static_cast<int>(first_); }
     /// Keeps the slopes of activations for blocks of output channels; before any of the following.
@@ -39,7 +41,7 @@ public:
     /// are lanes.
     [[nodiscard]] Halide::Expr activated(const Halide::Expr& channel,
                                          const Halide::Expr& sum) const;
-    /// Puts activated values into Y's elements `index` (not where the predicate is false), added to
+    /// Puts activated values into the array's elements `index` (not where the predicate is false), added to
     /// what the group adds.
     [[nodiscard]] Halide::Internal::Stmt store_activated(
         const Halide::Expr& channel, const Halide::Expr& value, const Halide::Expr& index,
@@ -85,7 +87,8 @@ private:
     }
     [[nodiscard]] bool adds() const { return layers_.back().problem.operation == Operation::add; }
 
-    size_t first_ = 0;
+    std::string target_ = "Y";
+    size_t first_ = 0, sink_ = 0;
     LayerInput source_;
     std::vector<Stage> layers_;  ///< the layer, and perhaps what follows it; or an Add
 };

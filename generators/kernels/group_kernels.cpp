@@ -11,6 +11,7 @@
 #include "generators/kernels/line_buffers.h"
 #include "generators/kernels/map_addition.h"
 #include "generators/kernels/map_bands.h"
+#include "generators/kernels/map_blocks.h"
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
 #include "generators/kernels/map_events.h"
@@ -61,6 +62,11 @@ GroupCode map_code(const Network& network, const GroupSchedule& group) {
         return map_bands_code(LayerOutput::of(network, group, 0, 1),
                               LayerOutput::of(network, group, 1, problems.size()),
                               map_bands_layout(group, problems));
+    }
+    if (is_pointwise_pair(problems)) {
+        return map_blocks_code(LayerOutput::of(network, group, 0, 1),
+                               LayerOutput::of(network, group, 1, 2),
+                               map_blocks_layout(group, problems));
     }
     return map_code(LayerOutput::of(network, group), group.nests.front().kernel);
 }

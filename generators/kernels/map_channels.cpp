@@ -18,10 +18,12 @@ namespace {
 
 class MapChannels {
 public:
-    MapChannels(const MapCode& code, const MapChannelsLayout& at)
-        : code_(code), p_(code.problem()), at_(at) {}
+    MapChannels(const MapCode& code, const MapChannelsLayout& at, const Expr& begin = 0)
+        : code_(code), p_(code.problem()), at_(at), begin_(begin) {}
 
     [[nodiscard]] Stmt body() const;
+    /// All passes over the tiles of a block that are in `chunk`.
+    [[nodiscard]] Stmt block(const Expr& z_block, const Interval& chunk) const;
 
 private:
     /// Pixels that are summed at once, and the block of output channels.
@@ -39,8 +41,6 @@ private:
     };
     using Value = std::function<Expr(int64_t v, int64_t pixel)>;  ///< of a tile
 
-    /// All passes over the tiles of a block that are in `chunk`.
-    [[nodiscard]] Stmt block(const Expr& z_block, const Interval& chunk) const;
     [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
                                  const std::function<Stmt(const Tile&)>& make) const;
     /// Adds a pass to a tile's sums; `start` has what they were, `put` takes them.
@@ -90,6 +90,7 @@ private:
     const MapCode& code_;
     const LayerProblem& p_;
     const MapChannelsLayout& at_;
+    Expr begin_;  ///< of the map of channel 0 where outputs are stored
 };
 
 Stmt MapChannels::body() const {
@@ -267,7 +268,7 @@ Stmt MapChannels::finish(const Tile& tile, const Value& sum) const {
                 ? Expr()
                 : channels(tile.z_block, v) < broadcast(size(p_[Dim::z]), at_.lanes);
         for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-            const Expr to = lanes_from(simplify(first_channel(tile.z_block, v) * size(at_.pixels) +
+            const Expr to = lanes_from(simplify(begin_ + first_channel(tile.z_block, v) * size(at_.pixels) +
                                                 tile.first + size(pixel)),
                                        at_.lanes, at_.pixels);
             parts.push_back(
@@ -316,7 +317,7 @@ Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& su
     for (int64_t z = 0; z < at_.lanes; ++z) {
         const Expr channel = simplify(first_channel(tile.z_block, v) + size(z));
         const Expr to =
-            lanes_from(simplify(channel * size(at_.pixels) + tile.first), at_.lanes);
+            lanes_from(simplify(begin_ + channel * size(at_.pixels) + tile.first), at_.lanes);
         const Stmt store =
             code_.output().store(channel, columns[static_cast<size_t>(z)], to, wanted);
         stores.push_back(p_[Dim::z] % at_.block() == 0
@@ -327,6 +328,11 @@ Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& su
 }
 
 }  // namespace
+
+Stmt map_channels_block(const MapCode& code, const MapChannelsLayout& at, const Expr& z_block,
+                        const Expr& begin) {
+    return MapChannels(code, at, begin).block(z_block, {0, size(at.tiles)});
+}
 
 GroupCode map_channels_code(LayerOutput output, const MapChannelsLayout& at) {
     MapCode code(std::move(output), at.block());

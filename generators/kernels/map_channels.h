@@ -12,9 +12,15 @@
 
 #include "generators/group_code.h"
 #include "generators/ir/layer_output.h"
+#include "generators/kernels/map_code.h"
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 
 namespace laminate {
+
+/// All outputs of a block of channels. The map of channel 0 would begin at element `begin` of where the
+/// code stores.
+[[nodiscard]] Stmt map_channels_block(const MapCode& code, const MapChannelsLayout& at,
+                                      const Expr& z_block, const Expr& begin);
 
 [[nodiscard]] GroupCode map_channels_code(LayerOutput output, const MapChannelsLayout& at);
 

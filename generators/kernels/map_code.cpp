@@ -73,12 +73,12 @@ Expr wanted_lanes(const VectorRun& run) {
 }
 
 Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column, int64_t wide,
-                      float fill, const RowsAround& around) {
+                      float fill, const RowsAround& around, const std::string& array) {
     const int64_t first = std::max<int64_t>(0, -column);
     const int64_t end = std::min(wide, x.in - column);
     const Expr index = lanes_from(simplify(row + size(column)), wide);
     const Expr lane = lanes_from(0, wide);
-    if (first == 0 && end == wide) return ir::load("X", index, ir::Alignment::element);
+    if (first == 0 && end == wide) return ir::load(array, index, ir::Alignment::element);
     Expr value = broadcast(Expr(fill), wide);
     if (first >= end) return value;
     const Expr inside = lane >= broadcast(size(first), wide) && lane < broadcast(size(end), wide);
@@ -87,7 +87,7 @@ Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column, int6
     const bool is_there = x.stride == 1 && first <= around.before * x.in &&
                           wide - end <= around.after * x.in;
     return Halide::select(
-        inside, ir::load("X", index, ir::Alignment::element, is_there ? Expr() : inside), value);
+        inside, ir::load(array, index, ir::Alignment::element, is_there ? Expr() : inside), value);
 }
 
 Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide) {
@@ -97,17 +97,17 @@ Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide
 }
 
 Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const VectorRun& run,
-                  const RowsAround& around) {
+                  const RowsAround& around, const std::string& array) {
     const int64_t wide = run.lanes * x.stride, end = std::min(wide, x.in - column);
     const int64_t beyond = wide - end;
     if (x.stride == 1 || beyond == 0 || end <= 0 || column < beyond)
-        return every(x.stride, 0, run, columns_of_input(x, row, column, wide, 0.0F, around));
+        return every(x.stride, 0, run, columns_of_input(x, row, column, wide, 0.0F, around, array));
     // The last columns of the row instead, which need no mask; the lanes lie further on in them.
     std::vector<int> lanes;
     for (int64_t n = 0; n < run.lanes; ++n)
         lanes.push_back(static_cast<int>(std::min(n * x.stride + beyond, wide - 1)));
     const Expr columns = lanes_from(simplify(row + size(column - beyond)), wide);
-    const Expr value = Shuffle::make({ir::load("X", columns, ir::Alignment::element)}, lanes);
+    const Expr value = Shuffle::make({ir::load(array, columns, ir::Alignment::element)}, lanes);
     const int64_t there = ceil_div(end, x.stride);
     if (there >= run.lanes) return value;
     return Halide::select(lanes_from(0, run.lanes) < broadcast(size(there), run.lanes), value,

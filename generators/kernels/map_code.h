@@ -49,6 +49,8 @@ public:
     };
     [[nodiscard]] Arrays pack(LayerOutput& output, int64_t block,
                               Packing::Order order = Packing::Order::by_row);
+    /// Has this layer's outputs stored in the scratch block, where a layer behind it finds them.
+    void keep_outputs() { output_.store_in(scratch_); }
     /// Adds an array of constants and returns its name.
     [[nodiscard]] std::string constant(const std::string& name, const Packing& packing);
 
@@ -82,16 +84,18 @@ struct RowsAround {
     int64_t before = 0;
     int64_t after = 0;
 };
-/// `wide` columns of a row of X from `column` on, `fill` where there are none. `row`: the row's
+/// `wide` columns of a row of X, or another array, from `column` on, `fill` where there are none. `row`: the row's
 /// first element.
 [[nodiscard]] Expr columns_of_input(const AxisWindow& x, const Expr& row, int64_t column,
-                                    int64_t wide, float fill, const RowsAround& around = {});
+                                    int64_t wide, float fill, const RowsAround& around = {},
+                                    const std::string& array = "X");
 /// Lanes first, first + stride, ... of a wide vector, as many as the run has.
 [[nodiscard]] Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide);
 /// Columns column, column + stride, ... of a row of X, as many as the run has lanes; zero where
 /// there are none.
 [[nodiscard]] Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column,
-                                const VectorRun& run, const RowsAround& around = {});
+                                const VectorRun& run, const RowsAround& around = {},
+                                const std::string& array = "X");
 
 /// Sums in registers, `count` of each run. Each has an array of its own, for runs may differ in
 /// width, and LLVM keeps two halves of one array in one register and takes them apart for every

@@ -89,7 +89,7 @@ Stmt DepthwiseTiles::run_of_tile(const Tile& tile, const Expr& x, const VectorRu
     std::vector<Stmt> parts;
     for (int64_t r = 0; r < tile.rows.count; ++r)
         parts.push_back(sums.start(0, r, ir::load(sums_.bias, tile.z)));
-    parts.push_back(ask_for_next(tile, x, run));
+    if (sums_.input == "X") parts.push_back(ask_for_next(tile, x, run));
     for (int64_t in = tile.rows.input_begin; in < tile.rows.input_end; ++in) {
         const std::vector<Stmt> row = add_row(sums, tile, in, x, run);
         parts.insert(parts.end(), row.begin(), row.end());
@@ -129,12 +129,13 @@ std::vector<Stmt> DepthwiseTiles::add_row(const RunSums& sums, const Tile& tile,
     const RowsAround around{tile.least_y * wy.stride + offset,
                             wy.in - 1 - (tile.most_y * wy.stride + offset)};
     const Expr row =
-        simplify((tile.z * size(wy.in) + tile.y * size(wy.stride) + size(offset)) * size(wx.in) +
+        simplify(sums_.input_begin +
+                 (tile.z * size(wy.in) + tile.y * size(wy.stride) + size(offset)) * size(wx.in) +
                  x * size(wx.stride));
     for (int64_t m = 0; m < wx.kernel; ++m) {
         const int64_t column = run.first * wx.stride + m * wx.dilation - wx.pad_begin;
         all.push_back(ir::with_values(
-            p_.name + ".in", {row_of_input(wx, row, column, run, around)},
+            p_.name + ".in", {row_of_input(wx, row, column, run, around, sums_.input)},
             [&](const std::vector<Expr>& value) {
                 std::vector<Stmt> uses;
                 for (const auto& [r, n] : served) {
@@ -171,16 +172,19 @@ Stmt depthwise_tiles(const DepthwiseSums& sums, const MapDepthwiseLayout& at, co
     return DepthwiseTiles(sums, at).channel(z, tiles);
 }
 
+DepthwiseSums::Put stored_depthwise(const LayerOutput& output) {
+    return [&output](const Expr& z, const Expr& y, const Expr& x, const Expr& sum,
+                     const VectorRun& run) {
+        const LayerProblem& p = output.problem();
+        const Expr row = (z * size(p.y().out) + y) * size(p.x().out);
+        return store_run(output, z, sum, simplify(row + x + size(run.first)), run);
+    };
+}
+
 GroupCode map_depthwise_code(LayerOutput output, const MapDepthwiseLayout& at) {
     MapCode code(std::move(output), 1);
     const LayerProblem& p = code.problem();
-    const DepthwiseSums sums{
-        p, code.weights(), code.bias(),
-        [&](const Expr& z, const Expr& y, const Expr& x, const Expr& sum, const VectorRun& run) {
-            const Expr to =
-                simplify((z * size(p.y().out) + y) * size(p.x().out) + x + size(run.first));
-            return store_run(code.output(), z, sum, to, run);
-        }};
+    const DepthwiseSums sums{p, code.weights(), code.bias(), stored_depthwise(code.output())};
     const Stmt body = code.for_parts([&](const Expr& part) {
         const Interval tiles = part_of(part, at.parts, at.tiles, at.divides_rows);
         return code.loop(".z", part_of(part, at.parts, p[Dim::z], !at.divides_rows),

@@ -22,11 +22,16 @@ struct DepthwiseSums {
     const LayerProblem& problem;
     std::string weights, bias;
     /// Takes a run of sums in row y of channel z, x columns further.
-    std::function<Halide::Internal::Stmt(const Halide::Expr& z, const Halide::Expr& y,
-                                         const Halide::Expr& x, const Halide::Expr& sum,
-                                         const VectorRun& run)>
-        put;
+    using Put = std::function<Halide::Internal::Stmt(
+        const Halide::Expr& z, const Halide::Expr& y, const Halide::Expr& x,
+        const Halide::Expr& sum, const VectorRun& run)>;
+    Put put;
+    /// The array of inputs, and where it would have the first row of channel 0.
+    std::string input = "X";
+    Halide::Expr input_begin = 0;
 };
+/// Stores sums to Y. `output` outlives it.
+[[nodiscard]] DepthwiseSums::Put stored_depthwise(const LayerOutput& output);
 /// All sums of some tiles of channel z.
 [[nodiscard]] Halide::Internal::Stmt depthwise_tiles(const DepthwiseSums& sums,
                                                      const MapDepthwiseLayout& at,

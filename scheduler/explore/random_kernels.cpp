@@ -62,6 +62,9 @@ bool draw_whole(const std::vector<LayerProblem>& problems, GroupSchedule& group,
         if (problems.size() > 1) group.nests.back().kernel = Kernel{KernelKind::map_sum, {}};
         if (is_depthwise_pair(problems))
             group.nests[1].kernel = random_kernel(kernel_row(KernelKind::map_pixels), lanes, rng);
+        if (is_pointwise_pair(problems))
+            group.nests[1].kernel =
+                random_kernel(kernel_row(KernelKind::map_depthwise), lanes, rng);
         return true;
     }
     if (!is_column_chain(problems) || !goes_by_rows(group, problems)) return false;

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
 
@@ -91,7 +92,7 @@ void check_blocks(const GroupSchedule& group, const std::vector<LayerProblem>& p
 }
 
 /// A depthwise layer that fills the panel of the 1x1 layer behind it.
-void check_pair(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+void check_depthwise_pair(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     const Nest& first = group.nests[0];
     const Nest& second = group.nests[1];
     if (first.kernel.kind != KernelKind::map_depthwise)
@@ -107,15 +108,24 @@ void check_pair(const GroupSchedule& group, const std::vector<LayerProblem>& pro
     }
 }
 
+/// A 1x1 layer that computes blocks of channels for the depthwise layer behind it.
+void check_pointwise_pair(const GroupSchedule& group) {
+    if (group.nests[0].kernel.kind != KernelKind::map_channels)
+        refuse(group.nests[0], "before a depthwise layer of its group; legal: map_channels");
+    if (group.nests[1].kernel.kind != KernelKind::map_depthwise)
+        refuse(group.nests[1], "behind map_channels; legal: map_depthwise");
+}
+
 void check_map(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     if (!is_whole_map_group(group, problems)) {
         refuse(group.nests.front(),
                "expected a group of this layer, or of a depthwise layer and a 1x1 layer of its "
-               "output, or of either and an Add of its output, with whole tiles of channels and "
-               "columns and without strips");
+               "output, or of either and an Add of its output, or of a 1x1 layer and a depthwise "
+               "layer of its output, with whole tiles of channels and columns and without strips");
     }
+    if (is_pointwise_pair(problems)) return check_pointwise_pair(group);
     const bool is_pair = is_depthwise_pair(problems);
-    if (is_pair) check_pair(group, problems);
+    if (is_pair) check_depthwise_pair(group, problems);
     if (problems.size() > (is_pair ? 2U : 1U) &&
         group.nests.back().kernel.kind != KernelKind::map_sum)
         refuse(group.nests.back(), "behind a map kernel; legal: map_sum");
@@ -207,8 +217,19 @@ bool is_depthwise_pair(const std::vector<LayerProblem>& problems) {
            (problems.size() == 2 || adds_to(pointwise, problems[2], std::span(problems).first(2)));
 }
 
+bool is_pointwise_pair(const std::vector<LayerProblem>& problems) {
+    if (problems.size() != 2) return false;
+    const LayerProblem& pointwise = problems[0];
+    const LayerProblem& depthwise = problems[1];
+    return kernel_row(KernelKind::map_channels).accepts(pointwise) && is_pointwise(pointwise) &&
+           kernel_row(KernelKind::map_depthwise).accepts(depthwise) &&
+           depthwise.inputs.front().tensor == pointwise.output;
+}
+
 bool is_whole_map_group(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    if (problems.size() > 1 && !ends_in_add(problems) && !is_depthwise_pair(problems)) return false;
+    if (problems.size() > 1 && !ends_in_add(problems) && !is_depthwise_pair(problems) &&
+        !is_pointwise_pair(problems))
+        return false;
     if (group.nests.back().loops.front().band == Band::strip) return false;
     for (size_t k = 0; k < problems.size(); ++k) {
         for (const Dim d : {Dim::z, Dim::x, Dim::i}) {

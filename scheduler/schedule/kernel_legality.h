@@ -19,8 +19,11 @@ void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& 
 /// A depthwise layer and a 1x1 layer of its output, perhaps an Add of that one's output: bands of rows go
 /// from one layer to the other (layout/map_bands.h).
 [[nodiscard]] bool is_depthwise_pair(const std::vector<LayerProblem>& problems);
-/// One layer or a depthwise pair (is_depthwise_pair), or either and an Add of its output (ends_in_add),
-/// whose arrays a map kernel takes whole: no strips, no tiles of channels or columns.
+/// A 1x1 layer and a depthwise layer of its output: blocks of channels go from one layer to the other
+/// (layout/map_blocks.h).
+[[nodiscard]] bool is_pointwise_pair(const std::vector<LayerProblem>& problems);
+/// One layer or a depthwise pair (is_depthwise_pair), or either and an Add of its output (ends_in_add), or a
+/// pointwise pair, whose arrays map kernels take whole: no strips, no tiles of channels or columns.
 [[nodiscard]] bool is_whole_map_group(const GroupSchedule& group,
                                       const std::vector<LayerProblem>& problems);
 

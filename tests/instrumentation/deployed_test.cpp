@@ -217,6 +217,15 @@ TEST(Deployed, FilteredStripsOfColumns) {
     }
 }
 
+/// Counted, and counted while it computes what it should.
+void expect_executed(const Network& network, const GroupSchedule& group) {
+    expect_equal(network, group, network.name);
+    const DoneCounts model = done_counts(group, group_problems(network, group));
+    const CheckedDone code = executed_counts(network, group, model, 5);
+    EXPECT_EQ(difference(model, "model", code.counts, "executed"), "") << to_text(group);
+    EXPECT_EQ(code.wrong_result, "") << to_text(group);
+}
+
 /// A depthwise layer, the 1x1 layer behind it, and an Add of that one's output.
 TEST(Deployed, BandsOfADepthwiseLayer) {
     Network network = empty_network(9, 26, 22);
@@ -230,13 +239,18 @@ TEST(Deployed, BandsOfADepthwiseLayer) {
             group.nests[0].kernel = kernel_for(KernelKind::map_depthwise, avx512);
             group.nests[1].kernel = kernel_for(KernelKind::map_pixels, avx512);
             if (layers.size() > 2) group.nests[2].kernel = kernel_for(KernelKind::map_sum, avx512);
-            expect_equal(network, group, "pair");
-            const DoneCounts model = done_counts(group, group_problems(network, group));
-            const CheckedDone code = executed_counts(network, group, model, 5);
-            EXPECT_EQ(difference(model, "model", code.counts, "executed"), "") << to_text(group);
-            EXPECT_EQ(code.wrong_result, "") << to_text(group);
+            expect_executed(network, group);
         }
     }
+}
+
+TEST(Deployed, BlocksOfAPointwiseLayer) {
+    const Network network =
+        chain(9, 12, 14, {{41, square_window(1)}, {41, square_window(3, 2, 1), 41}});
+    GroupSchedule group = line_buffer_group(network, {0, 1});
+    group.nests[0].kernel = kernel_for(KernelKind::map_channels, avx512);
+    group.nests[1].kernel = kernel_for(KernelKind::map_depthwise, avx512);
+    expect_executed(network, group);
 }
 
 /// One 3x3 convolution of 6 channels to 5 on 20 x 20 pixels, by line buffers.

@@ -101,6 +101,7 @@ TEST(Touched, EveryKernelOfTheTable) {
         {chain(9, 11, 10, {depthwise}), {0}},
         {chain(9, 11, 11, {strided}), {0}},
         {chain(9, 11, 11, {strided, {13, square_window(1)}}), {0, 1}},
+        {chain(5, 11, 11, {{9, square_window(1)}, strided}), {0, 1}},
         {chain(3, 7, 6, {twice}), {0}},
         {pooling(LayerKind::max_pool), {0}},
         {pooling(LayerKind::average_pool), {0}},

@@ -186,7 +186,8 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
         if (!options.filters()) refuse_filtering(group);
         return group;
     }
-    if (!options.any_size && is_whole_map_group(group, problems) && !is_depthwise_pair(problems)) {
+    if (!options.any_size && is_whole_map_group(group, problems) && !is_depthwise_pair(problems) &&
+        !is_pointwise_pair(problems)) {
         if (const auto kernel = map_kernel(problems.front(), unit, options)) {
             group.nests.front().kernel = *kernel;
             if (problems.size() > 1)

@@ -12,7 +12,18 @@ namespace laminate {
 
 namespace {
 
-bool map_kernels_pay(const LayerProblem& depthwise, const LayerProblem& pointwise) {
+/// Threads divide channels of small maps.
+bool blocks_pay(const LayerProblem& pointwise, const LayerProblem& depthwise,
+                const BandOptions& options) {
+    const int64_t pixels = pointwise[Dim::y] * pointwise[Dim::x];
+    return kernel_pays(pointwise, KernelKind::map_channels) &&
+           kernel_pays(depthwise, KernelKind::map_depthwise) &&
+           prefers_map_channels(pointwise, options.unit) && !threads_divide_pixels(pixels) &&
+           map_channels_layout(pointwise, options.unit).blocks >= 2 * options.threads;
+}
+
+/// Threads divide rows of large ones.
+bool bands_pay(const LayerProblem& depthwise, const LayerProblem& pointwise) {
     return kernel_pays(depthwise, KernelKind::map_depthwise) &&
            kernel_pays(pointwise, KernelKind::map_pixels) &&
            threads_divide_pixels(depthwise[Dim::y] * depthwise[Dim::x]);
@@ -82,8 +93,13 @@ std::optional<GroupSchedule> depthwise_pair_group(const Network& network,
                                                   const std::vector<LayerId>& layers,
                                                   const BandOptions& options) {
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
-    if (!is_depthwise_pair(problems) || !map_kernels_pay(problems[0], problems[1]))
-        return std::nullopt;
+    if (is_pointwise_pair(problems) && blocks_pay(problems[0], problems[1], options)) {
+        GroupSchedule group = line_buffer_group(network, layers, {problems[1][Dim::y], 0, 0});
+        group.nests[0].kernel = kernel_for(KernelKind::map_channels, options.unit);
+        group.nests[1].kernel = kernel_for(KernelKind::map_depthwise, options.unit);
+        return group;
+    }
+    if (!is_depthwise_pair(problems) || !bands_pay(problems[0], problems[1])) return std::nullopt;
     const auto rows = rows_of_band(problems[0], problems[1], options);
     if (!rows) return std::nullopt;
     GroupSchedule group = line_buffer_group(network, layers, {*rows, 0, 0});

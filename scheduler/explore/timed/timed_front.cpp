@@ -168,8 +168,8 @@ public:
     }
 
 private:
-    /// A depthwise layer joins the group of the 1x1 layer that alone reads it where that is expected to be
-    /// faster. Groups of both stay candidates.
+    /// A depthwise layer joins the group of the 1x1 layer that alone reads it, or the other way round, where
+    /// that is expected to be faster. Groups of both stay candidates.
     Groups with_pairs(Groups groups) {
         if (options_.kernels.any_size) return groups;
         std::map<TensorId, const Priced*> alone;  // by output
@@ -198,6 +198,8 @@ private:
                 continue;
             others_.insert(others_.end(), {priced, before->second});
             joined.insert(before->second);
+            alone.erase(before);
+            alone.erase(network_.layer(priced->sink).output);
             priced = &pair;
         }
         std::erase_if(groups, [&](const Priced* priced) { return joined.contains(priced); });

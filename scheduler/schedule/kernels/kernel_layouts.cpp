@@ -55,6 +55,12 @@ MapBandsLayout map_bands_layout(const GroupSchedule& group,
                             unit_of(group.nests[1].kernel), group.nests[1][Dim::y]);
 }
 
+MapBlocksLayout map_blocks_layout(const GroupSchedule& group,
+                                  const std::vector<LayerProblem>& problems) {
+    return map_blocks_layout(problems[0], unit_of(group.nests[0].kernel), problems[1],
+                             unit_of(group.nests[1].kernel));
+}
+
 WinogradMapLayout winograd_map_layout(const LayerProblem& problem, const Kernel& kernel) {
     return winograd_map_layout(problem, unit_of(kernel),
                                WinogradMapChunks{rows_of_tile(kernel), kernel[KernelSize::pairs]});
@@ -167,17 +173,26 @@ ColumnsSizes open_columns_sizes(ColumnsLayout& at, const GroupSchedule& group,
 
 namespace {
 
+/// The kind of kernel behind the first one.
+bool is_followed_by(const GroupSchedule& group, KernelKind kind) {
+    return group.sink() > 0 && group.nests[1].kernel.kind == kind;
+}
 /// A depthwise nest whose output the next nest's kernel takes from a panel.
 bool fills_panel(const GroupSchedule& group) {
-    return group.sink() > 0 && group.nests[1].kernel.kind == KernelKind::map_pixels;
+    return is_followed_by(group, KernelKind::map_pixels);
+}
+/// A 1x1 nest whose output the next nest's kernel takes block by block of channels.
+bool fills_blocks(const GroupSchedule& group) {
+    return is_followed_by(group, KernelKind::map_depthwise);
 }
 
 }  // namespace
 
 int64_t map_scratch_elements(const GroupSchedule& group,
                              const std::vector<LayerProblem>& problems) {
-    return fills_panel(group) ? map_bands_layout(group, problems).scratch_elements()
-                              : map_scratch_elements(problems[0], group.nests[0].kernel);
+    return fills_panel(group)    ? map_bands_layout(group, problems).scratch_elements()
+           : fills_blocks(group) ? map_blocks_layout(group, problems).scratch_elements()
+                                 : map_scratch_elements(problems[0], group.nests[0].kernel);
 }
 
 MapNestDone map_nest_done(const GroupSchedule& group, const std::vector<LayerProblem>& problems,

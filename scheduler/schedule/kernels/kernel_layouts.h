@@ -9,6 +9,7 @@
 #include "scheduler/schedule/kernels/layout/columns.h"
 #include "scheduler/schedule/kernels/layout/map_addition.h"
 #include "scheduler/schedule/kernels/layout/map_bands.h"
+#include "scheduler/schedule/kernels/layout/map_blocks.h"
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/layout/map_depthwise.h"
 #include "scheduler/schedule/kernels/layout/map_panels.h"
@@ -31,6 +32,10 @@ namespace laminate {
 /// Of a group with map kernels of a depthwise pair (is_depthwise_pair, kernel_legality.h).
 [[nodiscard]] MapBandsLayout map_bands_layout(const GroupSchedule& group,
                                               const std::vector<LayerProblem>& problems);
+
+/// The same of a pointwise pair (is_pointwise_pair).
+[[nodiscard]] MapBlocksLayout map_blocks_layout(const GroupSchedule& group,
+                                                const std::vector<LayerProblem>& problems);
 
 /// Every nest of the group has the kernel `columns`.
 [[nodiscard]] ColumnsLayout columns_layout(const GroupSchedule& group,

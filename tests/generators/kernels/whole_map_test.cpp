@@ -322,12 +322,19 @@ TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
     EXPECT_FALSE(map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
 }
 
-/// A depthwise layer and a 1x1 layer by bands of so many rows.
-GroupSchedule by_bands(const Network& network, int64_t rows, const VectorUnit& unit) {
-    GroupSchedule group = line_buffer_group(network, {0, 1}, {rows, 0, 0});
-    group.nests[0].kernel = kernel_for(KernelKind::map_depthwise, unit);
-    group.nests[1].kernel = kernel_for(KernelKind::map_pixels, unit);
-    return group;
+/// Two layers with kernels of these kinds, the second in tiles of so many rows, are right.
+void expect_pair_right(const Network& network, const std::array<KernelKind, 2>& kinds, int64_t rows) {
+    for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+        GroupSchedule group = line_buffer_group(network, {0, 1}, {rows, 0, 0});
+        for (size_t k = 0; k < kinds.size(); ++k)
+            group.nests[k].kernel = kernel_for(kinds[k], unit);
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        check_kernels(group, problems);
+        const auto inputs = random_group_inputs(network, problems, 3);
+        (void)output_expected_right(group_code(network, group), inputs,
+                                    reference_output(network, problems, inputs), to_text(group));
+        if (testing::Test::HasFailure()) return;
+    }
 }
 
 TEST(WholeMap, ADepthwiseLayerFillsThePanelOfThePointwiseLayerBehindIt) {
@@ -346,16 +353,24 @@ TEST(WholeMap, ADepthwiseLayerFillsThePanelOfThePointwiseLayerBehindIt) {
                           Case{23, 23, square_window(3, 1, 0), 16, 11}}) {
         const Network network =
             layers_of(9, c.rows, c.columns, {depthwise(9, c.window), pointwise(c.outputs)});
-        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
-            const GroupSchedule group = by_bands(network, c.band, unit);
-            const std::vector<LayerProblem> problems = group_problems(network, group);
-            check_kernels(group, problems);
-            const auto inputs = random_group_inputs(network, problems, 3);
-            const std::string what = to_text(group);
-            (void)output_expected_right(group_code(network, group), inputs,
-                                        reference_output(network, problems, inputs), what);
-            if (testing::Test::HasFailure()) return;
-        }
+        expect_pair_right(network, {KernelKind::map_depthwise, KernelKind::map_pixels}, c.band);
+    }
+}
+
+TEST(WholeMap, APointwiseLayerHandsBlocksOfChannelsToTheDepthwiseLayerBehindIt) {
+    struct Case {
+        int64_t inputs, rows, columns, channels;
+        Window window;
+    };
+    // Channels that do not fill the last block; several passes, whose sums wait; strides; a window beyond
+    // the padding.
+    for (const Case& c : {Case{5, 14, 14, 41, square_window(3, 1, 1)},
+                          Case{600, 7, 7, 70, square_window(3, 1, 1)},
+                          Case{20, 13, 9, 48, square_window(3, 2, 1)},
+                          Case{9, 10, 22, 17, square_window(5, 1, 0)}}) {
+        const Network network = layers_of(c.inputs, c.rows, c.columns,
+                                          {pointwise(c.channels), depthwise(c.channels, c.window)});
+        expect_pair_right(network, {KernelKind::map_channels, KernelKind::map_depthwise}, 2);
     }
 }
 

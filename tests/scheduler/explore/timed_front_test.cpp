@@ -47,22 +47,29 @@ TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
     }
 }
 
-TEST(TimedFront, DepthwiseLayersOfLargeMapsFillThePanelsOfPointwiseLayers) {
-    // On 56 x 56 as one group, in several bands for each thread; on 14 x 14 threads divide channels.
-    for (const int64_t extent : {56, 14}) {
+TEST(TimedFront, DepthwiseLayersShareGroupsWithPointwiseOnes) {
+    // On 56 x 56 with the one behind, in several bands for each thread; on 14 x 14, where threads divide
+    // channels, with the one before.
+    const LayerSpec depthwise{256, square_window(3, 1, 1), 256}, pointwise{256, square_window(1)};
+    const auto fastest = [&](int64_t extent) {
         const Network network =
-            chain(64, extent, extent, {{64, square_window(3, 1, 1), 64}, {96, square_window(1)}});
-        const auto fastest = std::get<Schedule>(fastest_schedule(network, options_for(16, 2)));
-        if (extent == 14) {
-            EXPECT_EQ(fastest.groups().size(), 2U);
-            continue;
-        }
-        ASSERT_EQ(fastest.groups().size(), 1U) << to_text(fastest.groups().front());
-        const std::vector<Nest>& nests = fastest.groups().front().nests;
-        EXPECT_EQ(nests[0].kernel.kind, KernelKind::map_depthwise);
-        EXPECT_EQ(nests[1].kernel.kind, KernelKind::map_pixels);
-        EXPECT_LE(nests[1][Dim::y], extent / 4);
+            chain(256, extent, extent, {depthwise, pointwise, depthwise, pointwise});
+        return std::get<Schedule>(fastest_schedule(network, options_for(16, 2)));
+    };
+    const auto kinds = [](const GroupSchedule& group) {
+        std::vector<KernelKind> all;
+        for (const Nest& nest : group.nests) all.push_back(nest.kernel.kind);
+        return all;
+    };
+    using enum KernelKind;
+    const Schedule large = fastest(56), small = fastest(14);
+    ASSERT_EQ(large.groups().size(), 2U);
+    for (const GroupSchedule& group : large.groups()) {
+        EXPECT_EQ(kinds(group), (std::vector{map_depthwise, map_pixels}));
+        EXPECT_LE(group.nests[1][Dim::y], 56 / 4);
     }
+    ASSERT_EQ(small.groups().size(), 3U);
+    EXPECT_EQ(kinds(small.groups()[1]), (std::vector{map_channels, map_depthwise}));
 }
 
 TEST(TimedFront, NoPointIsFarBelowTheRateOfTheFastest) {

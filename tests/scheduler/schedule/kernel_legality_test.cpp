@@ -100,6 +100,19 @@ TEST(KernelLegality, ADepthwiseLayerFillsThePanelOfAPointwiseLayer) {
     expect_refusal(text("5", depthwise, "map_channels a12 v8"),
                    "conv2: kernel map_channels a12 v8: behind map_depthwise; legal: map_pixels "
                    "without c");
+    const Network reversed = chain(6, 9, 5, {{8, square_window(1)}, {8, square_window(3, 1, 1), 8}});
+    try {
+        (void)parse_group(
+            reversed,
+            "{conv1: zo yo xo io | zi yi xi ii n m; tile z8 y4 x5 i6; X root/yo; W root/root; Y "
+            "root/conv2.yo; kernel map_pixels a12 v8 & conv2: zo yo xo io | zi yi xi ii n m; tile "
+            "z8 y4 x5 i1; W root/root; Y xi/xi; kernel map_depthwise a12 v8}");
+        ADD_FAILURE() << "expected InputError";
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(),
+                     "conv1: kernel map_pixels a12 v8: before a depthwise layer of its group; "
+                     "legal: map_channels");
+    }
 }
 
 }  // namespace

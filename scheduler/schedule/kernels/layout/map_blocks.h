@@ -1,0 +1,30 @@
+// Blocks of channels of a 1x1 layer and of the depthwise layer behind it: the first computes a block's
+// whole map into the scratch block, where the second finds it.
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/schedule/kernels/layout/map_channels.h"
+#include "scheduler/schedule/kernels/layout/map_depthwise.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+struct MapBlocksLayout {
+    MapChannelsLayout pointwise;  ///< its blocks of channels are parts for threads
+    MapDepthwiseLayout depthwise;
+
+    /// Sums of the 1x1 layer that wait come first in the scratch block, then the map.
+    [[nodiscard]] int64_t map_offset() const;
+    [[nodiscard]] int64_t scratch_elements() const {
+        return map_offset() + pointwise.block() * pointwise.pixels;
+    }
+};
+
+/// The map has several pixels.
+[[nodiscard]] MapBlocksLayout map_blocks_layout(const LayerProblem& pointwise,
+                                                const VectorUnit& unit,
+                                                const LayerProblem& depthwise,
+                                                const VectorUnit& depthwise_unit);
+
+}  // namespace laminate
