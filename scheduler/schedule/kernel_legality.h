@@ -13,8 +13,8 @@ namespace laminate {
 /// group without any kernel; the group is legal otherwise.
 void check_kernels(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
 
-/// An Add of the output of the layer before it, of two layers, and of tensors that this one does not read: a map
-/// kernel adds before it stores.
+/// Two layers, the second an Add of the first one's output and of tensors that this one does not read: a
+/// map kernel adds before it stores.
 [[nodiscard]] bool ends_in_add(const std::vector<LayerProblem>& problems);
 /// A depthwise layer and a 1x1 layer of its output, perhaps an Add of that one's output: bands of rows go
 /// from one layer to the other (layout/map_bands.h).

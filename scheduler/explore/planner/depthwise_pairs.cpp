@@ -49,7 +49,7 @@ int64_t cycles_of_band(const MapBandsLayout& at, const PixelTiles& tiles, int64_
 
 /// The same of the thread that has most, if each takes the next band when it has none.
 int64_t share_of_busiest(const MapBandsLayout& at, int64_t rows, int64_t all_rows,
-                      const BandOptions& options) {
+                         const BandOptions& options) {
     std::vector<int64_t> shares(static_cast<size_t>(options.threads), 0);
     const auto take = [&](const PixelTiles& tiles, int64_t of_band) {
         *std::ranges::min_element(shares) += cycles_of_band(at, tiles, of_band, options.unit);

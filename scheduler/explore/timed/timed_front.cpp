@@ -193,8 +193,10 @@ private:
                 {options_.unit, options_.threads, options_.second_level_cache});
             if (!group) continue;
             const Priced& pair = known(*group);
+            const std::optional<Bytes>& scratch = options_.kernels.scratch;
             if (pair.milliseconds >= priced->milliseconds + before->second->milliseconds ||
-                (options_.memory && pair.memory() > *options_.memory))
+                (options_.memory && pair.memory() > *options_.memory) ||
+                (scratch && pair.scratch > *scratch))
                 continue;
             others_.insert(others_.end(), {priced, before->second});
             joined.insert(before->second);

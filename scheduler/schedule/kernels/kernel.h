@@ -34,7 +34,7 @@ enum class KernelKind {
     winograd_channels,  ///< F(2x4, 3x3) or F(4x4, 3x3), lanes are output channels
     // All nests of a chain.
     columns,  ///< minimal filtering along columns, lanes are tiles of four columns
-    // One layer, or a layer and an Add, from whole arrays.
+    // One layer or a pair of them, perhaps with an Add, from whole arrays.
     map_pixels,     ///< 1x1, lanes are pixels of the map
     map_channels,   ///< few pixels, lanes are output channels
     map_windows,    ///< convolution over a copy with padding
@@ -95,7 +95,7 @@ using KernelBox = PerDim<Range>;
 enum class KernelScope {
     nest,   ///< the boxes of one nest, between line buffers
     chain,  ///< every nest of a group, which all have this kernel
-    map,    ///< a group of one layer, or of a layer and an Add of its output, with whole arrays
+    map,    ///< one layer or a pair (kernel_legality.h), perhaps with an Add, with whole arrays
     sum,    ///< the Add behind a map kernel
 };
 
