@@ -373,19 +373,19 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
                                     int64_t rows, int64_t block) {
     const int64_t inputs = p[Dim::i];
     const int64_t frequencies = winograd::frequencies(rows);
+    const auto as_it_is = [](float value) { return value; };
     std::vector<float> all(
         static_cast<size_t>(ceil_div(p[Dim::z], block) * block * inputs * frequencies), 0.0F);
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < inputs; ++i) {
             const float* g = canonical.data() + (z * inputs + i) * kernel_size * kernel_size;
             winograd::Kernel<float> kernel;
-            for (size_t tap = 0; tap < kernel_size * kernel_size; ++tap)
-                kernel[tap / kernel_size][tap % kernel_size] = g[tap];
-            const auto u = winograd::of_kernel(kernel, rows, [](float value) { return value; });
-            for (int64_t f = 0; f < frequencies; ++f) {
-                all[static_cast<size_t>(((z / block * frequencies + f) * inputs + i) * block +
-                                        z % block)] = u[static_cast<size_t>(f / patch_columns)]
-                                                       [static_cast<size_t>(f % patch_columns)];
+            for (int64_t n = 0; n < kernel_size; ++n, g += kernel_size)
+                kernel.emplace_back(g, g + kernel_size);
+            int64_t f = z / block * frequencies;
+            for (const auto& row : winograd::rows_of_kernel(kernel, rows, as_it_is)) {
+                for (const float u : winograd::columns_of_kernel(row, winograd::columns, as_it_is))
+                    all[static_cast<size_t>((f++ * inputs + i) * block + z % block)] = u;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "generators/ir/arrays.h"
@@ -275,36 +276,41 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
     std::vector<Stmt> all;
     for (int64_t v = 0; v < at_.vectors; ++v) {
         Values name(p_.name + ".weights");
-        winograd::Kernel<Expr> g;
-        std::vector<Stmt> ahead;
+        const auto rounded = [](Values& values) {
+            return [&values](const Expr& value) { return values(Halide::strict_float(value)); };
+        };
+        winograd::Kernel<Expr> g(n);
+        std::vector<Stmt> parts;
         for (int64_t tap = 0; tap < n * n; ++tap) {
             const int64_t of_channel = tap * at_.block + v * lanes;
             const Expr index = (z * size(p_[Dim::i]) + first + i) * size(n * n * at_.block) +
                                size(of_channel);
             if (of_channel % ir::elements_of_line == 0) {
-                ahead.push_back(ir::prefetch(
+                parts.push_back(ir::prefetch(
                     code_.weights(), index + size(channels_ahead * n * n * at_.block)));
             }
-            g[static_cast<size_t>(tap / n)][static_cast<size_t>(tap % n)] =
-                name(ir::load(code_.weights(), lanes_from(index, lanes)));
+            g[static_cast<size_t>(tap / n)].push_back(
+                name(ir::load(code_.weights(), lanes_from(index, lanes))));
         }
-        const auto u = winograd::of_kernel(
-            g, at_.rows_of_tile, [&](const Expr& value) { return name(Halide::strict_float(value)); });
-        std::vector<Stmt> stores = std::move(ahead);
-        for (int64_t f = 0; f < at_.frequencies; ++f) {
-            const Expr to =
-                i * size(at_.block) + size(at_.weights + f * at_.weight_frequency + v * lanes);
-            const int64_t columns = at_.columns_of_tile + n - 1;
-            stores.push_back(ir::store(
-                code_.scratch(), u[static_cast<size_t>(f / columns)][static_cast<size_t>(f % columns)],
-                lanes_from(to, lanes)));
-            // U is larger than the first-level cache, and stores of whole lines wait for them one
-            // after the other: those of the next channel are asked for now. Halves of lines gain
-            // nothing (docs/performance.md).
-            if (lanes >= ir::elements_of_line)
-                stores.push_back(ir::prefetch(code_.scratch(), to + size(at_.block)));
+        // Row by row, so that few of U are in registers at a time.
+        int64_t f = 0;
+        for (const auto& row : winograd::rows_of_kernel(g, at_.rows_of_tile, rounded(name))) {
+            Values of_row(p_.name + ".weights");
+            std::vector<Stmt> stores;
+            for (const Expr& u :
+                 winograd::columns_of_kernel(row, at_.columns_of_tile, rounded(of_row))) {
+                const Expr to =
+                    i * size(at_.block) + size(at_.weights + f++ * at_.weight_frequency + v * lanes);
+                stores.push_back(ir::store(code_.scratch(), u, lanes_from(to, lanes)));
+                // U is larger than the first-level cache, and stores of whole lines wait for them one
+                // after the other: those of the next channel are asked for now. Halves of lines gain
+                // nothing (docs/performance.md).
+                if (lanes >= ir::elements_of_line)
+                    stores.push_back(ir::prefetch(code_.scratch(), to + size(at_.block)));
+            }
+            parts.push_back(of_row.around(ir::sequence(stores)));
         }
-        all.push_back(name.around(ir::sequence(stores)));
+        all.push_back(name.around(ir::sequence(parts)));
     }
     return ir::sequence(all);
 }
@@ -362,18 +368,18 @@ private:
     /// A tile of a vector of output channels, to rows from `row` on and columns of the row's tile x.
     [[nodiscard]] Stmt tile(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
                             const Expr& x) const;
-    /// The stores of a tile of four columns, four of a channel at once. `is_whole`: all columns exist.
-    [[nodiscard]] Stmt narrow_stores(const std::vector<std::vector<Expr>>& results, const Tile& at,
-                                     bool is_whole) const;
+    /// The stores of row r of a tile of four columns, four of a channel at once; `all` has them channel
+    /// by channel. `is_whole`: all columns exist.
+    [[nodiscard]] Stmt narrow_stores(const Expr& all, const Tile& at, int64_t r, bool is_whole) const;
     /// Those of a tile of 6 x 6, in a loop over channels, from where staged() puts them channel by
     /// channel: LLVM takes a quarter of a minute over as many stores one after the other.
     [[nodiscard]] Stmt wide_stores(const Tile& at, bool is_whole) const;
-    [[nodiscard]] Stmt staged(const std::vector<std::vector<Expr>>& results) const;
+    [[nodiscard]] Stmt staged(const std::vector<Expr>& row, int64_t r) const;
     [[nodiscard]] Expr staged_at(int64_t row, int64_t column) const {
         return size(at_.staged + (row * at_.columns_of_tile + column) * at_.lanes);
     }
     /// The stores of row r of a tile, if there is one.
-    [[nodiscard]] Stmt of_row(const Tile& at, int64_t r, const Stmt& stores) const;
+    [[nodiscard]] Stmt of_row_if_any(const Tile& at, int64_t r, const Stmt& stores) const;
     /// Columns from `column` on of output channel `channel`. Channels that fill up the last block are
     /// stored in place of the last one, which is stored after them: conditions for every channel and row
     /// would keep LLVM busy.
@@ -407,57 +413,55 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
                            size(at_.products + f * at_.product_frequency + v * lanes);
         return name(ir::load(code_.scratch(), lanes_from(index, lanes)));
     });
-    const Expr first = simplify(z * size(at_.block) + size(v * lanes));
-    const Expr channels = lanes_from(first, lanes);
-    std::vector<std::vector<Expr>> results;  // by row and column
-    for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
-        results.emplace_back();
-        for (const Expr& sum : winograd::columns_of_products(name, sums[static_cast<size_t>(r)]))
-            results.back().push_back(
-                name(code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
-    }
-    const Tile at{first, row, simplify(x * size(columns))};
-    const auto stores = [&](bool is_whole) {
-        return columns == winograd::columns ? narrow_stores(results, at, is_whole)
-                                            : wide_stores(at, is_whole);
-    };
+    const Tile at{simplify(z * size(at_.block) + size(v * lanes)), row, simplify(x * size(columns))};
+    const Expr channels = lanes_from(at.first, lanes);
     // All of the tile's rows and channels share this condition.
     const Expr is_whole = at.column + size(columns) <= size(p_[Dim::x]);
-    const Stmt store = p_[Dim::x] % columns == 0
-                           ? stores(true)
-                           : IfThenElse::make(is_whole, stores(true), stores(false));
-    if (columns == winograd::columns) return name.around(store);
-    return ir::sequence({name.around(staged(results)), store});
-}
-
-Stmt MapOutputs::narrow_stores(const std::vector<std::vector<Expr>>& results, const Tile& at,
-                               bool is_whole) const {
-    constexpr int columns = winograd::columns;
+    const auto stored = [&](const std::function<Stmt(bool is_whole)>& stores) {
+        return p_[Dim::x] % columns == 0 ? stores(true)
+                                         : IfThenElse::make(is_whole, stores(true), stores(false));
+    };
+    // Row by row, so that few results are in registers at a time.
     std::vector<Stmt> rows;
-    for (size_t r = 0; r < results.size(); ++r) {
-        Values name(p_.name + ".product.row");
-        const Expr all = name(Shuffle::make_interleave(results[r]));
-        std::vector<Stmt> of_lanes;
-        for (int64_t n = at_.lanes; n-- > 0;) {
-            const Expr value = Shuffle::make_slice(all, static_cast<int>(n) * columns, 1, columns);
-            of_lanes.push_back(store_columns(at.first + size(n), at.row + size(static_cast<int64_t>(r)),
-                                             at.column, value, is_whole));
+    for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
+        Values of_row(p_.name + ".product.row");
+        std::vector<Expr> results;
+        for (const Expr& sum : winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]))
+            results.push_back(
+                of_row(code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
+        if (columns == winograd::columns) {
+            const Expr all = of_row(Shuffle::make_interleave(results));
+            rows.push_back(of_row.around(of_row_if_any(at, r, stored([&](bool whole) {
+                return narrow_stores(all, at, r, whole);
+            }))));
+        } else {
+            rows.push_back(of_row.around(staged(results, r)));
         }
-        rows.push_back(name.around(of_row(at, static_cast<int64_t>(r), ir::sequence(of_lanes))));
     }
-    return ir::sequence(rows);
+    if (columns != winograd::columns)
+        return ir::sequence({name.around(ir::sequence(rows)), stored([&](bool whole) {
+                                 return wide_stores(at, whole);
+                             })});
+    return name.around(ir::sequence(rows));
 }
 
-Stmt MapOutputs::staged(const std::vector<std::vector<Expr>>& results) const {
+Stmt MapOutputs::narrow_stores(const Expr& all, const Tile& at, int64_t r, bool is_whole) const {
+    constexpr int columns = winograd::columns;
+    std::vector<Stmt> of_lanes;
+    for (int64_t n = at_.lanes; n-- > 0;) {
+        const Expr value = Shuffle::make_slice(all, static_cast<int>(n) * columns, 1, columns);
+        of_lanes.push_back(
+            store_columns(at.first + size(n), at.row + size(r), at.column, value, is_whole));
+    }
+    return ir::sequence(of_lanes);
+}
+
+Stmt MapOutputs::staged(const std::vector<Expr>& row, int64_t r) const {
     std::vector<Stmt> stores;
-    for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
-        const std::vector<Expr>& row = results[static_cast<size_t>(r)];
-        for (const auto& [begin, end] : wide_pieces) {
-            const Expr piece =
-                Shuffle::make_interleave({row.begin() + begin, row.begin() + end});
-            stores.push_back(ir::store(code_.scratch(), piece,
-                                       lanes_from(staged_at(r, begin), piece.type().lanes())));
-        }
+    for (const auto& [begin, end] : wide_pieces) {
+        const Expr piece = Shuffle::make_interleave({row.begin() + begin, row.begin() + end});
+        stores.push_back(ir::store(code_.scratch(), piece,
+                                   lanes_from(staged_at(r, begin), piece.type().lanes())));
     }
     return ir::sequence(stores);
 }
@@ -476,13 +480,13 @@ Stmt MapOutputs::wide_stores(const Tile& at, bool is_whole) const {
                 pieces.push_back(store_columns(at.first + lane, at.row + size(r),
                                                at.column + size(begin), value, is_whole));
             }
-            rows.push_back(of_row(at, r, ir::sequence(pieces)));
+            rows.push_back(of_row_if_any(at, r, ir::sequence(pieces)));
         }
         return ir::sequence(rows);
     });
 }
 
-Stmt MapOutputs::of_row(const Tile& at, int64_t r, const Stmt& stores) const {
+Stmt MapOutputs::of_row_if_any(const Tile& at, int64_t r, const Stmt& stores) const {
     const bool may_be_missing = r > 0 && p_[Dim::y] % at_.rows_of_tile != 0;
     return may_be_missing ? ir::guarded(at.row + size(r) < size(p_[Dim::y]), stores) : stores;
 }

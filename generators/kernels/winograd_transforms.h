@@ -7,7 +7,6 @@
 
 #include <Halide.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -78,39 +77,36 @@ enum class TileOrder {
 [[nodiscard]] std::vector<Halide::Expr> columns_of_products(ir::Values& name, const PatchRow& sums);
 /// By row and column.
 template <class Value>
-using Kernel = std::array<std::array<Value, kernel_size>, kernel_size>;
+using Kernel = std::vector<std::vector<Value>>;
 
-/// G g G^T for one, two, four or six rows, of numbers or of vectors: the same bits of both
-/// (MinimalFilter::of_kernel), so that a layer whose weights are transformed while it runs rounds
-/// like one whose weights were transformed before.
+// G g G^T for one, two, four or six rows, of numbers or of vectors: the same bits of both
+// (MinimalFilter::of_kernel), so that a layer whose weights are transformed while it runs rounds like
+// one whose weights were transformed before.
+
+/// G g, by row of the patch.
 template <class Value, class Rounded>
-[[nodiscard]] std::array<std::array<Value, most_patch>, most_patch> of_kernel(
-    const Kernel<Value>& g, int64_t rows, const Rounded& rounded) {
-    std::array<std::array<Value, most_patch>, most_patch> v;
-    for (size_t m = 0; m < kernel_size; ++m) {
-        if (rows == 1) {
-            for (size_t n = 0; n < kernel_size; ++n) v[n][m] = g[n][m];
-            continue;
+[[nodiscard]] Kernel<Value> rows_of_kernel(const Kernel<Value>& g, int64_t rows,
+                                           const Rounded& rounded) {
+    Kernel<Value> v(static_cast<size_t>(patch_rows(rows)));
+    for (size_t m = 0; m < g.front().size(); ++m) {
+        std::vector<Value> column;
+        for (const std::vector<Value>& row : g) column.push_back(row[m]);
+        if (rows == 2) {
+            const Value outer = rounded(MinimalFilter::times(0.5, rounded(column[0] + column[2])));
+            const Value middle = rounded(MinimalFilter::times(0.5, column[1]));
+            column = {column[0], rounded(outer + middle), rounded(outer - middle), column[2]};
+        } else if (rows > 2) {
+            column = filter_of(rows).of_kernel(column, rounded);
         }
-        if (rows >= columns) {
-            const std::vector<Value> all =
-                filter_of(rows).of_kernel(std::vector<Value>{g[0][m], g[1][m], g[2][m]}, rounded);
-            for (size_t n = 0; n < all.size(); ++n) v[n][m] = all[n];
-            continue;
-        }
-        const Value outer = rounded(MinimalFilter::times(0.5, rounded(g[0][m] + g[2][m])));
-        const Value middle = rounded(MinimalFilter::times(0.5, g[1][m]));
-        v[0][m] = g[0][m];
-        v[1][m] = rounded(outer + middle);
-        v[2][m] = rounded(outer - middle);
-        v[3][m] = g[2][m];
-    }
-    for (size_t r = 0; r < static_cast<size_t>(patch_rows(rows)); ++r) {
-        const std::vector<Value> all = filter_of(std::max(rows, columns)).of_kernel(
-            std::vector<Value>(v[r].begin(), v[r].begin() + kernel_size), rounded);
-        std::copy(all.begin(), all.end(), v[r].begin());
+        for (size_t n = 0; n < v.size(); ++n) v[n].push_back(column[n]);
     }
     return v;
+}
+/// A row of (G g) G^T.
+template <class Value, class Rounded>
+[[nodiscard]] std::vector<Value> columns_of_kernel(const std::vector<Value>& row, int64_t outputs,
+                                                   const Rounded& rounded) {
+    return filter_of(outputs).of_kernel(row, rounded);
 }
 
 }  // namespace laminate::winograd
