@@ -216,6 +216,17 @@ public:
     }
 
 private:
+    /// Weights of the 3x3 layers for tiles of four rows and columns.
+    [[nodiscard]] static Bytes transformed_weights(const std::vector<LayerProblem>& problems) {
+        constexpr int64_t frequencies = 36;
+        Elements all;
+        for (const LayerProblem& p : problems) {
+            if (kernel_pays(p, KernelKind::winograd_rows))
+                all += Elements(frequencies * p[Dim::i] * p[Dim::z]);
+        }
+        return to_bytes(all);
+    }
+
     [[nodiscard]] Chosen chosen_for(const std::vector<LayerProblem>& problems) {
         // Small maps are faster layer by layer than row by row: their tensors stay in a core's
         // caches, so fusion saves no accesses that cost time.
@@ -258,7 +269,7 @@ private:
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
             // Strips of columns leave seams and empty lanes. Narrower ones are better than fewer rows.
             const bool cuts_tiles = columns != 0 && !options_.memory && has_winograd;
-            if (cuts_tiles && !options_.winograd_strips) break;
+            if (cuts_tiles && transformed_weights(problems) > options_.weights_of_strips) break;
             for (const int64_t rows : row_choices(problems)) {
                 if (rows < (cuts_tiles ? rows_of_fours : fewest_rows)) continue;
                 LineBufferSizes sizes{rows, 0, columns, options_.fours};

@@ -274,7 +274,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         // The same in strips of columns: as many layers in less memory, or more layers.
         for (const int64_t caches : {2, 8}) {
             wishes.push_back(wishes.back());
-            wishes.back().winograd_strips = true;
+            wishes.back().weights_of_strips = options.second_level_cache;
             wishes.back().second_level_cache = Bytes(caches * options.second_level_cache.value());
         }
     }
