@@ -24,7 +24,7 @@ public:
     [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group) {
         return of(network, group, 0, group.nests.size());
     }
-    /// Of its layers first .. end - 1.
+    /// Takes part in the group with the layers from `first` to `end` - 1.
     [[nodiscard]] static LayerOutput of(const Network& network, const GroupSchedule& group,
                                         size_t first, size_t end);
 

@@ -38,11 +38,11 @@ struct RawNetwork {
     void charge(size_t values);
 };
 
-/// By tensor, how often layers and the outputs of the network read it.
+/// Counts how often layers and the outputs of the network read each tensor.
 [[nodiscard]] std::vector<int> reader_counts(const RawNetwork& raw);
-/// By tensor, the places of the layers that read it.
+/// Finds for each tensor the places of the layers that read it.
 [[nodiscard]] std::vector<std::vector<size_t>> readers_of(const RawNetwork& raw);
-/// By tensor, the place of the layer that writes it, -1 of inputs.
+/// Finds for each tensor the place of the layer that writes it; inputs of the network have -1.
 [[nodiscard]] std::vector<int> writers_of(const RawNetwork& raw);
 
 /// Whether each element of a constant has this value.

@@ -7,12 +7,13 @@
 #include "base/range.h"
 #include "base/shared_loop.h"
 #include "base/units.h"
+#include "nets/operators/box.h"
 #include "nets/operators/matrix_product.h"
 
 namespace laminate {
 namespace {
 
-constexpr size_t most_axes = 6;  // general_output_dims() allows 8 dimensions
+constexpr size_t most_spatial_axes = most_axes - 2;
 /// Rows of a panel: input channels times kernel elements.
 constexpr int64_t most_depth = 1024;
 
@@ -48,7 +49,7 @@ AxisPhase axis_phase(const ConvolutionProblem& p, size_t axis, int64_t phase) {
 /// A kernel element of all axes: its place in the kernel and what it adds to the place of an input.
 struct KernelTap {
     int64_t place = 0, offset = 0;
-    std::array<const AxisTap*, most_axes> axes{};
+    std::array<const AxisTap*, most_spatial_axes> axes{};
 };
 
 /// Outputs that are read by the same kernel elements.
@@ -90,7 +91,7 @@ struct Phase {
 
 /// Neighbouring outputs of a panel along the last axis.
 struct Run {
-    std::array<int64_t, most_axes> at{};  ///< of the first, in outputs of the phase
+    std::array<int64_t, most_spatial_axes> at{};  ///< of the first, in outputs of the phase
     int64_t column = 0, count = 0;        ///< in the panel
     int64_t input = 0, output = 0;        ///< places of the first within a channel
 };
@@ -100,7 +101,7 @@ struct Inside {
     int64_t begin = 0, end = 0, input = 0;
 };
 
-/// As std::fill_n and std::copy_n, but quick for short runs.
+/// These two do the same as std::fill_n and std::copy_n, faster where runs are short.
 [[gnu::always_inline]] inline void clear_run(float* to, int64_t count) {
     if (count <= 2) {
         if (count > 0) to[0] = 0;

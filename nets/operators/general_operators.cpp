@@ -138,7 +138,7 @@ public:
     }
 
 private:
-    /// To the next row of the outer loops.
+    /// Moves on to the next row of the outer loops.
     void advance(Coordinates& at, std::array<int64_t, count>& from) const {
         for (size_t d = rank_ - 1; d-- > 0;) {
             for (size_t k = 0; k < count; ++k) from[k] += steps_[k][d];
@@ -1159,30 +1159,30 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
         case GeneralKind::convolution:
         case GeneralKind::transposed_convolution:
             return convolve({.transposed = op.kind == GeneralKind::transposed_convolution,
-                                    .groups = layer.groups,
-                                    .in = in[0],
-                                    .out = out,
-                                    .kernel = op.kernel,
-                                    .stride = op.stride,
-                                    .dilation = op.dilation,
-                                    .pad_begin = op.pad_begin,
-                                    .weights = layer.weights->values.data(),
-                                    .bias = layer.bias ? layer.bias->values.data() : nullptr},
-                                   inputs[0], output, threads);
-        case GeneralKind::max_pool:
-        case GeneralKind::average_pool:
-        case GeneralKind::power_pool:
-            return pool_windows({.kind = op.kind,
+                             .groups = layer.groups,
                              .in = in[0],
                              .out = out,
                              .kernel = op.kernel,
                              .stride = op.stride,
                              .dilation = op.dilation,
                              .pad_begin = op.pad_begin,
-                             .pad_end = op.pad_end,
-                             .count_include_pad = op.count_include_pad,
-                             .power = op.alpha},
+                             .weights = layer.weights->values.data(),
+                             .bias = layer.bias ? layer.bias->values.data() : nullptr},
                             inputs[0], output, threads);
+        case GeneralKind::max_pool:
+        case GeneralKind::average_pool:
+        case GeneralKind::power_pool:
+            return pool_windows({.kind = op.kind,
+                                 .in = in[0],
+                                 .out = out,
+                                 .kernel = op.kernel,
+                                 .stride = op.stride,
+                                 .dilation = op.dilation,
+                                 .pad_begin = op.pad_begin,
+                                 .pad_end = op.pad_end,
+                                 .count_include_pad = op.count_include_pad,
+                                 .power = op.alpha},
+                                inputs[0], output, threads);
         case GeneralKind::order:
             return run_order(op, in[0], inputs[0], out, output, threads);
         case GeneralKind::sample:

@@ -50,17 +50,17 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
                      float* output, int threads) {
     const Window& w = layer.window;
     convolve({.transposed = layer.kind == LayerKind::conv_transpose,
-                     .groups = layer.groups,
-                     .in = in,
-                     .out = out,
-                     .kernel = list_of(w.kernel),
-                     .stride = list_of(w.stride),
-                     .dilation = list_of(w.dilation),
-                     .pad_begin = list_of(w.pad_begin),
-                     .weights = layer.weights->values.data(),
-                     .bias = layer.bias ? layer.bias->values.data() : nullptr,
-                     .finish = finish_of(layer)},
-                    input, output, threads);
+              .groups = layer.groups,
+              .in = in,
+              .out = out,
+              .kernel = list_of(w.kernel),
+              .stride = list_of(w.stride),
+              .dilation = list_of(w.dilation),
+              .pad_begin = list_of(w.pad_begin),
+              .weights = layer.weights->values.data(),
+              .bias = layer.bias ? layer.bias->values.data() : nullptr,
+              .finish = finish_of(layer)},
+             input, output, threads);
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
@@ -96,17 +96,17 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
               float* output, int threads) {
     const Window& w = layer.window;
     pool_windows({.kind = layer.kind == LayerKind::max_pool ? GeneralKind::max_pool
-                                                       : GeneralKind::average_pool,
-              .in = in,
-              .out = out,
-              .kernel = list_of(w.kernel),
-              .stride = list_of(w.stride),
-              .dilation = list_of(w.dilation),
-              .pad_begin = list_of(w.pad_begin),
-              .pad_end = {w.kernel[0] * w.dilation[0], w.kernel[1] * w.dilation[1]},  // all count
-              .count_include_pad = layer.count_include_pad,
-              .finish = finish_of(layer)},
-             input, output, threads);
+                                                            : GeneralKind::average_pool,
+                  .in = in,
+                  .out = out,
+                  .kernel = list_of(w.kernel),
+                  .stride = list_of(w.stride),
+                  .dilation = list_of(w.dilation),
+                  .pad_begin = list_of(w.pad_begin),
+                  .pad_end = {w.kernel[0] * w.dilation[0], w.kernel[1] * w.dilation[1]},  // all count
+                  .count_include_pad = layer.count_include_pad,
+                  .finish = finish_of(layer)},
+                 input, output, threads);
 }
 
 /// Sum in double precision, in eight lanes.

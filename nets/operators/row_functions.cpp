@@ -109,7 +109,7 @@ LAMINATE_IN_VECTORS Value sum_of(const float* row, int64_t count, const Term& te
     return sum;
 }
 
-/// Of sign * x, without regard to NaN.
+/// Finds the largest sign * x; a NaN is passed over.
 LAMINATE_IN_VECTORS float largest_of(float sign, const float* row, int64_t count) {
     float most = -std::numeric_limits<float>::infinity();
 #pragma omp simd reduction(max : most)

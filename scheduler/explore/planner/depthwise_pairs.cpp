@@ -14,7 +14,7 @@ namespace {
 
 /// Threads divide channels of small maps.
 bool blocks_pay(const LayerProblem& pointwise, const LayerProblem& depthwise,
-                const BandOptions& options) {
+                const PairOptions& options) {
     const int64_t pixels = pointwise[Dim::y] * pointwise[Dim::x];
     return kernel_pays(pointwise, KernelKind::map_channels) &&
            kernel_pays(depthwise, KernelKind::map_depthwise) &&
@@ -49,7 +49,7 @@ int64_t cycles_of_band(const MapBandsLayout& at, const PixelTiles& tiles, int64_
 
 /// The same of the thread that has most, if each takes the next band when it has none.
 int64_t share_of_busiest(const MapBandsLayout& at, int64_t rows, int64_t all_rows,
-                         const BandOptions& options) {
+                         const PairOptions& options) {
     std::vector<int64_t> shares(static_cast<size_t>(options.threads), 0);
     const auto take = [&](const PixelTiles& tiles, int64_t of_band) {
         *std::ranges::min_element(shares) += cycles_of_band(at, tiles, of_band, options.unit);
@@ -65,7 +65,7 @@ int64_t share_of_busiest(const MapBandsLayout& at, int64_t rows, int64_t all_row
 
 /// Rows of a band; none where no band fits.
 std::optional<int64_t> rows_of_band(const LayerProblem& depthwise, const LayerProblem& pointwise,
-                                    const BandOptions& options) {
+                                    const PairOptions& options) {
     const int64_t all_rows = depthwise[Dim::y], columns = depthwise[Dim::x];
     std::optional<int64_t> best;
     int64_t least = 0;
@@ -91,7 +91,7 @@ std::optional<int64_t> rows_of_band(const LayerProblem& depthwise, const LayerPr
 
 std::optional<GroupSchedule> depthwise_pair_group(const Network& network,
                                                   const std::vector<LayerId>& layers,
-                                                  const BandOptions& options) {
+                                                  const PairOptions& options) {
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     if (is_pointwise_pair(problems) && blocks_pay(problems[0], problems[1], options)) {
         GroupSchedule group = line_buffer_group(network, layers, {problems[1][Dim::y], 0, 0});

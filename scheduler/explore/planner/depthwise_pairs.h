@@ -12,7 +12,7 @@
 
 namespace laminate {
 
-struct BandOptions {
+struct PairOptions {
     VectorUnit unit;
     int threads = 1;
     Bytes second_level_cache;
@@ -21,6 +21,6 @@ struct BandOptions {
 /// if the layers are neither a depthwise pair nor a pointwise pair (kernel_legality.h) or it does not pay.
 [[nodiscard]] std::optional<GroupSchedule> depthwise_pair_group(const Network& network,
                                                                 const std::vector<LayerId>& layers,
-                                                                const BandOptions& options);
+                                                                const PairOptions& options);
 
 }  // namespace laminate

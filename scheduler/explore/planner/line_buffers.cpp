@@ -14,6 +14,7 @@
 #include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/layout/winograd_rows.h"
 
 namespace laminate {
 
@@ -218,11 +219,11 @@ public:
 private:
     /// Weights of the 3x3 layers for tiles of four rows and columns.
     [[nodiscard]] static Bytes transformed_weights(const std::vector<LayerProblem>& problems) {
-        constexpr int64_t frequencies = 36;
+        constexpr int64_t tile_rows = 4;
         Elements all;
         for (const LayerProblem& p : problems) {
             if (kernel_pays(p, KernelKind::winograd_rows))
-                all += Elements(frequencies * p[Dim::i] * p[Dim::z]);
+                all += Elements(WinogradTile::frequencies(tile_rows) * p[Dim::i] * p[Dim::z]);
         }
         return to_bytes(all);
     }

@@ -186,6 +186,16 @@ TEST(TimedFront, OfEqualTimesTheOneInLittleMemoryIsTaken) {
     EXPECT_LT(to_bytes(front.points.front().counts.live_total), Bytes(4 << 20));
 }
 
+TEST(TimedFront, StripsOfColumnsReadWeightsThatFitIntoTheSecondLevelCache) {
+    // Transformed weights of one layer take 576 KiB, of 18 layers ten times the cache. In one group, as
+    // the model of time would have them, DMCNN-VD was slower (docs/performance.md).
+    const LayerSpec inner{64, square_window(3, 1, 1)};
+    const Network network = chain(64, 540, 960, std::vector<LayerSpec>(18, inner));
+    const Front front = fastest_front(network, options_for(16, 2));
+    ASSERT_EQ(front.points.size(), 1U);
+    EXPECT_GE(front.points.front().groups.size(), 9U);
+}
+
 TEST(TimedFront, AnInterruptKeepsWhatTheSearchHasFound) {
     const Network network = l3net();
     ExploreOptions search;
