@@ -46,6 +46,8 @@ MinimalFilter::MinimalFilter(int64_t taps, int64_t outputs) : taps_(taps), outpu
         points_ = {1, 2};
     } else if (patch() == 8 && (taps == 3 || taps == 5)) {
         points_ = {1, 2, 0.5};
+    } else if (patch() == 10 && taps == 7) {
+        points_ = {1, 2, 0.5, 0.75};
     } else {
         throw std::logic_error("no minimal filter of " + std::to_string(outputs) + " outputs and " +
                                std::to_string(taps) + " taps");
@@ -106,8 +108,10 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
         };
         const Expr even = part(2);
         const Expr odd = part(1);
-        v.push_back(p == 1 ? sum(even + odd) : fused(even + times(p, odd)));
-        v.push_back(p == 1 ? sum(even - odd) : fused(even - times(p, odd)));
+        int exponent = 0;
+        const bool is_exact = p != 1 && std::frexp(p, &exponent) == 0.5;  // a power of two
+        v.push_back(is_exact ? fused(even + times(p, odd)) : sum(even + times(p, odd)));
+        v.push_back(is_exact ? fused(even - times(p, odd)) : sum(even - times(p, odd)));
         if (n > 0) continue;
         // M(x) / x = (x^2 - p^2) Q(x^2), the first p being 1.
         v.front() = sum(even - sum(every_other(q, d, 0)));

@@ -5,12 +5,13 @@
 //     y = A^T ((G g) * (B^T d))
 //
 // Points: 0, 1, -1, 2, -2 and infinity for 6 products; also 1/2 and -1/2 for 8, which are 4 outputs of 5
-// taps or 6 of 3. Of the points tried for 6 outputs, 3/2, 3/4 and 4/3 among them, these round best. For
-// r = 1 nothing is saved, and nothing is transformed.
+// taps or 6 of 3; also 3/4 and -3/4 for 10, which are 4 outputs of 7 taps. Of the points tried for 6
+// outputs, 3/2, 3/4 and 4/3 among them, and for 7 taps, also 4 and 1/4, these round best. For r = 1
+// nothing is saved, and nothing is transformed.
 //
 // With M(x) = prod (x - p) over the finite points, row p of A is (1, p, .., p^(m - 1)), row p of G is
 // (1, p, ..) / M'(p), and row p of B^T holds the coefficients of M(x) / (x - p); for infinity those
-// of M(x). Points come as p and -p, whose rows share an even and an odd part; all are powers of
+// of M(x). Points come as p and -p, whose rows share an even and an odd part; all but 3/4 are powers of
 // two, so products with them are exact.
 #pragma once
 
@@ -27,7 +28,7 @@ namespace laminate {
 class MinimalFilter {
 public:
     static constexpr int64_t usual_outputs = 4;
-    /// `taps`: 1, 3 or 5. `outputs`: 4, of three taps also 6.
+    /// `taps`: 1, 3, 5 or 7. `outputs`: 4, of three taps also 6.
     explicit MinimalFilter(int64_t taps, int64_t outputs = usual_outputs);
 
     [[nodiscard]] int64_t taps() const { return taps_; }
@@ -45,7 +46,7 @@ public:
         const std::vector<double> derivative = derivatives();
         std::vector<Value> values{rounded(times(1 / derivative.front(), g.front()))};
         for (size_t n = 0; n < points_.size(); ++n) {
-            // p^k g[k] summed over even and over odd k; p is a power of two.
+            // p^k g[k] summed over even and over odd k.
             std::array<Value, 2> part{g[0], rounded(times(points_[n], g[1]))};
             double power = points_[n];
             for (size_t k = 2; k < g.size(); ++k) {

@@ -21,6 +21,10 @@ using namespace Halide::Internal;
 
 namespace {
 
+bool has_wide_tiles(const WinogradMapLayout& at) {
+    return at.columns_of_tile == winograd::wide_columns;
+}
+
 /// What patches and products know of each other's place in the scratch block.
 class InputParts {
 public:
@@ -69,7 +73,7 @@ private:
     /// Row r of the patches.
     [[nodiscard]] winograd::PatchRow inputs(Values& name, const Expr& plane, int64_t r, int64_t x,
                                             const Rows& rows) const;
-    /// V of a vector of patches of four columns or of six, by row.
+    /// V of a vector of patches of tiles of up to four columns or of six, by row.
     [[nodiscard]] std::vector<winograd::PatchRow> narrow_patches(Values& name, const Expr& plane,
                                                                  int64_t x, const Rows& rows) const;
     [[nodiscard]] std::vector<winograd::PatchRow> wide_patches(Values& name, const Expr& plane,
@@ -91,7 +95,7 @@ Stmt MapPatches::code(const Expr& first) const {
         Rows rows;
         rows.band = simplify(vector * size(at_.bands_of_vector));
         Values name(p_.name + ".row");
-        const int64_t count = at_.bands_of_vector * at_.rows_of_tile + winograd::kernel_size - 1;
+        const int64_t count = at_.bands_of_vector * at_.rows_of_tile + at_.row_taps - 1;
         for (int64_t r = 0; r < count; ++r) {
             const Expr row =
                 simplify((first + rows.band) * size(at_.rows_of_tile) + size(r - p_.y().pad_begin));
@@ -124,16 +128,16 @@ Expr MapPatches::columns_of(Values& name, const Expr& plane, int64_t row, int64_
 winograd::PatchRow MapPatches::inputs(Values& name, const Expr& plane, int64_t r, int64_t x,
                                       const Rows& rows) const {
     winograd::PatchRow d;
-    const int64_t width = at_.slots * winograd::columns;
-    for (int64_t c = 0; c < winograd::patch_columns; c += winograd::columns) {
+    const int64_t columns = at_.columns_of_tile, width = at_.slots * columns;
+    for (int64_t c = 0; c < at_.patch_columns(); c += columns) {
         std::vector<Expr> parts;
         for (int64_t n = 0; n < at_.bands_of_vector; ++n)
-            parts.push_back(columns_of(name, plane, n * at_.rows_of_tile + r,
-                                       x * winograd::columns + c, width, rows));
+            parts.push_back(columns_of(name, plane, n * at_.rows_of_tile + r, x * columns + c, width,
+                                       rows));
         const Expr wide = parts.size() == 1 ? parts.front() : Shuffle::make_concat(parts);
-        for (int64_t m = c; m < std::min(winograd::patch_columns, c + winograd::columns); ++m) {
+        for (int64_t m = c; m < std::min(at_.patch_columns(), c + columns); ++m) {
             d.push_back(name(Shuffle::make_slice(wide, static_cast<int>(m - c),
-                                                 static_cast<int>(winograd::columns),
+                                                 static_cast<int>(columns),
                                                  static_cast<int>(at_.lanes))));
         }
     }
@@ -143,21 +147,20 @@ winograd::PatchRow MapPatches::inputs(Values& name, const Expr& plane, int64_t r
 std::vector<winograd::PatchRow> MapPatches::narrow_patches(Values& name, const Expr& plane,
                                                            int64_t x, const Rows& rows) const {
     std::vector<winograd::PatchRow> d;
-    for (int64_t r = 0; r < winograd::patch_rows(at_.rows_of_tile); ++r)
-        d.push_back(inputs(name, plane, r, x, rows));
-    for (size_t c = 0; c < winograd::patch_columns; ++c) {
+    for (int64_t r = 0; r < at_.patch_rows(); ++r) d.push_back(inputs(name, plane, r, x, rows));
+    for (size_t c = 0; c < d.front().size(); ++c) {
         std::vector<Expr> column;
         for (const winograd::PatchRow& row : d) column.push_back(row[c]);
-        column = winograd::of_rows(name, column);
+        column = winograd::of_rows(name, column, at_.row_taps);
         for (size_t r = 0; r < d.size(); ++r) d[r][c] = column[r];
     }
-    for (winograd::PatchRow& row : d) row = winograd::of_columns(name, row);
+    for (winograd::PatchRow& row : d) row = winograd::of_columns(name, row, at_.column_taps);
     return d;
 }
 
 std::vector<winograd::PatchRow> MapPatches::wide_patches(Values& name, const Expr& plane, int64_t x,
                                                          const Rows& rows) const {
-    const int64_t columns = at_.columns_of_tile, patch_rows = winograd::patch_rows(at_.rows_of_tile);
+    const int64_t columns = at_.columns_of_tile, patch_rows = at_.patch_rows();
     // Six vectors of elements as they lie, and the one behind them, by row. Rows are transformed before
     // columns are taken apart, as over lines (winograd.cpp).
     std::vector<std::vector<Expr>> parts;
@@ -182,9 +185,9 @@ std::vector<winograd::PatchRow> MapPatches::wide_patches(Values& name, const Exp
 Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const {
     Values name(p_.name + ".patch");
     const Expr plane = name(i * size(p_.y().in * p_.x().in));
-    const std::vector<winograd::PatchRow> d = at_.columns_of_tile == winograd::columns
-                                                  ? narrow_patches(name, plane, x, rows)
-                                                  : wide_patches(name, plane, x, rows);
+    const std::vector<winograd::PatchRow> d = has_wide_tiles(at_)
+                                                  ? wide_patches(name, plane, x, rows)
+                                                  : narrow_patches(name, plane, x, rows);
     std::vector<Stmt> stores;
     for (int64_t f = 0; f < at_.frequencies; ++f) {
         const auto columns = static_cast<int64_t>(d.front().size());
@@ -270,8 +273,8 @@ Stmt MapProducts::code(const Expr& z, const Expr& bands) const {
 }
 
 Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Expr& i) const {
-    constexpr int64_t n = winograd::kernel_size;
     constexpr int64_t channels_ahead = 4;
+    const int64_t taps = at_.row_taps * at_.column_taps;
     const int64_t lanes = at_.lanes;
     std::vector<Stmt> all;
     for (int64_t v = 0; v < at_.vectors; ++v) {
@@ -279,17 +282,17 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
         const auto rounded = [](Values& values) {
             return [&values](const Expr& value) { return values(Halide::strict_float(value)); };
         };
-        winograd::Kernel<Expr> g(n);
+        winograd::Kernel<Expr> g(static_cast<size_t>(at_.row_taps));
         std::vector<Stmt> parts;
-        for (int64_t tap = 0; tap < n * n; ++tap) {
+        for (int64_t tap = 0; tap < taps; ++tap) {
             const int64_t of_channel = tap * at_.block + v * lanes;
-            const Expr index = (z * size(p_[Dim::i]) + first + i) * size(n * n * at_.block) +
+            const Expr index = (z * size(p_[Dim::i]) + first + i) * size(taps * at_.block) +
                                size(of_channel);
             if (of_channel % ir::elements_of_line == 0) {
                 parts.push_back(ir::prefetch(
-                    code_.weights(), index + size(channels_ahead * n * n * at_.block)));
+                    code_.weights(), index + size(channels_ahead * taps * at_.block)));
             }
-            g[static_cast<size_t>(tap / n)].push_back(
+            g[static_cast<size_t>(tap / at_.column_taps)].push_back(
                 name(ir::load(code_.weights(), lanes_from(index, lanes))));
         }
         // Row by row, so that few of U are in registers at a time.
@@ -352,7 +355,10 @@ Stmt MapProducts::sums(const Expr& f, const Expr& tile, const Expr& count, const
 class MapOutputs {
 public:
     MapOutputs(const MapCode& code, const WinogradMapLayout& at)
-        : code_(code), p_(code.problem()), at_(at) {}
+        : code_(code),
+          p_(code.problem()),
+          at_(at),
+          tiles_together_(at.stored_columns() / at.columns_of_tile) {}
 
     /// `bands` bands from number `band` of the map on.
     [[nodiscard]] Stmt code(const Expr& z, const Expr& band, const Expr& bands) const;
@@ -365,10 +371,11 @@ private:
     /// Columns of a tile of six that are stored together.
     static constexpr std::array<std::pair<int64_t, int64_t>, 2> wide_pieces{{{0, 4}, {4, 6}}};
 
-    /// A tile of a vector of output channels, to rows from `row` on and columns of the row's tile x.
-    [[nodiscard]] Stmt tile(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
-                            const Expr& x) const;
-    /// The stores of row r of a tile of four columns, four of a channel at once; `all` has them channel
+    /// Tiles that are stored together, of a vector of output channels, to rows from `row` on. `x`: how
+    /// many such there are before them in their rows.
+    [[nodiscard]] Stmt tiles(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
+                             const Expr& x) const;
+    /// The stores of row r of four columns, four of a channel at once; `all` has them channel
     /// by channel. `is_whole`: all columns exist.
     [[nodiscard]] Stmt narrow_stores(const Expr& all, const Tile& at, int64_t r, bool is_whole) const;
     /// Those of a tile of 6 x 6, in a loop over channels, from where staged() puts them channel by
@@ -389,30 +396,39 @@ private:
     const MapCode& code_;
     const LayerProblem& p_;
     const WinogradMapLayout& at_;
+    int64_t tiles_together_;
 };
 
 Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const {
     return code_.loop(".out", {0, bands}, [&](const Expr& n) {
-        return code_.loop(".x", {0, size(at_.row_tiles)}, [&](const Expr& x) {
-            std::vector<Stmt> all;
-            // The last channels first (store_columns).
-            for (int64_t v = at_.vectors; v-- > 0;)
-                all.push_back(tile(z, v, simplify(n * size(at_.row_tiles) + x),
-                                   simplify((band + n) * size(at_.rows_of_tile)), x));
-            return ir::sequence(all);
-        });
+        return code_.loop(
+            ".x", {0, size(ceil_div(at_.row_tiles, tiles_together_))}, [&](const Expr& x) {
+                std::vector<Stmt> all;
+                // The last channels first (store_columns).
+                for (int64_t v = at_.vectors; v-- > 0;)
+                    all.push_back(
+                        tiles(z, v, simplify(n * size(at_.row_tiles) + x * size(tiles_together_)),
+                              simplify((band + n) * size(at_.rows_of_tile)), x));
+                return ir::sequence(all);
+            });
     });
 }
 
-Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
-                      const Expr& x) const {
-    const int64_t columns = at_.columns_of_tile, lanes = at_.lanes;
+Stmt MapOutputs::tiles(const Expr& z, int64_t v, const Expr& tile, const Expr& row,
+                       const Expr& x) const {
+    const int64_t columns = at_.stored_columns(), lanes = at_.lanes;
     Values name(p_.name + ".product");
-    const auto sums = winograd::rows_of_products(name, at_.rows_of_tile, columns, [&](int64_t f) {
-        const Expr index = simplify(tile * size(at_.block)) +
-                           size(at_.products + f * at_.product_frequency + v * lanes);
-        return name(ir::load(code_.scratch(), lanes_from(index, lanes)));
-    });
+    std::vector<std::vector<winograd::PatchRow>> sums;  // by tile and row
+    for (int64_t t = 0; t < tiles_together_; ++t) {
+        const auto product = [&](int64_t f) {
+            const Expr index =
+                simplify(tile * size(at_.block)) +
+                size(at_.products + f * at_.product_frequency + t * at_.block + v * lanes);
+            return name(ir::load(code_.scratch(), lanes_from(index, lanes)));
+        };
+        sums.push_back(winograd::rows_of_products(name, at_.rows_of_tile, at_.columns_of_tile,
+                                                  product, at_.row_taps, at_.column_taps));
+    }
     const Tile at{simplify(z * size(at_.block) + size(v * lanes)), row, simplify(x * size(columns))};
     const Expr channels = lanes_from(at.first, lanes);
     // All of the tile's rows and channels share this condition.
@@ -426,10 +442,13 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
     for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
         Values of_row(p_.name + ".product.row");
         std::vector<Expr> results;
-        for (const Expr& sum : winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]))
-            results.push_back(
-                of_row(code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
-        if (columns == winograd::columns) {
+        for (const std::vector<winograd::PatchRow>& of_tile : sums) {
+            for (const Expr& sum : winograd::columns_of_products(
+                     of_row, of_tile[static_cast<size_t>(r)], at_.column_taps))
+                results.push_back(of_row(
+                    code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
+        }
+        if (!has_wide_tiles(at_)) {
             const Expr all = of_row(Shuffle::make_interleave(results));
             rows.push_back(of_row.around(of_row_if_any(at, r, stored([&](bool whole) {
                 return narrow_stores(all, at, r, whole);
@@ -438,7 +457,7 @@ Stmt MapOutputs::tile(const Expr& z, int64_t v, const Expr& tile, const Expr& ro
             rows.push_back(of_row.around(staged(results, r)));
         }
     }
-    if (columns != winograd::columns)
+    if (has_wide_tiles(at_))
         return ir::sequence({name.around(ir::sequence(rows)), stored([&](bool whole) {
                                  return wide_stores(at, whole);
                              })});

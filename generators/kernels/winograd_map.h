@@ -1,11 +1,12 @@
 // 3x3 convolutions of stride 1 by F(2x4, 3x3) (winograd.h has the filter) or F(4x4, 3x3) on maps of
-// up to 64 columns, or F(6x6, 3x3) on maps of up to 256, all rows of a layer together, straight from
-// the caller's arrays:
+// up to 64 columns, or F(6x6, 3x3) on maps of up to 256, those of 5x5 by F(4x4, 5x5), of five or seven
+// taps along one axis by F(4, 5) or F(4, 7), all rows of a layer together, straight from the caller's
+// arrays:
 //
 //     Y = f(b + A^T (sum over i of U[i] * V[i]) A),   U[i] = G g[i] G^T,   V[i] = B^T d[i] B
 //
 // for each output channel and each tile of 2 x 4, 4 x 4 or 6 x 6 outputs, * by element (24, 36 or 64
-// frequencies).
+// frequencies; 64 of tiles of 4 x 4 for 5x5; 8 or 10 of tiles of four outputs of a row or a column).
 //
 // Such layers have more weights than pixels: transformed weights, 24 for each 9, would come from
 // memory for every run, at less than the pace of the multipliers. So the plain ones come, and the

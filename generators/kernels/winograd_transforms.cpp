@@ -1,12 +1,16 @@
 #include "generators/kernels/winograd_transforms.h"
 
+#include <iterator>
+
 namespace laminate::winograd {
 
 using Halide::Expr;
 
-const MinimalFilter& filter_of(int64_t outputs) {
-    static const MinimalFilter four(kernel_size, columns), six(kernel_size, wide_columns);
-    return outputs == columns ? four : six;
+const MinimalFilter& filter_of(int64_t taps, int64_t outputs) {
+    static const MinimalFilter four(kernel_size, columns), six(kernel_size, wide_columns),
+        four_of_five(5, columns), four_of_seven(7, columns);
+    if (taps == kernel_size) return outputs == columns ? four : six;
+    return taps == 5 ? four_of_five : four_of_seven;
 }
 
 namespace {
@@ -114,27 +118,29 @@ Expr side_by_side(ir::Values& name, const std::vector<Expr>& outputs) {
     return Shuffle::make_concat(all);
 }
 
-std::vector<Expr> of_rows(ir::Values& name, const std::vector<Expr>& d) {
+std::vector<Expr> of_rows(ir::Values& name, const std::vector<Expr>& d, int64_t taps) {
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
-    const auto rows = static_cast<int64_t>(d.size()) - kernel_size + 1;
+    const int64_t rows = std::ssize(d) - taps + 1;
     if (rows == 1) return d;
     if (rows == 2)
         return {sum(d[0] - d[2]), sum(d[1] + d[2]), sum(d[2] - d[1]), sum(d[1] - d[3])};
-    return filter_of(rows).of_patch(name, d, MinimalFilter::Order::as_written);
+    return filter_of(taps, rows).of_patch(name, d, MinimalFilter::Order::as_written);
 }
 
-PatchRow of_columns(ir::Values& name, const PatchRow& row) {
-    return filter_of(static_cast<int64_t>(row.size()) - kernel_size + 1)
+PatchRow of_columns(ir::Values& name, const PatchRow& row, int64_t taps) {
+    if (taps == 1) return row;
+    return filter_of(taps, std::ssize(row) - taps + 1)
         .of_patch(name, row, MinimalFilter::Order::as_written);
 }
 
 namespace {
 
 /// A^T m of a column of the products: a sum for each row of outputs.
-std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m) {
+std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m, int64_t taps) {
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
-    const auto rows = static_cast<int64_t>(m.size()) - kernel_size + 1;
-    if (rows >= columns) return filter_of(rows).of_products(name, m);
+    const int64_t rows = std::ssize(m) - taps + 1;
+    if (taps == 1) return m;
+    if (rows >= columns) return filter_of(taps, rows).of_products(name, m);
     std::vector<Expr> sums{sum(m[0] + m[1] + m[2])};
     if (rows == 2) sums.push_back(sum(m[1] - m[2] - m[3]));
     return sums;
@@ -143,20 +149,21 @@ std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m) {
 }  // namespace
 
 std::vector<PatchRow> rows_of_products(ir::Values& name, int64_t rows, int64_t outputs,
-                                       const std::function<Expr(int64_t f)>& product) {
-    const int64_t of_row = outputs + kernel_size - 1;
+                                       const std::function<Expr(int64_t f)>& product,
+                                       int64_t row_taps, int64_t column_taps) {
+    const int64_t of_row = outputs + column_taps - 1;
     std::vector<PatchRow> sums(static_cast<size_t>(rows));
     for (int64_t c = 0; c < of_row; ++c) {
         std::vector<Expr> m;
-        for (int64_t r = 0; r < patch_rows(rows); ++r) m.push_back(product(r * of_row + c));
-        const std::vector<Expr> of_column = rows_of_column(name, m);
+        for (int64_t r = 0; r < rows + row_taps - 1; ++r) m.push_back(product(r * of_row + c));
+        const std::vector<Expr> of_column = rows_of_column(name, m, row_taps);
         for (size_t r = 0; r < sums.size(); ++r) sums[r].push_back(of_column[r]);
     }
     return sums;
 }
 
-std::vector<Expr> columns_of_products(ir::Values& name, const PatchRow& sums) {
-    return filter_of(static_cast<int64_t>(sums.size()) - kernel_size + 1).of_products(name, sums);
+std::vector<Expr> columns_of_products(ir::Values& name, const PatchRow& sums, int64_t taps) {
+    return taps == 1 ? sums : filter_of(taps, std::ssize(sums) - taps + 1).of_products(name, sums);
 }
 
 }  // namespace laminate::winograd

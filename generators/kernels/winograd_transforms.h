@@ -1,8 +1,8 @@
-// The transforms of F(6x6, 3x3), F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors:
-// B^T d B of patches, G g G^T of kernels, A^T m A of products. winograd.h (line buffers) and
-// winograd_map.h (whole maps) share them; the first is for whole maps alone. Columns use F(6,3) or
-// F(4,3) (minimal_filter.h); rows use the same, F(2,3) at the points 0, 1, -1 or, one at a time, the
-// plain sum.
+// The transforms of F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), and of F(6x6, 3x3), F(4x4, 5x5), F(4, 5) and
+// F(4, 7), as statements on vectors: B^T d B of patches, G g G^T of kernels, A^T m A of products. winograd.h
+// (line buffers) and winograd_map.h (whole maps) share the first three; the others are for whole maps
+// alone. Columns use F(6,3) or F(4,r) (minimal_filter.h); rows use the same, F(2,3) at the points 0, 1, -1
+// or, one at a time, the plain sum. Along an axis without taps beside the first nothing is transformed.
 #pragma once
 
 #include <Halide.h>
@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <vector>
 
 #include "generators/ir/arrays.h"
@@ -35,8 +36,8 @@ inline constexpr int64_t most_patch = wide_columns + kernel_size - 1;  ///< rows
 /// A row of a patch, by column, or of its products.
 using PatchRow = std::vector<Halide::Expr>;
 
-/// F(4,3) or F(6,3).
-[[nodiscard]] const MinimalFilter& filter_of(int64_t outputs);
+/// F(4,3), F(6,3), F(4,5) or F(4,7).
+[[nodiscard]] const MinimalFilter& filter_of(int64_t taps, int64_t outputs);
 
 /// The tile of a row that each lane of a vector stands for.
 enum class TileOrder {
@@ -64,17 +65,19 @@ enum class TileOrder {
 // winograd.h and of winograd_map.h round alike.
 
 /// B^T d: the rows of a patch, of any columns of it.
-[[nodiscard]] std::vector<Halide::Expr> of_rows(ir::Values& name,
-                                                const std::vector<Halide::Expr>& d);
+[[nodiscard]] std::vector<Halide::Expr> of_rows(ir::Values& name, const std::vector<Halide::Expr>& d,
+                                                int64_t taps = kernel_size);
 /// A row of (B^T d) B, whose frequencies follow each other.
-[[nodiscard]] PatchRow of_columns(ir::Values& name, const PatchRow& row);
+[[nodiscard]] PatchRow of_columns(ir::Values& name, const PatchRow& row, int64_t taps = kernel_size);
 /// A^T m, by row of outputs; `product` returns the name of the one of frequency f, and is called column
 /// by column, so that few products are in registers at a time.
 [[nodiscard]] std::vector<PatchRow> rows_of_products(
     ir::Values& name, int64_t rows, int64_t outputs,
-    const std::function<Halide::Expr(int64_t f)>& product);
+    const std::function<Halide::Expr(int64_t f)>& product, int64_t row_taps = kernel_size,
+    int64_t column_taps = kernel_size);
 /// A row of (A^T m) A: outputs by column.
-[[nodiscard]] std::vector<Halide::Expr> columns_of_products(ir::Values& name, const PatchRow& sums);
+[[nodiscard]] std::vector<Halide::Expr> columns_of_products(ir::Values& name, const PatchRow& sums,
+                                                            int64_t taps = kernel_size);
 /// By row and column.
 template <class Value>
 using Kernel = std::vector<std::vector<Value>>;
@@ -87,7 +90,7 @@ using Kernel = std::vector<std::vector<Value>>;
 template <class Value, class Rounded>
 [[nodiscard]] Kernel<Value> rows_of_kernel(const Kernel<Value>& g, int64_t rows,
                                            const Rounded& rounded) {
-    Kernel<Value> v(static_cast<size_t>(patch_rows(rows)));
+    Kernel<Value> v(static_cast<size_t>(rows) + g.size() - 1);
     for (size_t m = 0; m < g.front().size(); ++m) {
         std::vector<Value> column;
         for (const std::vector<Value>& row : g) column.push_back(row[m]);
@@ -96,7 +99,7 @@ template <class Value, class Rounded>
             const Value middle = rounded(MinimalFilter::times(0.5, column[1]));
             column = {column[0], rounded(outer + middle), rounded(outer - middle), column[2]};
         } else if (rows > 2) {
-            column = filter_of(rows).of_kernel(column, rounded);
+            column = filter_of(std::ssize(g), rows).of_kernel(column, rounded);
         }
         for (size_t n = 0; n < v.size(); ++n) v[n].push_back(column[n]);
     }
@@ -106,7 +109,7 @@ template <class Value, class Rounded>
 template <class Value, class Rounded>
 [[nodiscard]] std::vector<Value> columns_of_kernel(const std::vector<Value>& row, int64_t outputs,
                                                    const Rounded& rounded) {
-    return filter_of(outputs).of_kernel(row, rounded);
+    return row.size() == 1 ? row : filter_of(std::ssize(row), outputs).of_kernel(row, rounded);
 }
 
 }  // namespace laminate::winograd

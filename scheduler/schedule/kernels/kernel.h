@@ -42,7 +42,7 @@ enum class KernelKind {
     map_depthwise,  ///< one filter per channel
     map_pooling,    ///< maximum or mean of windows
     map_addition,   ///< an Add by itself
-    winograd_map,   ///< F(2x4, 3x3), F(4x4, 3x3) or F(6x6, 3x3), weights transformed block by block
+    winograd_map,   ///< minimal filtering of a whole map, weights transformed block by block
     map_sum,        ///< an Add computed while the map kernel before it stores
 };
 

@@ -22,10 +22,16 @@ bool is_pointwise(const LayerProblem& p) {
     });
 }
 
-bool has_winograd_window(const LayerProblem& p) {
-    return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
-        return !w.transposed && w.kernel == 3 && w.stride == 1 && w.dilation == 1;
+bool has_filtered_window(const LayerProblem& p) {
+    const bool is_plain = std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+        return !w.transposed && w.stride == 1 && w.dilation == 1;
     });
+    const auto [fewest, most] = std::minmax(p.y().kernel, p.x().kernel);
+    return is_plain && (fewest == 1 ? most == 5 || most == 7 : fewest == most && (most == 3 || most == 5));
+}
+
+bool has_winograd_window(const LayerProblem& p) {
+    return has_filtered_window(p) && p.y().kernel == 3;
 }
 
 bool is_wide_map(const LayerProblem& p) {

@@ -16,6 +16,9 @@ namespace laminate {
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 /// 3x3 with stride and dilation 1: what F(2x4, 3x3) computes.
 [[nodiscard]] bool has_winograd_window(const LayerProblem& problem);
+/// Stride and dilation 1 and a window of 3x3 or 5x5, or of five or seven taps along one axis: what
+/// minimal filtering of a whole map computes.
+[[nodiscard]] bool has_filtered_window(const LayerProblem& problem);
 /// A map whose rows fill vectors of tiles: lines are as good as the whole map unless tiles are 6 x 6.
 [[nodiscard]] bool is_wide_map(const LayerProblem& problem);
 

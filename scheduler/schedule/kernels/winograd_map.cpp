@@ -1,5 +1,6 @@
-// winograd_map: F(2x4, 3x3), with f1 F(4x4, 3x3), with f2 F(6x6, 3x3), on maps of up to 256 columns, all
-// rows of a layer together, straight from the caller's arrays (winograd_rows.cpp has the filter).
+// winograd_map: F(2x4, 3x3), with f1 F(4x4, 3x3), with f2 F(6x6, 3x3), with f1 also F(4x4, 5x5) and F(4, 5)
+// or F(4, 7) along one axis, on maps of up to 256 columns, all rows of a layer together, straight from the
+// caller's arrays (winograd_rows.cpp has the filter).
 //
 //   V[f, i, t] = B' d B of the patches of a chunk, p rows of tiles
 //   M[f, t, z] = sum over i of U[f, i, z] V[f, i, t],  U = G g G' of one block of output channels
@@ -20,20 +21,25 @@ namespace {
 
 bool winograd_map_accepts(const LayerProblem& p) {
     constexpr int64_t most_columns = 256, narrowest = 5, enough_channels = 32;
-    return winograd_rows_kernel.accepts(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns &&
-           p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels &&
+    return is_dense_convolution(p) && has_filtered_window(p) && p[Dim::x] >= narrowest &&
+           p[Dim::x] <= most_columns && p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels &&
            p[Dim::i] >= enough_channels;
 }
 
-bool winograd_map_pays(const LayerProblem& p) { return winograd_rows_kernel.pays(p); }
+bool winograd_map_pays(const LayerProblem& p) {
+    // Other windows than 3x3 need half as many products or fewer, and have enough channels.
+    return !has_winograd_window(p) || winograd_rows_kernel.pays(p);
+}
 
 std::optional<std::string> winograd_map_size_refusal(const LayerProblem& p, const Kernel& kernel) {
     const int64_t rows = rows_of_tile(kernel);
+    if (!has_tiles(p, rows))
+        return "f" + std::to_string(form_of_tile(rows)) + ", expected f1 where windows are not 3x3";
     if (rows == 6 && !fills_wide_tiles(p, kernel[KernelSize::lanes])) {
         return "f2, expected f0 or f1 where tiles of six columns fill half a vector of v" +
                std::to_string(kernel[KernelSize::lanes]) + " or less";
     }
-    const int64_t bands = ceil_div(p[Dim::y], rows);
+    const int64_t bands = winograd_map_layout(p, kernel).bands;
     if (kernel[KernelSize::pairs] <= bands) return std::nullopt;
     return "p" + std::to_string(kernel[KernelSize::pairs]) + ", expected at most " +
            std::to_string(bands) + ", the rows of tiles of the map";
@@ -45,13 +51,12 @@ std::optional<std::string> winograd_map_size_refusal(const LayerProblem& p, cons
 /// their own: their transforms have more sums for a value, and more of what they store lies far away.
 KernelWork winograd_map_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {
     const WinogradMapLayout at = winograd_map_layout(p, kernel);
-    const double frequencies = static_cast<double>(at.frequencies) / 24;
     const double of_map = at.transformed_part();
     const double products = vectors_of(at.multiplications(), kernel);
     const double inputs = of_map * vectors_of(p.input_elements().value(), kernel);
     const double outputs = of_map * vectors_of(p.output_elements().value(), kernel);
-    const double weights = (at.stays_near ? 0.75 : 1.0) * frequencies *
-                           vectors_of(at.chunks * p.weight_elements().value(), kernel);
+    const double weights = (at.stays_near ? 0.75 : 1.0) * at.transformed_weights(p) /
+                           static_cast<double>(at.lanes);
     if (at.rows_of_tile == 6) {
         return {{"products6", products},
                 {"inputs6", inputs},
@@ -70,12 +75,13 @@ const KernelRow winograd_map_kernel{
     .kind = KernelKind::winograd_map,
     .name = "winograd_map",
     .sizes = {KernelSize::pairs, KernelSize::form, KernelSize::sums, KernelSize::lanes},
-    .formula = "F(2x4, 3x3), F(4x4, 3x3) or F(6x6, 3x3), weights transformed block by block",
+    .formula = "F(2x4, 3x3), F(4x4, 3x3), F(6x6, 3x3), F(4x4, 5x5), F(4, 5) or F(4, 7) of "
+               "whole maps",
     .scope = KernelScope::map,
     .filters = true,
     .layers =
-        "a dense 3x3 convolution of stride 1 and dilation 1, of 5 to 256 columns, at most 256 rows "
-        "and 32 channels or more",
+        "a dense convolution of 3x3, 5x5, 1x5, 5x1, 1x7 or 7x1, stride 1 and dilation 1, of 5 to 256 "
+        "columns, at most 256 rows and 32 channels or more",
     .accepts = winograd_map_accepts,
     .pays = winograd_map_pays,
     .work = winograd_map_work,

@@ -236,6 +236,24 @@ TEST(Layout, AdditionMultipliesNothing) {
     }
 }
 
+void expect_winograd_map_done(const Alone& layer, const VectorUnit& unit) {
+    for (const int64_t form : {0, 1, 2}) {
+        for (const int64_t bands : {1, 2, 3}) {
+            Kernel kernel{KernelKind::winograd_map, {}};
+            kernel.size[KernelSize::form] = form;
+            kernel.size[KernelSize::pairs] = bands;
+            kernel.size[KernelSize::sums] = unit.accumulators;
+            kernel.size[KernelSize::lanes] = unit.lanes;
+            if (kernel_refusal(layer.problem, kernel)) continue;
+            GroupSchedule group = layer.group;
+            group.nests.front().kernel = kernel;
+            const WinogradMapLayout at = winograd_map_layout(layer.problem, kernel);
+            expect_done(at, at.parts(), group_code(layer.network, group),
+                        text(layer.problem, unit) + ", " + to_text(kernel));
+        }
+    }
+}
+
 TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
     for (const VectorUnit& unit : both_units) {
         for (const auto& [in, rows, columns, out] : {std::array<int64_t, 4>{32, 7, 7, 40},
@@ -243,24 +261,13 @@ TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
                                                      {64, 13, 30, 70},
                                                      {256, 20, 20, 48},
                                                      {400, 9, 5, 32}}) {
-            const Alone layer =
-                alone(in, rows, columns, {.channels = out, .window = square_window(3, 1, 1)});
-            for (const int64_t form : {0, 1, 2}) {
-                for (const int64_t bands : {1, 2, 3}) {
-                    Kernel kernel{KernelKind::winograd_map, {}};
-                    kernel.size[KernelSize::form] = form;
-                    kernel.size[KernelSize::pairs] = bands;
-                    kernel.size[KernelSize::sums] = unit.accumulators;
-                    kernel.size[KernelSize::lanes] = unit.lanes;
-                    if (kernel_refusal(layer.problem, kernel)) continue;
-                    GroupSchedule group = layer.group;
-                    group.nests.front().kernel = kernel;
-                    const WinogradMapLayout at = winograd_map_layout(layer.problem, kernel);
-                    expect_done(at, at.parts(), group_code(layer.network, group),
-                                text(layer.problem, unit) + ", " + to_text(kernel));
-                }
-            }
+            expect_winograd_map_done(
+                alone(in, rows, columns, {.channels = out, .window = square_window(3, 1, 1)}), unit);
         }
+        Window along_one_axis;
+        along_one_axis.kernel = {7, 1};
+        for (const Window& window : {square_window(5, 1, 2), along_one_axis})
+            expect_winograd_map_done(alone(40, 19, 17, {.channels = 50, .window = window}), unit);
     }
 }
 

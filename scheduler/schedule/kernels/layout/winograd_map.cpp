@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/register_tile.h"
 
 namespace laminate {
@@ -66,7 +67,6 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
 /// have them: every chunk transforms all weights, every part of the channels all patches.
 double cost(const WinogradMapLayout& at, const LayerProblem& p) {
     constexpr double of_weights = 30, of_inputs = 10, of_outputs = 30;  // tiles of two rows
-    const double frequencies = static_cast<double>(at.frequencies) / 24;
     const double of_map = at.transformed_part();
     const auto vectors = [&](int64_t elements) {
         return static_cast<double>(elements) / static_cast<double>(at.lanes);
@@ -74,13 +74,15 @@ double cost(const WinogradMapLayout& at, const LayerProblem& p) {
     const double idle = std::max(1.0, static_cast<double>(parts_wanted) /
                                           static_cast<double>(at.parts()));
     return idle * (vectors(at.multiplications()) +
-                   of_weights * frequencies * vectors(at.chunks * p.weight_elements().value()) +
+                   of_weights * at.transformed_weights(p) / static_cast<double>(at.lanes) +
                    of_inputs * of_map * vectors(at.channel_parts * p.input_elements().value()) +
                    of_outputs * of_map * vectors(p.output_elements().value()));
 }
 
 void place(WinogradMapLayout& at) {
-    const int64_t all = round_up(at.chunk_bands * at.row_tiles, at.tile);
+    // Tiles of one column are read by as many as are stored together.
+    const int64_t all = round_up(
+        at.chunk_bands * at.row_tiles + at.stored_columns() - at.columns_of_tile, at.tile);
     at.tiles = std::max(all, (round_up(at.chunk_bands, at.bands_of_vector) - 1) * at.row_tiles +
                                  round_up(at.row_tiles, at.slots));
     // A vector more than needed: powers of two would make all frequencies meet in one cache set.
@@ -104,6 +106,8 @@ int64_t WinogradMapLayout::multiplications() const {
     return computed * frequencies * all_inputs * blocks * block;
 }
 
+bool has_tiles(const LayerProblem& p, int64_t rows) { return rows == 4 || has_winograd_window(p); }
+
 bool fills_wide_tiles(const LayerProblem& p, int64_t lanes) {
     return 2 * ceil_div(p[Dim::x], 6) > lanes;
 }
@@ -112,9 +116,11 @@ WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& u
                                       const WinogradMapChunks& chunks) {
     WinogradMapLayout at;
     at.lanes = unit.lanes;
-    at.rows_of_tile = chunks.rows_of_tile;
-    at.columns_of_tile = std::max<int64_t>(4, at.rows_of_tile);
-    at.frequencies = (at.rows_of_tile + 2) * (at.columns_of_tile + 2);
+    at.row_taps = p.y().kernel;
+    at.column_taps = p.x().kernel;
+    at.rows_of_tile = at.row_taps == 1 ? 1 : chunks.rows_of_tile;
+    at.columns_of_tile = at.column_taps == 1 ? 1 : std::max<int64_t>(4, chunks.rows_of_tile);
+    at.frequencies = at.patch_rows() * at.patch_columns();
     at.all_inputs = p[Dim::i];
     choose_tiles(at, p);
     at.chunk_bands = std::min(chunks.bands, at.bands);
@@ -133,9 +139,9 @@ std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, cons
     std::optional<WinogradMapChunks> best;
     double least = 0;
     for (const int64_t rows : {2, 4, 6}) {
-        if (rows < fewest_rows || rows > most_rows) continue;
+        if (rows < fewest_rows || rows > most_rows || !has_tiles(p, rows)) continue;
         if (rows == 6 && !fills_wide_tiles(p, unit.lanes)) continue;
-        const int64_t bands = ceil_div(p[Dim::y], rows);
+        const int64_t bands = winograd_map_layout(p, unit, {rows, 1}).bands;
         for (int64_t chunks = 1; chunks <= bands; ++chunks) {
             const WinogradMapChunks here{rows, ceil_div(bands, chunks)};
             const WinogradMapLayout at = winograd_map_layout(p, unit, here);

@@ -1,4 +1,5 @@
-// Chunks, blocks and scratch of winograd_map: F(2x4, 3x3), F(4x4, 3x3) or F(6x6, 3x3) on a whole map.
+// Chunks, blocks and scratch of winograd_map: F(2x4, 3x3), F(4x4, 3x3), F(6x6, 3x3), F(4x4, 5x5), or
+// F(4, 5) and F(4, 7) along rows or columns, on a whole map.
 //
 // A band is as many rows as a tile has. Scratch holds
 // V[part of the input channels][frequency][input channel][tile], patches of a chunk of bands;
@@ -17,8 +18,9 @@ namespace laminate {
 
 struct WinogradMapLayout {
     int64_t lanes = 1;
-    int64_t rows_of_tile = 2;  ///< or 4 or 6
-    int64_t columns_of_tile = 4;
+    int64_t rows_of_tile = 2;     ///< or 4 or 6; 1 where windows have one row
+    int64_t columns_of_tile = 4;  ///< or 6; 1 where windows have one column
+    int64_t row_taps = 3, column_taps = 3;
     int64_t frequencies = 0;
     int64_t all_inputs = 1;  ///< input channels
 
@@ -48,10 +50,19 @@ struct WinogradMapLayout {
     int64_t staged = 0;  ///< where outputs of a tile of 6 x 6 wait, a vector of channels
     int64_t elements = 0;
 
+    [[nodiscard]] int64_t patch_rows() const { return rows_of_tile + row_taps - 1; }
+    [[nodiscard]] int64_t patch_columns() const { return columns_of_tile + column_taps - 1; }
+    /// Outputs of a row that are stored together: of one tile or, if tiles have one column, of several.
+    [[nodiscard]] int64_t stored_columns() const { return columns_of_tile == 1 ? 4 : columns_of_tile; }
     /// How many values the transforms of an output handle, against tiles of two rows.
     [[nodiscard]] double transformed_part() const {
         return static_cast<double>(frequencies * 8) /
                static_cast<double>(24 * rows_of_tile * columns_of_tile);
+    }
+    /// Weights that are transformed, of tiles of two rows those that would take as long: every chunk
+    /// transforms all of them.
+    [[nodiscard]] double transformed_weights(const LayerProblem& problem) const {
+        return static_cast<double>(chunks * problem[Dim::z] * problem[Dim::i] * frequencies) * 9 / 24;
     }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
     [[nodiscard]] int64_t scratch_elements() const { return ceil_div(elements, 16) * 16; }
@@ -64,12 +75,15 @@ struct WinogradMapLayout {
 
 /// How a map is cut.
 struct WinogradMapChunks {
-    int64_t rows_of_tile = 2;  ///< or 4 or 6
+    /// Or 4 or 6. Other windows than 3x3 have tiles of four along each axis that they have taps on.
+    int64_t rows_of_tile = 2;
     int64_t bands = 1;         ///< of a chunk, whose patches are in V together
 };
 /// Whether a row has enough tiles of 6 x 6: more than half a vector, so that a vector has those of one
 /// band.
 [[nodiscard]] bool fills_wide_tiles(const LayerProblem& problem, int64_t lanes);
+/// Whether the layer's window has tiles of so many rows (WinogradMapChunks).
+[[nodiscard]] bool has_tiles(const LayerProblem& problem, int64_t rows);
 [[nodiscard]] WinogradMapLayout winograd_map_layout(const LayerProblem& problem,
                                                     const VectorUnit& unit,
                                                     const WinogradMapChunks& chunks);
