@@ -56,24 +56,20 @@ GeneralOperator repeated(const std::vector<int64_t>& map, const std::array<int64
     return op;
 }
 
-std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op) {
-    if (op.kind != GeneralKind::resample || op.dims.size() != map_rank || !op.factors.empty())
+std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op,
+                                                     const std::vector<int64_t>& map) {
+    if (op.kind != GeneralKind::resample || op.dims.size() != map_rank || map.size() != map_rank ||
+        !op.factors.empty())
         return {};
-    const auto begin = op.sources.begin() + op.dims[n_axis] + op.dims[c_axis];
-    const auto repeats = [](auto from, int64_t extent) {
-        return static_cast<int64_t>(
-            std::find_if(from, from + extent, [](int64_t source) { return source != 0; }) - from);
-    };
-    const std::array<int64_t, 2> times{repeats(begin, op.dims[h_axis]),
-                                       repeats(begin + op.dims[h_axis], op.dims[w_axis])};
-    if (times[0] < 1 || times[1] < 1 || op.dims[h_axis] % times[0] != 0 ||
-        op.dims[w_axis] % times[1] != 0)
+    std::array<int64_t, 2> times{};
+    for (const size_t d : pixel_axes) {
+        times[d - h_axis] = op.dims[d] / map[d];
+        if (times[d - h_axis] < 1) return {};
+    }
+    const GeneralOperator expected = repeated(map, times);
+    if (op.dims != expected.dims || op.tap_counts != expected.tap_counts ||
+        op.sources != expected.sources)
         return {};
-    const GeneralOperator expected = repeated({op.dims[n_axis], op.dims[c_axis],
-                                               op.dims[h_axis] / times[0],
-                                               op.dims[w_axis] / times[1]},
-                                              times);
-    if (op.tap_counts != expected.tap_counts || op.sources != expected.sources) return {};
     return times;
 }
 
@@ -307,7 +303,7 @@ std::vector<int64_t> sources_of(const PeriodicAxis& axis, int64_t in) {
 std::optional<std::array<OpenAxis, 2>> open_axes(const GeneralOperator& op,
                                                  const std::vector<int64_t>& map) {
     if (op.dims.size() != map_rank || map.size() != map_rank) return {};
-    if (const auto times = repetitions_of(op))
+    if (const auto times = repetitions_of(op, map))
         return std::array<OpenAxis, 2>{{{(*times)[0]}, {(*times)[1]}}};
     if (first_of_part(op, map)) {
         return std::array<OpenAxis, 2>{{{.more = op.dims[h_axis] - map[h_axis]},
@@ -327,7 +323,7 @@ GeneralOperator of_another_size(const GeneralOperator& op, const std::vector<int
                                 const std::vector<int64_t>& other) {
     const auto axes = open_axes(op, map);
     if (!axes || other.size() != map_rank) return op;
-    if (const auto times = repetitions_of(op)) return repeated(other, *times);
+    if (const auto times = repetitions_of(op, map)) return repeated(other, *times);
     std::array<int64_t, 2> out{};
     for (const size_t d : pixel_axes) {
         const OpenAxis& axis = (*axes)[d - h_axis];

@@ -25,8 +25,9 @@ namespace laminate {
 /// A map with every row and column repeated: Resize to the nearest element.
 [[nodiscard]] GeneralOperator repeated(const std::vector<int64_t>& map,
                                        const std::array<int64_t, 2>& times);
-/// How often it repeats rows and columns, if the operator is repeated() of some map.
-[[nodiscard]] std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op);
+/// How often it repeats rows and columns, if the operator is repeated() of a map of these dims.
+[[nodiscard]] std::optional<std::array<int64_t, 2>> repetitions_of(const GeneralOperator& op,
+                                                                   const std::vector<int64_t>& map);
 
 /// SpaceToDepth by blocks of `block` rows and columns in the order of CRD, whose channels are then
 /// shuffled: read as a table of so many rows as `shuffle` says, column by column. With blocks of one

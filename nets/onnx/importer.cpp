@@ -432,6 +432,19 @@ void Importer::append(const Node& node, GeneralOperator op, std::vector<TensorId
 
 void Importer::append_affine(const Node& node, TensorId given, ConstantPtr scale,
                              ConstantPtr shift) {
+    if (const ConstantPtr constant = known(given)) {
+        charge(constant->values.size());
+        const size_t channels = scale->values.size();
+        const auto run = static_cast<size_t>(element_count(dims(given)) / dims(given)[0]) / channels;
+        std::vector<float> result(constant->values.begin(), constant->values.end());
+        for (size_t k = 0; k < result.size(); ++k) {
+            const size_t channel = k / run % channels;
+            result[k] = scale->values[channel] * result[k] + shift->values[channel];
+        }
+        const TensorId id = constant_tensor(
+            node, std::make_shared<const Constant>(Constant{constant->dims, std::move(result)}));
+        return define_like(node, given, id);
+    }
     const TensorId x = picture_if_lifted(given);
     RawLayer raw{.layer = {.kind = LayerKind::conv, .inputs = {x}},
                  .op = node.op(),

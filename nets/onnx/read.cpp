@@ -74,7 +74,7 @@ const char* file_text(ElementType type) {
 
 /// Operators that only move elements, so that their result has the type of their input.
 const std::set<std::string> moving{
-    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity",  "Reshape",
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherND",  "Identity", "Reshape",
     "Slice",  "SpaceToDepth", "Split",  "Squeeze", "Tile",   "Transpose", "Unsqueeze"};
 /// Operators that read integers of 8 bits and return another type.
 const std::set<std::string> converting{"Cast", "CastLike", "Shape", "Size"};

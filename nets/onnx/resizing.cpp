@@ -1,4 +1,4 @@
-// Pad, Resize, Upsample, GridSample, Gather, ScatterND and Tile. Each axis of the result reads
+// Pad, Resize, Upsample, GridSample, Gather, GatherND, ScatterND and Tile. Each axis of the result reads
 // known coordinates of the same axis of the input, or weighted sums of them.
 #include <algorithm>
 #include <cmath>
@@ -369,13 +369,32 @@ void grid_sample(Importer& importer, Node& node) {
                     {importer.tensor(node, 0), importer.tensor(node, 1)});
 }
 
-// ---- Gather, ScatterND, Tile
+// ---- Gather, GatherND, ScatterND, Tile
+
+/// Defines the result: the coordinates `at` of an axis of the data, read as an array of dims `from`, and
+/// then as one of dims `target`.
+void pick(Importer& importer, Node& node, size_t axis, const Dims& at, const Dims& from,
+          const Dims& target) {
+    if (at.empty() && !std::holds_alternative<TensorId>(importer.value(node, 0)))
+        return importer.define(node, std::make_shared<const Constant>(
+                                         Constant{target, std::vector<float>{}}));
+    if (at.empty()) node.fail("gathers nothing");
+    if (target.size() > most_dimensions)
+        node.fail("makes " + std::to_string(target.size()) + " dimensions");
+    std::vector<AxisSources> sources;
+    for (const int64_t extent : from) sources.push_back(same_axis(extent));
+    sources[axis] = {.taps = 1, .at = at};
+    const TensorId data = importer.reshaped(node, importer.tensor(node, 0), from);
+    const TensorId picked = importer.add_general(node, resampling(node, sources, 0), {data});
+    const TensorId result = importer.reshaped(node, picked, target.empty() ? Dims{1} : target);
+    if (target.empty()) importer.mark_scalar(result);
+    importer.define_like(node, result, result);
+}
 
 void gather(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
     const IntegerConstant indices = importer.integers(node, 1);
-    const Value data = importer.value(node, 0);
-    const Dims from = importer.file_dims(data);
+    const Dims from = importer.file_dims(importer.value(node, 0));
     if (from.empty()) node.fail("gathers from a scalar");
     const auto axis = static_cast<size_t>(
         Importer::checked_axis(node, node.integer("axis", 0), from.size(), "axis"));
@@ -385,20 +404,39 @@ void gather(Importer& importer, Node& node) {
     Dims target(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
     target.insert(target.end(), indices.dims.begin(), indices.dims.end());
     target.insert(target.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
-    if (at.empty() && !std::holds_alternative<TensorId>(data))
-        return importer.define(node, std::make_shared<const Constant>(
-                                         Constant{std::move(target), std::vector<float>{}}));
-    if (at.empty()) node.fail("gathers nothing");
-    std::vector<AxisSources> sources;
-    for (const int64_t extent : from) sources.push_back(same_axis(extent));
-    sources[axis] = {.taps = 1, .at = at};
-    const TensorId picked =
-        importer.add_general(node, resampling(node, sources, 0), {importer.tensor(node, 0)});
-    if (target.size() > most_dimensions)
-        node.fail("makes " + std::to_string(target.size()) + " dimensions");
-    const TensorId result = importer.reshaped(node, picked, target.empty() ? Dims{1} : target);
-    if (target.empty()) importer.mark_scalar(result);
-    importer.define_like(node, result, result);
+    pick(importer, node, axis, at, from, target);
+}
+
+/// data[indices[k]], where a row of indices names the first axes of data behind the batch's.
+void gather_nd(Importer& importer, Node& node) {
+    node.expect_inputs(2, 2);
+    const IntegerConstant indices = importer.integers(node, 1);
+    const Dims from = importer.file_dims(importer.value(node, 0));
+    const int64_t batch_dims = node.integer("batch_dims", 0);
+    const int64_t named = indices.dims.empty() ? 0 : indices.dims.back(), all = batch_dims + named;
+    if (batch_dims < 0 || named < 1 || all > std::ssize(from) || batch_dims >= std::ssize(indices.dims) ||
+        !std::equal(from.begin(), from.begin() + batch_dims, indices.dims.begin()))
+        node.fail("indices are " + dims_text(indices.dims) + " for data of " + dims_text(from) + ", " +
+                  std::to_string(batch_dims) + " of whose axes are the batch's");
+    // The axes that are named become one, and the batch's belong to it.
+    const Dims joined(from.begin(), from.begin() + all), kept(from.begin() + all, from.end());
+    Dims flat{element_count(joined)}, target(indices.dims.begin(), indices.dims.end() - 1);
+    flat.insert(flat.end(), kept.begin(), kept.end());
+    target.insert(target.end(), kept.begin(), kept.end());
+    const int64_t rows = std::ssize(indices.values) / named;
+    const int64_t batch = element_count(Dims(from.begin(), from.begin() + batch_dims));
+    Dims at;
+    for (int64_t row = 0; row < rows; ++row) {
+        int64_t place = row / (rows / batch);
+        for (int64_t k = 0; k < named; ++k) {
+            const auto extent = from[static_cast<size_t>(batch_dims + k)];
+            const int64_t index = indices.values[static_cast<size_t>(row * named + k)];
+            place = place * extent +
+                    Importer::checked_axis(node, index, static_cast<size_t>(extent), "index");
+        }
+        at.push_back(place);
+    }
+    pick(importer, node, 0, at, flat, target);
 }
 
 /// data[indices[k]] = updates[k], where a row of indices names the first axes of data.
@@ -475,6 +513,7 @@ void add_resizing(Handlers& handlers) {
     handlers["Upsample"] = upsample;
     handlers["GridSample"] = grid_sample;
     handlers["Gather"] = gather;
+    handlers["GatherND"] = gather_nd;
     handlers["ScatterND"] = scatter_nd;
     handlers["Tile"] = tile;
 }

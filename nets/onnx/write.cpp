@@ -293,7 +293,7 @@ private:
             add_node("Slice", layer.name, inputs, output);
             return;
         }
-        if (const auto times = repetitions_of(general)) {
+        if (const auto times = repetitions_of(general, in)) {
             inputs.emplace_back();  // no region of interest
             inputs.push_back(unused(value_names_, layer.name + "_scales"));
             *graph().add_initializer() =

@@ -124,7 +124,7 @@ private:
             const int64_t whole = network_.tensor(layer.inputs.front()).dims[2 + place];
             return {whole, whole, 1};
         }
-        const AxisWindow w = axis_window(layer, place);
+        const AxisWindow w = axis_window(network_, layer, place);
         return w.transposed ? Reach{w.span(), 1, w.stride} : Reach{w.span(), w.stride, 1};
     }
 

@@ -124,17 +124,10 @@ std::optional<Operation> elementwise_operation(const Network& network, const Lay
 /// copies make longer.
 constexpr int64_t most_repeated = 8;
 
-/// Whether a general layer repeats all rows and columns of its map.
+/// Whether a general layer repeats all rows and columns of its map, and no more often than code does.
 bool is_repeated(const Network& network, const Layer& layer) {
-    const std::optional<std::array<int64_t, 2>> times = repetitions_of(layer.general);
-    if (!times) return false;
-    const std::vector<int64_t>& in = network.tensor(layer.inputs[0]).dims;
-    const std::vector<int64_t>& out = network.tensor(layer.output).dims;
-    for (size_t axis = 0; axis < 2; ++axis) {
-        if ((*times)[axis] > most_repeated || out[axis + 2] != in[axis + 2] * (*times)[axis])
-            return false;
-    }
-    return true;
+    const auto times = repetitions_of(layer.general, network.tensor(layer.inputs[0]).dims);
+    return times && std::ranges::max(*times) <= most_repeated;
 }
 
 std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
@@ -230,7 +223,7 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     for (size_t axis = 0; axis < 2; ++axis) {
         AxisWindow& w = p.window[axis];
         w = *operation == Operation::resample ? sampled_window(layer.general, axis, in.at(2 + axis))
-                                              : axis_window(layer, axis);
+                                              : axis_window(network, layer, axis);
         w.in = in.at(2 + axis);
         w.out = out.at(2 + axis);
         if (layer.kind == LayerKind::global_average_pool) w.kernel = w.in;
@@ -246,15 +239,16 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
 
 }  // namespace
 
-AxisWindow axis_window(const Layer& layer, size_t axis) {
+AxisWindow axis_window(const Network& network, const Layer& layer, size_t axis) {
     AxisWindow w;
     if (layer.kind == LayerKind::depth_to_space) {
         w.transposed = true;
         w.kernel = w.stride = layer.block;
         return w;
     }
-    if (const auto times = repetitions_of(layer.general);
-        layer.kind == LayerKind::general && times) {
+    if (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::resample) {
+        const auto times = repetitions_of(layer.general, network.tensor(layer.inputs[0]).dims);
+        if (!times) return w;
         w.transposed = true;
         w.kernel = w.stride = (*times)[axis];
         return w;

@@ -156,7 +156,7 @@ struct LayerProblem {
 
 /// The window of a layer along rows (axis 0) or columns (axis 1), without its extents. A layer
 /// without a window gets the one that reads only its own position.
-[[nodiscard]] AxisWindow axis_window(const Layer& layer, size_t axis);
+[[nodiscard]] AxisWindow axis_window(const Network& network, const Layer& layer, size_t axis);
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
 /// at least its stride and that is not both strided and dilated; pooling; an add, difference or

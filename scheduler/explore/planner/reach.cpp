@@ -42,10 +42,10 @@ struct Rate {
 class Moves {
 public:
     Moves(const Network& network, const Layer& layer, size_t axis)
-        : window_(axis_window(layer, axis)) {
+        : window_(axis_window(network, layer, axis)) {
         if (layer.kind == LayerKind::general) {
             const std::vector<int64_t>& map = network.tensor(layer.inputs[0]).dims;
-            if (repetitions_of(layer.general)) return;
+            if (repetitions_of(layer.general, map)) return;
             if (const auto first = first_of_part(layer.general, map))
                 window_.pad_begin = -(*first)[1 + axis];
             if (samples_pixels(layer.general, map))
@@ -239,8 +239,8 @@ void check_moves_alike(const Network& network, const Network& larger, const Reac
         const std::vector<int64_t> map = map_of(network, a), larger_map = map_of(larger, b);
         const bool alike = a.kind == b.kind && a.inputs == b.inputs &&
                            of_another_size(a.general, map, larger_map) == b.general &&
-                           axis_window(a, 0) == axis_window(b, 0) &&
-                           axis_window(a, 1) == axis_window(b, 1) && a.block == b.block;
+                           axis_window(network, a, 0) == axis_window(larger, b, 0) &&
+                           axis_window(network, a, 1) == axis_window(larger, b, 1) && a.block == b.block;
         if (!alike) refuse(network, "layer " + a.name + " depends on the size of the picture");
     }
     const Tensor &in = network.tensor(network.inputs[0]), &out = network.tensor(network.outputs[0]);

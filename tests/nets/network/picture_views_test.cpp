@@ -33,19 +33,22 @@ TEST(PictureViews, RepetitionsAreRecognised) {
     const GeneralOperator op = repeated({1, 2, 2, 3}, {2, 1});
     EXPECT_EQ(op.dims, (MapDims{1, 2, 4, 3}));
     EXPECT_EQ(op.sources, (MapDims{0, 0, 1, 0, 0, 1, 1, 0, 1, 2}));
-    EXPECT_EQ(repetitions_of(op), (std::array<int64_t, 2>{2, 1}));
+    EXPECT_EQ(repetitions_of(op, {1, 2, 2, 3}), (std::array<int64_t, 2>{2, 1}));
 }
 
 TEST(PictureViews, OtherResamplingsAreNoRepetitions) {
     GeneralOperator uneven = repeated({1, 1, 2, 2}, {2, 2});
     uneven.sources[2] = 1;  // rows 1 0 1 1
-    EXPECT_EQ(repetitions_of(uneven), std::nullopt);
+    EXPECT_EQ(repetitions_of(uneven, {1, 1, 2, 2}), std::nullopt);
     GeneralOperator weighted = repeated({1, 1, 2, 2}, {2, 2});
     weighted.factors.assign(weighted.sources.size(), 0.5F);
-    EXPECT_EQ(repetitions_of(weighted), std::nullopt);
+    EXPECT_EQ(repetitions_of(weighted, {1, 1, 2, 2}), std::nullopt);
     GeneralOperator padded = repeated({1, 1, 1, 2}, {3, 1});
     padded.sources[3] = -1;
-    EXPECT_EQ(repetitions_of(padded), std::nullopt);
+    EXPECT_EQ(repetitions_of(padded, {1, 1, 1, 2}), std::nullopt);
+    const GeneralOperator first_image = repeated({1, 2, 2, 3}, {1, 1});
+    EXPECT_EQ(repetitions_of(first_image, {3, 2, 2, 3}), std::nullopt);
+    EXPECT_EQ(repetitions_of(first_image, {1, 4, 2, 3}), std::nullopt);
 }
 
 TEST(PictureViews, PaddingIsRecognised) {

@@ -96,6 +96,18 @@ TEST(FoldBatchNormalization, AloneItIsADepthwiseConvolution) {
     EXPECT_EQ(network.tensor(layer.output).dims, (std::vector<int64_t>{1, 2, 4, 4}));
 }
 
+/// Networks without normalised maps have normalised weights instead.
+TEST(FoldBatchNormalization, OfWeightsIsEvaluated) {
+    ModelBuilder m({1, 2, 4, 4});
+    add_statistics(m, {4, 9});
+    m.weights("w", {1, 2, 1, 2}, {1, 2, 3, 4});
+    add_normalisation(m, "w", "normal");
+    m.node("Conv", {"x", "normal"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{10, 12, 23, 26}));
+}
+
 TEST(FoldBatchNormalization, NotAcrossAnActivationAnotherReaderOrAnOutput) {
     const auto layers = [](bool activation, bool reader, bool output) {
         ModelBuilder m({1, 1, 4, 4});

@@ -46,6 +46,24 @@ TEST(GeneralLayers, TransposesOfATransposeVanish) {
     EXPECT_EQ(output_dims(network), (Dims{1, 4, 4, 2}));
 }
 
+TEST(GeneralLayers, GatherNDPicksWhatRowsOfIndicesName) {
+    const auto picked = [](const Dims& index_dims, const Dims& indices, int64_t batch_dims) {
+        ModelBuilder m({2, 2, 3});
+        m.integers("flat", indices).integers("dims", index_dims);
+        m.node("Reshape", {"flat", "dims"}, "indices");
+        m.node("GatherND", {"x", "indices"}, "y").integer("batch_dims", batch_dims);
+        const Network network = m.parse();
+        Values x(12);
+        for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k);
+        return std::pair{output_dims(network), run_reference_network(network, {x})[0]};
+    };
+    EXPECT_EQ(picked({2, 2}, {1, 0, -2, 1}, 0), std::pair(Dims{2, 3}, Values{6, 7, 8, 3, 4, 5}));
+    EXPECT_EQ(picked({2, 3}, {1, 1, 2, 0, 1, -3}, 0), std::pair(Dims{2}, Values{11, 3}));
+    EXPECT_EQ(picked({2, 1, 2}, {1, 2, 0, 1}, 1), std::pair(Dims{2, 1}, Values{5, 7}));
+    expect_contains(test::message_of([&] { (void)picked({2, 4}, Dims(8), 0); }),
+                    "indices are 2x4 for data of 2x2x3");
+}
+
 TEST(GeneralLayers, AxesOfExtentOneMoveWithoutACopy) {
     ModelBuilder m({1, 1, 4, 5});
     m.node("Transpose", {"x"}, "y").integers("perm", {0, 2, 3, 1});
