@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/team.h"
+
 namespace laminate {
 namespace {
 
@@ -44,8 +46,8 @@ void SharedLoop::lead(int64_t count, int threads, Range range, const void* conte
                  std::memory_order_release);
     while (help()) {
     }
-    wait_until([&] { return done_.load(std::memory_order_acquire) >= parts_; },
-               [] { return false; });
+    wait_until([&] { return done_.load(std::memory_order_acquire) >= parts_; }, [] { return false; },
+               rest_a_moment);
 }
 
 bool SharedLoop::help() {
@@ -70,7 +72,7 @@ void share_out(int64_t count, int threads, SharedLoop::Range range, const void* 
         loop->lead(count, std::max(threads, 1), range, context);
         return;
     }
-    const int team = omp_in_parallel() ? 1 : team_size(threads);
+    const int team = omp_in_parallel() || is_in_team() ? 1 : team_size(threads);
     if (team == 1 || count <= 1) {
         range(context, 0, count);
         return;

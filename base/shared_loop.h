@@ -1,43 +1,15 @@
 // Loops of independent iterations, shared among threads within microseconds.
 //
-// An OpenMP region ends when all its threads have arrived. On a busy machine a thread may wait
-// milliseconds for a core, even if the loop takes microseconds. A network therefore runs in one
-// region (session.cpp), and the thread that runs a layer leads the layer's loops. Threads that wait
-// for the layer help meanwhile, and nobody waits for a thread without a core.
+// A network runs in one team (team.h, session.cpp), and the thread that runs a layer leads the layer's
+// loops. Threads that wait for the layer help meanwhile, and nobody waits for a thread without a
+// core, unless it has taken a part.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <thread>
 
 namespace laminate {
-
-/// Lets the core pause for a moment without giving it up.
-inline void pause_core() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm__)
-    asm volatile("yield");
-#endif
-}
-
-/// Waits until is_done(), which other threads will bring about shortly. Calls help() meanwhile,
-/// which says whether it did something.
-template <class Done, class Help>
-void wait_until(const Done& is_done, const Help& help) {
-    // A thread that waits for a core may need this thread's.
-    constexpr int patience = 2000;  // pauses of the core
-    for (int rounds = 0; !is_done(); ++rounds) {
-        if (help()) {
-            rounds = 0;
-        } else if (rounds < patience) {
-            pause_core();
-        } else {
-            std::this_thread::yield();
-        }
-    }
-}
 
 /// Number of threads for an OpenMP region: `threads`, or all if it is 0. It is 1 in a child forked
 /// from a process that had started a team, because the child lacks the team's threads and OpenMP
@@ -83,7 +55,7 @@ private:
 };
 
 /// Shares iterations through the SharedLoop that this thread leads, or else in an OpenMP region of
-/// team_size(threads) threads.
+/// team_size(threads) threads; a thread of a team or of another region runs them alone.
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context);
 
 /// Calls body(k) for every k in [0, count), in any order, on several threads at once. Bodies must

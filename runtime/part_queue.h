@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/shared_loop.h"
+#include "base/team.h"
 
 namespace laminate {
 
@@ -53,20 +53,17 @@ public:
 
     /// The same, but returns only when all parts are done, including those of other threads, whose
     /// writes are then visible. Every thread that takes parts must take them by finish(). While
-    /// waiting it calls help(), which says whether it did something.
-    template <class What, class Help>
-    void finish(int thread, const What& what, const Help& help) {
+    /// waiting it calls help() and rest() as wait_until() does, whose result it returns.
+    template <class What, class Help, class Rest>
+    bool finish(int thread, const What& what, const Help& help, const Rest& rest) {
         int64_t mine = 0;
         work(thread, [&](int64_t part) {
             what(part);
             ++mine;
         });
         if (mine > 0) done_->parts.fetch_add(mine, std::memory_order_release);
-        wait_until([&] { return done_->parts.load(std::memory_order_acquire) >= parts_; }, help);
-    }
-    template <class What>
-    void finish(int thread, const What& what) {
-        finish(thread, what, [] { return false; });
+        return wait_until([&] { return done_->parts.load(std::memory_order_acquire) >= parts_; },
+                          help, rest);
     }
 
 private:

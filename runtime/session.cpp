@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/indexed.h"
 #include "base/shared_loop.h"
+#include "base/team.h"
 #include "base/units.h"
 #include "nets/operators/reference_operators.h"
 #include "runtime/any_size.h"
@@ -109,6 +110,7 @@ struct Session::Implementation {
     int64_t arena_capacity = 0;     ///< bytes
     std::vector<PartQueue> queues;  ///< by step
     SharedLoop loop;                ///< of the layer that is running
+    std::unique_ptr<Team> team;
     bool is_divided = false;        ///< whether there is enough work for several threads
     double least_operations = 0;    ///< from which on there is
     std::atomic<bool> is_running{false};
@@ -234,6 +236,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& compiled,
     least_operations = options.least_operations;
     use.threads =
         options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
+    team = std::make_unique<Team>(use.threads);
     if (manifest.open) manifest = manifest_at(manifest, manifest.open->reference, use.threads);
     make_ready();
 }
@@ -400,14 +403,10 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
             return threw;
         }
     };
-    // Always the same number of threads: OpenMP would end those that a smaller team does not need
-    // and start them again later. One team for all steps: a barrier of OpenMP waits for every
-    // thread, and on a busy machine a thread may wait long for a core.
-#pragma omp parallel num_threads(threads)
-    {
-        const int thread = omp_get_thread_num();
+    team->run([&](Team::Member& member) {
+        const int thread = member.number();
         for (size_t s = 0; s < steps.size(); ++s) {
-            queues[s].finish(
+            const bool goes_on = queues[s].finish(
                 thread,
                 [&](int64_t part) {
                     if (failure.load(std::memory_order_relaxed) != 0) return;
@@ -415,9 +414,11 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
                     int none = 0;
                     if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
                 },
-                [&] { return !steps[s].group && loop.help(); });
+                [&] { return !steps[s].group && loop.help(); },
+                [&](int rounds) { return member.rest(rounds); });
+            if (!goes_on) return;
         }
-    }
+    });
     if (thrown) std::rethrow_exception(thrown);
     if (failure != 0) throw_failed(steps[failed], failure);
 }
@@ -455,7 +456,7 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
             throw InputError("output " + manifest.tensor(manifest.outputs[k]).name + ": no array");
     }
     const Running running(is_running);
-    const int threads = omp_in_parallel() ? 1 : team_size(use.threads);
+    const int threads = omp_in_parallel() || is_in_team() ? 1 : team_size(use.threads);
     if (threads > 1 && is_divided && !listener.function) {
         run_in_team(threads, inputs, outputs);
     } else {

@@ -57,7 +57,7 @@ TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
                             ++too_early;
                     }
                     done[n][static_cast<size_t>(part)] += static_cast<int64_t>(n) + 1;
-                });
+                }, [] { return false; }, rest_a_moment);
             }
         });
     }
@@ -75,9 +75,12 @@ TEST(PartQueue, AThreadThatComesLateFindsAllDone) {
         row.back().fill(4);
     }
     int parts = 0;
-    for (PartQueue& queue : row) queue.finish(0, [&](int64_t) { ++parts; });  // waits for nobody
+    const auto finish = [&](PartQueue& queue, int thread) {
+        queue.finish(thread, [&](int64_t) { ++parts; }, [] { return false; }, rest_a_moment);
+    };
+    for (PartQueue& queue : row) finish(queue, 0);  // waits for nobody
     EXPECT_EQ(parts, 12);
-    for (PartQueue& queue : row) queue.finish(1, [&](int64_t) { ++parts; });
+    for (PartQueue& queue : row) finish(queue, 1);
     EXPECT_EQ(parts, 12);
 }
 
