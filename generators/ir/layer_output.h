@@ -63,6 +63,11 @@ public:
     /// their sums are computed: runs of a map's rows are too short for the processor to see them
     /// coming.
     [[nodiscard]] Halide::Internal::Stmt prefetch(const Halide::Expr& first, int64_t count) const;
+    /// Has the line of Y's element `index` brought into the cache before it is stored to; the element
+    /// need not exist.
+    [[nodiscard]] Halide::Internal::Stmt prefetch_stored(const Halide::Expr& index) const {
+        return ir::prefetch(target_, index);
+    }
 
     /// The group's code: `body` reads "X", the input of the group's first layer, and stores by the
     /// functions above; it calls its scratch memory, from the beginning on, `scratch`.

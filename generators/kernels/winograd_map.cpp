@@ -78,6 +78,9 @@ private:
                                                                  int64_t x, const Rows& rows) const;
     [[nodiscard]] std::vector<winograd::PatchRow> wide_patches(Values& name, const Expr& plane,
                                                                int64_t x, const Rows& rows) const;
+    /// Asks for what the same patches of the next input channel read. It lies a whole map further,
+    /// where no processor foresees it.
+    [[nodiscard]] Stmt next_channel(const Expr& plane, int64_t x, const Rows& rows) const;
     /// Columns from `column` on of the row that begins at element `begin`; zero where there is no
     /// picture.
     [[nodiscard]] Expr row_part(const Expr& begin, const Expr& is_inside, int64_t column,
@@ -188,7 +191,7 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
     const std::vector<winograd::PatchRow> d = has_wide_tiles(at_)
                                                   ? wide_patches(name, plane, x, rows)
                                                   : narrow_patches(name, plane, x, rows);
-    std::vector<Stmt> stores;
+    std::vector<Stmt> stores{next_channel(plane, x, rows)};
     for (int64_t f = 0; f < at_.frequencies; ++f) {
         const auto columns = static_cast<int64_t>(d.front().size());
         const Expr& v = d[static_cast<size_t>(f / columns)][static_cast<size_t>(f % columns)];
@@ -210,6 +213,16 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
         }
     }
     return name.around(ir::sequence(stores));
+}
+
+Stmt MapPatches::next_channel(const Expr& plane, int64_t x, const Rows& rows) const {
+    const Expr next = plane + size(p_.y().in * p_.x().in + x * at_.columns_of_tile);
+    std::vector<Stmt> all;
+    for (const Expr& begin : rows.begins) {
+        for (int64_t c = 0; c < at_.slots * at_.columns_of_tile; c += ir::elements_of_line)
+            all.push_back(ir::prefetch("X", next + begin + size(c)));
+    }
+    return ir::sequence(all);
 }
 
 Expr MapPatches::row_part(const Expr& begin, const Expr& is_inside, int64_t column,
@@ -387,6 +400,16 @@ private:
     }
     /// The stores of row r of a tile, if there is one.
     [[nodiscard]] Stmt of_row_if_any(const Tile& at, int64_t r, const Stmt& stores) const;
+    /// Asks for the line of an output channel that the tiles behind this one are stored to: those of a
+    /// vector of channels lie in as many maps, where no processor foresees them.
+    [[nodiscard]] Stmt ahead(const Expr& channel, const Expr& row, const Expr& column) const;
+    [[nodiscard]] Expr existing_channel(const Expr& channel) const {
+        return simplify(p_[Dim::z] % at_.block == 0 ? channel
+                                                    : Halide::min(channel, size(p_[Dim::z] - 1)));
+    }
+    [[nodiscard]] Expr element_of(const Expr& channel, const Expr& row, const Expr& column) const {
+        return simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + column);
+    }
     /// Columns from `column` on of output channel `channel`. Channels that fill up the last block are
     /// stored in place of the last one, which is stored after them: conditions for every channel and row
     /// would keep LLVM busy.
@@ -469,6 +492,7 @@ Stmt MapOutputs::narrow_stores(const Expr& all, const Tile& at, int64_t r, bool 
     std::vector<Stmt> of_lanes;
     for (int64_t n = at_.lanes; n-- > 0;) {
         const Expr value = Shuffle::make_slice(all, static_cast<int>(n) * columns, 1, columns);
+        of_lanes.push_back(ahead(at.first + size(n), at.row + size(r), at.column));
         of_lanes.push_back(
             store_columns(at.first + size(n), at.row + size(r), at.column, value, is_whole));
     }
@@ -490,7 +514,7 @@ Stmt MapOutputs::wide_stores(const Tile& at, bool is_whole) const {
         const Expr lane = simplify(size(at_.lanes - 1) - n);
         std::vector<Stmt> rows;
         for (int64_t r = 0; r < at_.rows_of_tile; ++r) {
-            std::vector<Stmt> pieces;
+            std::vector<Stmt> pieces{ahead(at.first + lane, at.row + size(r), at.column)};
             for (const auto& [begin, end] : wide_pieces) {
                 const int64_t wide = end - begin;
                 const Expr value =
@@ -515,12 +539,15 @@ Stmt MapOutputs::store_columns(const Expr& channel, const Expr& row, const Expr&
     const int64_t wide = value.type().lanes();
     const Expr predicate =
         is_whole ? Expr() : lanes_from(column, wide) < broadcast(size(p_[Dim::x]), wide);
-    const Expr existing =
-        simplify(p_[Dim::z] % at_.block == 0 ? channel : Halide::min(channel, size(p_[Dim::z] - 1)));
-    const Expr to =
-        lanes_from(simplify((existing * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + column),
-                   wide);
-    return code_.output().store_activated(existing, value, to, predicate);
+    const Expr existing = existing_channel(channel);
+    return code_.output().store_activated(existing, value,
+                                          lanes_from(element_of(existing, row, column), wide), predicate);
+}
+
+Stmt MapOutputs::ahead(const Expr& channel, const Expr& row, const Expr& column) const {
+    constexpr int64_t columns_ahead = 12;
+    return code_.output().prefetch_stored(
+        element_of(existing_channel(channel), row, column + size(columns_ahead)));
 }
 
 /// All parts: chunks x parts of the blocks of output channels.
