@@ -174,16 +174,17 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
         add_copies(terms, group, problems, tensors[t], boxes.inputs[t], caches);
 }
 
-/// Weights as the code reads them: transformed ones of F(2x4, 3x3) over lines are 24 for 9, and
-/// winograd_map reads them for every chunk of rows.
+/// Weights as the code reads them: transformed ones over lines, of as many frequencies as tiles have,
+/// and plain ones for every chunk of rows of winograd_map.
 Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
     if (kernel.kind == KernelKind::winograd_map)
         return Elements(winograd_map_layout(p, kernel).chunks *
                         p.weight_elements().value());
     const bool is_transformed =
         kernel.kind == KernelKind::winograd_rows || kernel.kind == KernelKind::winograd_channels;
-    return is_transformed ? Elements(WinogradTile::frequencies(2) * p[Dim::z] * p[Dim::i])
-                          : p.weight_elements();
+    return is_transformed
+               ? Elements(WinogradTile::frequencies(rows_of_tile(kernel)) * p[Dim::z] * p[Dim::i])
+               : p.weight_elements();
 }
 
 /// Whether weights are in the second-level cache by the time that they are needed: map_channels asks
@@ -193,9 +194,20 @@ bool asks_for_weights_ahead(const LayerProblem& p, const Kernel& kernel) {
     return kernel.kind == KernelKind::map_channels && p[Dim::y] * p[Dim::x] >= enough_pixels;
 }
 
-/// Every box of a nest reads its weights again. Where all weights that a group reads in turn do not
-/// fit into the last cache, part of them comes from main memory each time: none when they just fit,
-/// all when they are half as much again.
+/// How often the code of a box reads its weights: those of minimal filtering over lines for every batch
+/// of bands, and where lanes are tiles, for all the tiles of a row that are in registers together.
+double reads_of_box(const LayerProblem& p, const Kernel& kernel, const PerDim<Range>& box) {
+    if (kernel.kind != KernelKind::winograd_rows && kernel.kind != KernelKind::winograd_channels)
+        return 1;
+    const WinogradTile tile = winograd_tile_of(kernel);
+    const int64_t batches = ceil_div(ceil_div(box[Dim::y].size(), tile.rows), tile.bands);
+    if (tile.axis == VectorAxis::z) return static_cast<double>(batches);
+    return static_cast<double>(
+        batches * ceil_div(std::min(p[Dim::x], box[Dim::x].size()), tile.tiles * WinogradTile::columns));
+}
+
+/// Every box of a nest reads its weights again. What all weights of a group, read in turn, take of the
+/// last cache beyond half of it comes from main memory each time; a cache that they fill keeps none.
 void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
                             const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
                             const CoreCaches& caches) {
@@ -203,13 +215,14 @@ void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
     for (size_t k = 0; k < problems.size(); ++k)
         all += to_bytes(weights_read(problems[k], group.nests[k].kernel));
     const double part = std::min(
-        1.0, 2 * (static_cast<double>(all.value()) / static_cast<double>(caches.third.value()) - 1));
+        1.0, 2 * static_cast<double>(all.value()) / static_cast<double>(caches.third.value()) - 1);
     if (part <= 0) return;
     for (size_t k = 0; k < problems.size(); ++k) {
         const LayerProblem& p = problems[k];
         double reads = 0;
         for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
-            reads += static_cast<double>(times * box[Dim::z].size() * box[Dim::i].size()) /
+            reads += reads_of_box(p, group.nests[k].kernel, box) *
+                     static_cast<double>(times * box[Dim::z].size() * box[Dim::i].size()) /
                      static_cast<double>(p[Dim::z] * p[Dim::i]);
         });
         const auto vectors =

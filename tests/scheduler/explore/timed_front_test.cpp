@@ -108,8 +108,9 @@ TEST(GroupWork, WeightsBeyondTheLastCacheComeFromMainMemoryForEveryBox) {
             line_buffer_group(network, {network.find_layer("conv3_1"), network.find_layer("conv3_2")},
                               {rows, 0, 0});
         const std::vector<LayerProblem> problems = group_problems(network, group);
-        const auto work = group_work(with_default_kernels(problems, group, VectorUnit{16, 24}),
-                                     problems, {Bytes(1 << 20), third});
+        const auto work =
+            group_work(with_default_kernels(problems, group, VectorUnit{16, 24}, {.winograd = false}),
+                       problems, {Bytes(1 << 20), third});
         const auto found = work.find("memory.main");
         return found == work.end() ? 0.0 : found->second;
     };
@@ -117,6 +118,28 @@ TEST(GroupWork, WeightsBeyondTheLastCacheComeFromMainMemoryForEveryBox) {
     EXPECT_EQ(main_memory(4, large), 0);
     // Twice as many boxes read the weights twice as often.
     EXPECT_GT(main_memory(4, small), 1.5 * main_memory(8, small));
+}
+
+TEST(GroupWork, TransformedWeightsComeAnewForEveryBandOfABox) {
+    const Network network = chain(64, 64, 64, {{64, square_window(3, 1, 1)}});
+    const auto main_memory = [&](int64_t rows, const std::string& kernel) {
+        const GroupSchedule group = parse_group(
+            network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z64 y" + std::to_string(rows) +
+                         " x64 i64; X root/yo; W root/root; Y xi/xi; kernel " + kernel + "}");
+        // 36 * 64 * 64 weights take 576 KiB of a cache of 512 KiB.
+        return group_work(group, group_problems(network, group), {Bytes(64 << 10), Bytes(512 << 10)})
+            .at("memory.main");
+    };
+    constexpr double weights = 36 * 64 * 64 / 16.0;
+    // 16 bands, whether they are as many boxes or four. Two vectors of tiles are a whole row and more.
+    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v16"), main_memory(16, "winograd_rows z8 x1 f1 v16"));
+    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v16"), main_memory(4, "winograd_rows z8 x2 f1 v16"));
+    // Half a row's tiles at a time, four bands at a time.
+    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v8") - main_memory(4, "winograd_rows z8 x1 f1 v16"),
+              16 * weights);
+    EXPECT_EQ(main_memory(16, "winograd_rows z8 x1 f1 v16") -
+                  main_memory(16, "winograd_channels z4 x6 p4 f1 v16"),
+              12 * weights);
 }
 
 TEST(TimedFront, NoPointIsBeatenByAnother) {

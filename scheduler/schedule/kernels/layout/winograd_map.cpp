@@ -133,9 +133,9 @@ WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& u
 std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, const VectorUnit& unit,
                                                      int64_t fewest_rows, int64_t most_rows,
                                                      std::optional<Bytes> scratch) {
-    // Of V. It may come from the third-level cache: each element is multiplied by a block of
-    // channels. Those of tiles of 6 x 6 are stored to 64 places at a time, which all wait for it.
-    const auto most_patch_elements = [](int64_t rows) { return int64_t{rows == 6 ? 1 : 2} << 20; };
+    // Of V. It may come from the third-level cache, of which every core has its part: each element is
+    // multiplied by a block of channels.
+    constexpr int64_t most_patch_elements = (int64_t{10} << 20) / bytes_per_element;
     std::optional<WinogradMapChunks> best;
     double least = 0;
     for (const int64_t rows : {2, 4, 6}) {
@@ -145,7 +145,7 @@ std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, cons
         for (int64_t chunks = 1; chunks <= bands; ++chunks) {
             const WinogradMapChunks here{rows, ceil_div(bands, chunks)};
             const WinogradMapLayout at = winograd_map_layout(p, unit, here);
-            const bool is_too_large = at.weights > most_patch_elements(rows) && at.chunk_bands > 1;
+            const bool is_too_large = at.weights > most_patch_elements && at.chunk_bands > 1;
             if (is_too_large || (scratch && to_bytes(Elements(at.scratch_elements())) > *scratch))
                 continue;
             const double time = cost(at, p);
