@@ -390,7 +390,9 @@ private:
             case Operation::add:
             case Operation::subtract:
             case Operation::multiply:
-            case Operation::divide: {
+            case Operation::divide:
+            case Operation::minimum:
+            case Operation::maximum: {
                 Expr value = operand(0, z);
                 for (int e = 1; e < operands; ++e)
                     value = ir::combined(p.operation, value, operand(e, z));

@@ -31,8 +31,8 @@ struct CheckOptions {
 /// Runs one image through the whole group, the second half of its strips first. Inputs and output
 /// are not aligned; output and scratch are filled with NaN, and so is what lies around them, which
 /// must stay as it is. Empty, or what is wrong in one line: an element that differs from the
-/// reference by more than judged_rows() allows (1e-4 of the output's range; of groups that divide,
-/// the element's own bound), one never written, a write outside, and a group of which nothing can be
+/// reference by more than judged_rows() allows (1e-4 of the output's range; of groups that are
+/// steep, the element's own bound), one never written, a write outside, and a group of which nothing can be
 /// judged. With
 /// specials an element must be NaN or infinite where the reference's is, and else within the bound
 /// of docs/reliability.md, twice; whether a sum above 1e38 overflows is not judged.

@@ -9,6 +9,7 @@
 
 #include "generators/compile/group_reference.h"
 #include "nets/network/picture_views.h"
+#include "nets/operators/reference_operators.h"
 
 namespace laminate {
 
@@ -17,6 +18,10 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 /// Beyond it the order of a sum says whether it overflows.
 constexpr float largest_sum = 1e38F;
+/// What a function in code may be off by, relative to its value.
+constexpr float last_places = 0x1p-19F;
+/// What results of code may be off by, relative to the largest one, by experience.
+constexpr float part_of_range = 1e-4F;
 
 /// The most by which an activation enlarges a difference of its arguments.
 float steepness(const Activation& a) {
@@ -86,7 +91,14 @@ Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& p
         if (general.function == GeneralFunction::subtract) general.function = GeneralFunction::add;
         general.alpha = std::abs(general.alpha);
         for (float& factor : general.factors) factor = std::abs(factor);
+        // Of two numbers either may be the smaller one in code. A steep function is a layer of its own, whose
+        // results are written anew.
+        if (general.function == GeneralFunction::minimum) general.function = GeneralFunction::maximum;
         if (layer.activation.kind == ActivationKind::none) continue;
+        if (is_steep(layer.activation.function)) {
+            layer.activation = {.kind = ActivationKind::relu};
+            continue;
+        }
         layer.activation = {.kind = ActivationKind::clip,
                             .low = largest_constant(layer.activation),
                             .high = std::numeric_limits<float>::infinity()};
@@ -108,7 +120,8 @@ std::vector<float> relative_bounds(const Network& network,
         // errors depend on: up to four times in 3x3 windows, of 2^-17 in tiles of 6 x 6.
         if (sums == Sums::in_any_kernel && p.has_weights()) own += std::ldexp(1.0F, -15);
         if (p.operation == Operation::multiply) bound *= 2;  // each factor may be off by so much
-        bound = (bound + own) * steepness(network.layer(p.layer).activation);
+        const Activation& activation = network.layer(p.layer).activation;
+        bound = (bound + own) * (is_steep(activation.function) ? 1 : steepness(activation));
         bounds.push_back(bound);
     }
     return bounds;
@@ -144,9 +157,46 @@ private:
     std::array<int64_t, 4> steps_{};
 };
 
-/// A quotient and its divisor, in the rows that are computed.
-struct Quotients {
-    std::vector<float> divisor, values;
+/// A group whose steep functions are layers of their own.
+struct GroupInParts {
+    Network network;
+    std::vector<LayerProblem> problems;
+};
+
+GroupInParts with_steep_apart(const Network& network, const std::vector<LayerProblem>& problems) {
+    GroupInParts parts{network, {}};
+    for (const LayerProblem& p : problems) {
+        Activation& activation = parts.network.layers[static_cast<size_t>(p.layer)].activation;
+        parts.problems.push_back(p);
+        if (p.operation == Operation::pointwise || !is_steep(activation.function)) continue;
+        const auto sum = static_cast<TensorId>(parts.network.tensors.size());
+        parts.network.tensors.push_back(network.tensor(p.output));
+        LayerProblem apart = p;
+        apart.layer = static_cast<LayerId>(parts.network.layers.size());
+        apart.operation = Operation::pointwise;
+        apart.inputs = {p.inputs.front()};
+        apart.inputs.front().tensor = sum;
+        apart.inputs.front().channels = apart.groups = p[Dim::z];
+        apart.extent[Dim::i] = 1;
+        for (AxisWindow& w : apart.window) {
+            const int64_t extent = w.out;
+            w = {};
+            w.in = w.out = extent;
+        }
+        Layer layer{.kind = LayerKind::activation, .inputs = {sum}, .output = p.output};
+        std::swap(layer.activation, activation);
+        parts.network.layers[static_cast<size_t>(p.layer)].output = sum;
+        parts.problems.back().output = sum;
+        parts.network.layers.push_back(std::move(layer));
+        parts.problems.push_back(std::move(apart));
+    }
+    return parts;
+}
+
+/// Of a quotient the divisor, of a steep function the argument, and its values, in the rows that are
+/// computed.
+struct SteepResults {
+    std::vector<float> argument, values;
 };
 
 /// The magnitude of a quotient (error_bounds.h), of operands that may be off by `bound` times theirs.
@@ -157,6 +207,40 @@ float magnitude_of_quotient(float dividend, float divisor, float y, float quotie
     if (!(least > 0)) return infinity;
     const float of_divisor = std::isfinite(quotient) ? std::abs(quotient) * divisor : 0;
     return (dividend + of_divisor) / least;
+}
+
+/// How far a steep function's value at x may be off (error_bounds.h), where x may be off by `error`.
+float error_of_function(const Activation& f, float error, float x, float value) {
+    if (!std::isfinite(x)) return 0;
+    if (!(error <= largest_sum)) return infinity;
+    const bool has_pole = f.function == GeneralFunction::reciprocal ||
+                          (f.function == GeneralFunction::power && f.alpha < 0);
+    if (has_pole && std::abs(x) <= error) return infinity;
+    // Between their jumps these two go along with x.
+    const bool follows = f.function == GeneralFunction::thresholded_relu ||
+                         f.function == GeneralFunction::shrink;
+    float most = follows ? error : 0;
+    for (const float at : {x - error, x + error}) {
+        const float other = apply_activation(f, at, 0);
+        if (std::isnan(other) && std::isnan(value)) continue;
+        if (other != value) most = std::max(most, std::abs(other - value));
+        if (!(std::abs(other) <= largest_sum) || std::isnan(value)) return infinity;
+    }
+    if (std::isnan(value)) return 0;
+    // Code rounds the logarithm that it multiplies by an exponent.
+    const float units = f.function == GeneralFunction::power && x != 0
+                            ? 1 + std::abs(f.alpha * std::log(std::abs(x))) / 8
+                            : 1;
+    return most + units * last_places * std::abs(value);
+}
+
+/// The largest of those that are numbers.
+float largest_magnitude(const std::vector<float>& values) {
+    float most = 0;
+    for (const float value : values) {
+        if (std::isfinite(value)) most = std::max(most, std::abs(value));
+    }
+    return most;
 }
 
 }  // namespace
@@ -186,31 +270,58 @@ bool BoundedRows::judge_nothing() const {
 BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>& problems,
                          const std::vector<std::vector<float>>& inputs, int64_t first, int64_t last,
                          Sums sums) {
-    const std::vector<float> bounds = relative_bounds(network, problems, sums);
-    std::vector<Quotients> quotients(problems.size());
+    const GroupInParts group = with_steep_apart(network, problems);
+    const std::vector<float> bounds = relative_bounds(group.network, group.problems, sums);
+    std::vector<SteepResults> steep(group.problems.size());
+    const auto activation_of = [&](size_t k) -> const Activation& {
+        return group.network.layer(group.problems[k].layer).activation;
+    };
+    const auto is_kept = [&](size_t k) {
+        return group.problems[k].operation == Operation::divide ||
+               is_steep(activation_of(k).function);
+    };
     const AfterLayer note = [&](size_t k, const std::vector<Operand>& read,
                                 const std::vector<int64_t>& dims, const float* output) {
-        if (problems[k].operation != Operation::divide) return;
+        if (!is_kept(k)) return;
+        SteepResults& results = steep[k];
+        const int64_t count = element_count(dims);
+        results.values.assign(output, output + count);
+        if (read.size() == 1) {
+            results.argument.assign(read[0].values, read[0].values + count);
+            return;
+        }
         const Repeated divisor(read[1], dims);
-        Quotients& q = quotients[k];
-        q.values.assign(output, output + element_count(dims));
-        for (int64_t n = 0; n < element_count(dims); ++n) q.divisor.push_back(divisor[n]);
+        for (int64_t n = 0; n < count; ++n) results.argument.push_back(divisor[n]);
     };
-    const AfterLayer divide = [&](size_t k, const std::vector<Operand>& read,
-                                  const std::vector<int64_t>& dims, float* output) {
-        if (problems[k].operation != Operation::divide) return;
+    const AfterLayer enlarge = [&](size_t k, const std::vector<Operand>& read,
+                                   const std::vector<int64_t>& dims, float* output) {
+        if (!is_kept(k)) return;
+        const SteepResults& results = steep[k];
+        const float bound = k == 0 ? 0 : bounds[k - 1];
+        if (read.size() == 1) {
+            const float most = sums == Sums::in_any_kernel
+                                   ? part_of_range * largest_magnitude(results.argument)
+                                   : infinity;
+            for (size_t n = 0; n < results.values.size(); ++n) {
+                const float error = std::min(bound * read[0].values[n], most);
+                output[n] = error_of_function(activation_of(k), error, results.argument[n],
+                                              results.values[n]) /
+                            bounds[k];
+            }
+            return;
+        }
         const Repeated dividend(read[0], dims), divisor(read[1], dims);
-        const Quotients& q = quotients[k];
-        for (size_t n = 0; n < q.values.size(); ++n) {
+        for (size_t n = 0; n < results.values.size(); ++n) {
             const auto at = static_cast<int64_t>(n);
-            output[n] = magnitude_of_quotient(dividend[at], divisor[at], q.divisor[n], q.values[n],
-                                              k == 0 ? 0 : bounds[k - 1]);
+            output[n] = magnitude_of_quotient(dividend[at], divisor[at], results.argument[n],
+                                              results.values[n], bound);
         }
     };
     BoundedRows rows;
-    rows.expected = reference_rows(network, problems, inputs, first, last, note);
-    rows.allowed = reference_rows(of_magnitudes(network, problems), problems,
-                                  magnitudes_of(inputs, sums), first, last, divide);
+    rows.expected = reference_rows(group.network, group.problems, inputs, first, last, note);
+    rows.allowed =
+        reference_rows(of_magnitudes(group.network, group.problems), group.problems,
+                       magnitudes_of(inputs, sums), first, last, enlarge);
     for (float& most : rows.allowed)
         most = most <= largest_sum ? bounds.back() * most : infinity;
     return rows;
@@ -219,7 +330,7 @@ BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>
 std::vector<std::vector<float>> judged_inputs(const Network& network,
                                               const std::vector<LayerProblem>& problems,
                                               uint64_t seed) {
-    if (!divides(problems)) return random_group_inputs(network, problems, seed);
+    if (!is_steep(network, problems)) return random_group_inputs(network, problems, seed);
     constexpr int64_t most_rows = 4;
     const int64_t rows = std::min(most_rows, problems.back()[Dim::y]);
     std::vector<std::vector<float>> best;
@@ -240,12 +351,13 @@ std::vector<std::vector<float>> judged_inputs(const Network& network,
 BoundedRows judged_rows(const Network& network, const std::vector<LayerProblem>& problems,
                         const std::vector<std::vector<float>>& inputs, int64_t first,
                         int64_t last) {
-    if (divides(problems))
+    if (is_steep(network, problems))
         return bounded_rows(network, problems, inputs, first, last, Sums::in_any_kernel);
     BoundedRows rows;
     rows.expected = reference_rows(network, problems, inputs, first, last);
     const auto [low, high] = std::minmax_element(rows.expected.begin(), rows.expected.end());
-    const float of_range = 1e-4F * std::max({*high - *low, std::abs(*high), std::abs(*low)});
+    const float of_range =
+        part_of_range * std::max({*high - *low, std::abs(*high), std::abs(*low)});
     rows.allowed.assign(rows.expected.size(), of_range);
     return rows;
 }

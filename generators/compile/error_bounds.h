@@ -9,7 +9,9 @@
 //
 // and where |y| <= a m_y by anything, because y may be 0. So its own m is the same without the factors
 // a of m_x and m_y above the fraction bar, and infinite there. What is computed of such elements may be
-// anything too.
+// anything too. A steep function f of an x that may be off by e is off by as much as f(x - e) and f(x + e)
+// differ from f(x), and some units in the last place; by anything where only some of the three are
+// numbers or where a pole lies between. Its m is 1/a of that.
 #pragma once
 
 #include <cstdint>
@@ -46,13 +48,14 @@ struct BoundedRows {
                                        int64_t last, Sums sums);
 /// random_group_inputs() by which as much as possible of the result is judged. Sums of values of both
 /// signs come near 0 somewhere, and what is divided by these, and every convolution that reads one such
-/// quotient, may be anything. So inputs of a group that divides lie around larger and larger numbers
+/// quotient, may be anything. So inputs of a group that is steep lie around larger and larger numbers
 /// until nearly all of the first rows are judged: a divisor is then some number times the sum of its
 /// weights.
 [[nodiscard]] std::vector<std::vector<float>> judged_inputs(
     const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed);
 /// The error allowed to results of judged_inputs() is 1e-4 of the range of the rows. Quotients have no
-/// range, so where the group divides, each element is judged by its own bound.
+/// range, so where the group is steep, each element is judged by its own bound, in which no argument of
+/// a steep function is off by more than 1e-4 of the range of all.
 [[nodiscard]] BoundedRows judged_rows(const Network& network,
                                       const std::vector<LayerProblem>& problems,
                                       const std::vector<std::vector<float>>& inputs, int64_t first,

@@ -126,16 +126,18 @@ std::vector<int64_t> image_dims(const Network& network, TensorId id) {
     return dims;
 }
 
-bool divides(const std::vector<LayerProblem>& problems) {
-    return std::ranges::any_of(
-        problems, [](const LayerProblem& p) { return p.operation == Operation::divide; });
+bool is_steep(const Network& network, const std::vector<LayerProblem>& problems) {
+    return std::ranges::any_of(problems, [&](const LayerProblem& p) {
+        return p.operation == Operation::divide ||
+               is_steep(network.layer(p.layer).activation.function);
+    });
 }
 
 std::vector<std::vector<float>> random_group_inputs(const Network& network,
                                                     const std::vector<LayerProblem>& problems,
                                                     uint64_t seed, int64_t around) {
     Rng rng(seed);
-    const bool without_zeros = divides(problems);
+    const bool without_zeros = is_steep(network, problems);
     int64_t middle = 0;
     const auto number = [&] {
         if (!without_zeros) return static_cast<float>(middle + rng.between(-8, 8));

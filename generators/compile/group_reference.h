@@ -17,10 +17,10 @@ namespace laminate {
 /// The dims of a tensor, of one image.
 [[nodiscard]] std::vector<int64_t> image_dims(const Network& network, TensorId id);
 
-/// Whether a layer of the group divides.
-[[nodiscard]] bool divides(const std::vector<LayerProblem>& problems);
+/// Whether a layer of the group divides or applies a function that is_steep().
+[[nodiscard]] bool is_steep(const Network& network, const std::vector<LayerProblem>& problems);
 
-/// Whole numbers of magnitude up to 8, none of them 0 where the group divides. Those of the n-th input
+/// Whole numbers of magnitude up to 8, none of them 0 where the group is steep. Those of the n-th input
 /// lie around n times `around`, counted from 1.
 [[nodiscard]] std::vector<std::vector<float>> random_group_inputs(
     const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed,

@@ -70,6 +70,24 @@ Expr unary(const Activation& a, const Expr& x) {
     switch (a.function) {
         case GeneralFunction::absolute:
             return Halide::abs(x);
+        case GeneralFunction::negative:
+            return -x;
+        case GeneralFunction::exponential:
+            return Halide::exp(x);
+        case GeneralFunction::logarithm:
+            return Halide::log(x);
+        case GeneralFunction::square_root:
+            return Halide::sqrt(x);
+        case GeneralFunction::reciprocal:
+            return 1.0F / x;
+        case GeneralFunction::power:
+            return Halide::pow(x, a.alpha);
+        case GeneralFunction::floor:
+            return Halide::floor(x);
+        case GeneralFunction::ceil:
+            return Halide::ceil(x);
+        case GeneralFunction::round_to_even:
+            return Halide::round(x);
         case GeneralFunction::hard_sigmoid:
             return Halide::clamp(x * a.alpha + a.beta, 0.0F, 1.0F);
         case GeneralFunction::hard_swish:
@@ -296,6 +314,8 @@ void HalideAlgorithm::define_layer(int k) {
         case Operation::subtract:
         case Operation::multiply:
         case Operation::divide:
+        case Operation::minimum:
+        case Operation::maximum:
         case Operation::pointwise:
             define(f, {{}, finished(k, elementwise(k))});
             break;

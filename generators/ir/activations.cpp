@@ -1,6 +1,7 @@
 #include "generators/ir/activations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -149,6 +150,120 @@ Expr normal_probability(const Expr& x) {
     });
 }
 
+/// Halide::sqrt() takes no vectors.
+Expr square_root(const Expr& x) {
+    return Call::make(x.type(), "sqrt_f32", {x}, Call::PureExtern);
+}
+
+/// The bits of a number as a whole one: those of negative numbers are negative, and grow with the magnitude.
+Expr bits_of(const Expr& x) {
+    return Halide::reinterpret(Halide::Int(32, x.type().lanes()), x);
+}
+/// Those of -infinity, behind which are negative NaN.
+constexpr int32_t bits_of_minus_infinity = -0x00800000;
+
+// LLVM takes a sum that an activation is given for finite and decides comparisons with infinities, and of x
+// with itself, by that. So these are told by their bits, or pass through strict operations.
+
+/// 0 for finite numbers; infinity and NaN for themselves.
+Expr rest_beyond_finite(const Expr& x) {
+    const float most = std::numeric_limits<float>::max();
+    return Halide::strict_float(at_least(x, most) - like(x, most));
+}
+
+/// The polynomial is that of Cephes (logf).
+Expr logarithm(const Expr& argument) {
+    constexpr float infinity = std::numeric_limits<float>::infinity(),
+                    nan = std::numeric_limits<float>::quiet_NaN();
+    constexpr int32_t root_of_half = 0x3f3504f3, mantissa = 0x007fffff;
+    const Halide::Type integer = Halide::Int(32, argument.type().lanes());
+    const auto whole = [&](int32_t value) { return make_const(integer, value); };
+    return with_value(argument, [&](const Expr& x) {
+        const auto c = [&](float value) { return like(x, value); };
+        const Expr is_small = x < c(std::numeric_limits<float>::min());
+        const Expr normal = Halide::select(is_small, x * c(0x1p23F), x);
+        const Expr shifted = bits_of(normal) - whole(root_of_half);
+        return with_value(shifted, [&](const Expr& bits) {
+            const Expr exponent = Halide::cast(x.type(), bits >> whole(23)) -
+                                  Halide::select(is_small, c(23), c(0));
+            const Expr near_one = Halide::reinterpret(
+                x.type(), (bits & whole(mantissa)) + whole(root_of_half));
+            return with_value(exponent, [&](const Expr& e) {
+                return with_value(near_one - c(1), [&](const Expr& m) {
+                    const Expr series = polynomial(
+                        m, {3.3333331174e-1F, -2.4999993993e-1F, 2.0000714765e-1F,
+                            -1.6668057665e-1F, 1.4249322787e-1F, -1.2420140846e-1F,
+                            1.1676998740e-1F, -1.1514610310e-1F, 7.0376836292e-2F});
+                    const Expr square = m * m;
+                    const Expr low =
+                        series * m * square - c(2.12194440e-4F) * e - c(0.5F) * square;
+                    const Expr result = Halide::strict_float(m + low + c(0.693359375F) * e);
+                    return Halide::strict_float(
+                        Halide::select(x < c(0), c(nan), x == c(0), c(-infinity), result) +
+                        rest_beyond_finite(x));
+                });
+            });
+        });
+    });
+}
+
+/// As error_function_of() of the reference operators.
+Expr error_function(const Expr& argument) {
+    constexpr float limit = 0.921875F, one_from = 3.925F;
+    return with_value(argument, [&](const Expr& x) {
+        const auto c = [&](float value) { return like(x, value); };
+        const Expr near = x + x * polynomial(x * x, {1.2837915e-1F, -3.7612495e-1F, 1.1281816e-1F,
+                                                     -2.6766617e-2F, 4.9931803e-3F,
+                                                     -5.9908530e-4F});
+        return with_value(at_most(Halide::abs(x), one_from), [&](const Expr& size) {
+            const Expr far =
+                size + size * polynomial(size, {1.2864956e-1F, 6.3514698e-1F, 1.0624409e-1F,
+                                                -2.3768280e-2F, 3.6454001e-3F, -3.2352746e-4F,
+                                                1.1303631e-5F});
+            return with_value(c(1) - exponential(-far), [&](const Expr& above) {
+                return Halide::strict_float(Halide::select(
+                    size <= c(limit), near, Halide::select(x < c(0), -above, above)));
+            });
+        });
+    });
+}
+
+/// x^n, n from 1 on.
+Expr raised(const Expr& base, int n) {
+    return with_value(base, [&](const Expr& x) {
+        if (n == 1) return x;
+        const Expr square = raised(Halide::strict_float(x * x), n / 2);
+        return n % 2 == 0 ? square : Halide::strict_float(square * x);
+    });
+}
+
+/// x^exponent as std::pow() has it: a product or root if the exponent allows it, else e^(exponent log x).
+Expr power(const Expr& argument, float exponent) {
+    return with_value(argument, [&](const Expr& x) {
+        if (exponent == std::floor(exponent)) {
+            const Expr base = exponent < 0 ? Halide::strict_float(like(x, 1) / x) : x;
+            return raised(base, static_cast<int>(std::abs(exponent)));
+        }
+        const auto whole = [&](int32_t bits) {
+            return make_const(Halide::Int(32, x.type().lanes()), bits);
+        };
+        const Expr bits = bits_of(x);
+        if (std::abs(exponent) == 0.5F) {  // infinite at -infinity, 0 at -0
+            const Expr turns = bits < whole(0) && bits >= whole(bits_of_minus_infinity);
+            const Expr root = Halide::strict_float(
+                square_root(Halide::select(turns, -x, x)) + like(x, 0));
+            return exponent > 0 ? root : Halide::strict_float(like(x, 1) / root);
+        }
+        const Expr product = logarithm(Halide::abs(x)) * like(x, exponent);
+        return with_value(exponential(Halide::strict_float(product)), [&](const Expr& result) {
+            const Expr is_negative = bits > whole(std::numeric_limits<int32_t>::min()) &&
+                                     bits < whole(bits_of_minus_infinity);
+            return Halide::strict_float(
+                Halide::select(is_negative, like(x, std::numeric_limits<float>::quiet_NaN()), result));
+        });
+    });
+}
+
 /// x times a number. LLVM, which takes sums for finite, makes 0 of 0 times one; x - x is 0 or NaN
 /// as IEEE 754 has the product, but for the sign of the zero.
 Expr times(const Expr& x, float factor) {
@@ -174,6 +289,27 @@ Expr rectified(const Expr& value, const std::function<Expr(const Expr&)>& produc
     });
 }
 
+/// Functions that jump; undefined for others.
+Expr step_function(GeneralFunction function, const Expr& x, float alpha, float beta) {
+    const auto c = [&](float value) { return like(x, value); };
+    switch (function) {
+        case GeneralFunction::floor:
+            return Halide::floor(x);
+        case GeneralFunction::ceil:
+            return Halide::ceil(x);
+        case GeneralFunction::round_to_even:
+            return Halide::round(x);
+        case GeneralFunction::sign:
+            return Halide::select(x > c(0), c(1), x < c(0), c(-1), x);
+        case GeneralFunction::thresholded_relu:
+            return Halide::select(x > c(alpha), x, c(0));
+        case GeneralFunction::shrink:
+            return Halide::select(x < c(-alpha), x + c(beta), x > c(alpha), x - c(beta), c(0));
+        default:
+            return {};
+    }
+}
+
 /// As apply_unary() of the reference operators, in forms that lose fewer digits or need fewer
 /// functions where it says so.
 Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
@@ -183,11 +319,25 @@ Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
     const auto product_with_x = [&](const Expr& factor) {
         return with_value(factor, [&](const Expr& f) { return strict(x * f); });
     };
+    if (const Expr step = step_function(function, x, alpha, beta); step.defined())
+        return strict(step);
     switch (function) {
         case GeneralFunction::absolute:
             return Halide::abs(x);
         case GeneralFunction::negative:
             return -x;
+        case GeneralFunction::exponential:
+            return exponential(x);
+        case GeneralFunction::logarithm:
+            return logarithm(x);
+        case GeneralFunction::square_root:
+            return strict(square_root(x));
+        case GeneralFunction::reciprocal:
+            return strict(one / x);
+        case GeneralFunction::power:
+            return power(x, alpha);
+        case GeneralFunction::error_function:
+            return error_function(x);
         case GeneralFunction::elu:
             return with_value(c(alpha) * exponential_minus_one(x), [&](const Expr& below) {
                 return strict(Halide::select(x < zero, below, x));

@@ -265,6 +265,16 @@ Stmt with_pointer(const std::string& name, const std::string& pointers, int inde
     return LetStmt::make(name, pointer, body);
 }
 
+namespace {
+
+/// NaN where either is NaN. Both are loaded: LLVM takes results of arithmetic for numbers.
+Expr smaller_or_larger(Operation operation, const Expr& a, const Expr& b) {
+    const Expr is_first = operation == Operation::minimum ? a < b : a > b;
+    return Halide::strict_float(Halide::select(is_first || a != a, a, b));
+}
+
+}  // namespace
+
 Expr combined(Operation operation, const Expr& value, const Expr& operand) {
     switch (operation) {
         case Operation::subtract:
@@ -273,6 +283,9 @@ Expr combined(Operation operation, const Expr& value, const Expr& operand) {
             return value * operand;
         case Operation::divide:
             return value / operand;
+        case Operation::minimum:
+        case Operation::maximum:
+            return smaller_or_larger(operation, value, operand);
         default:
             return value + operand;
     }

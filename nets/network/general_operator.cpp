@@ -357,8 +357,21 @@ bool is_activation(GeneralFunction function, float alpha, float beta) {
     switch (function) {
         case GeneralFunction::celu:
             return alpha > 0;  // else it grows like e^-x or divides by 0
+        case GeneralFunction::power:
+            return std::abs(alpha) <= 16 && alpha != 0 && alpha != 1;
         case GeneralFunction::absolute:
         case GeneralFunction::negative:
+        case GeneralFunction::exponential:
+        case GeneralFunction::logarithm:
+        case GeneralFunction::square_root:
+        case GeneralFunction::reciprocal:
+        case GeneralFunction::floor:
+        case GeneralFunction::ceil:
+        case GeneralFunction::round_to_even:
+        case GeneralFunction::sign:
+        case GeneralFunction::error_function:
+        case GeneralFunction::thresholded_relu:
+        case GeneralFunction::shrink:
         case GeneralFunction::elu:
         case GeneralFunction::selu:
         case GeneralFunction::softplus:
@@ -369,6 +382,25 @@ bool is_activation(GeneralFunction function, float alpha, float beta) {
         case GeneralFunction::swish:
         case GeneralFunction::gelu:
         case GeneralFunction::gelu_tanh:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool is_steep(GeneralFunction function) {
+    switch (function) {
+        case GeneralFunction::exponential:
+        case GeneralFunction::logarithm:
+        case GeneralFunction::square_root:
+        case GeneralFunction::reciprocal:
+        case GeneralFunction::floor:
+        case GeneralFunction::ceil:
+        case GeneralFunction::round_to_even:
+        case GeneralFunction::sign:
+        case GeneralFunction::thresholded_relu:
+        case GeneralFunction::shrink:
+        case GeneralFunction::power:
             return true;
         default:
             return false;

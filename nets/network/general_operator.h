@@ -128,10 +128,13 @@ enum class GridPadding { zeros, border, reflection };
 [[nodiscard]] const char* to_string(GeneralKind kind);
 [[nodiscard]] const char* to_string(GeneralFunction function);
 /// Whether a layer can apply the function to its finished sums, so that generated code computes it
-/// in vectors (generators/ir/activations.h). The function must be unary, continuous (rounding
-/// errors stay small), and finite for finite arguments; alpha and beta must be finite, and alpha of
-/// celu positive.
+/// in vectors (generators/ir/activations.h): a unary function, or `power`, which is then x^alpha. Alpha
+/// and beta must be finite, alpha of celu positive, and exponents between -16 and 16, but for 0 and 1.
 [[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
+/// Whether small differences of the function's arguments become large ones somewhere: where it jumps,
+/// next to a pole, or because it grows without bound. Rounding errors of the sums to which code applies
+/// such a function are judged element by element (generators/compile/error_bounds.h).
+[[nodiscard]] bool is_steep(GeneralFunction function);
 inline constexpr int general_kind_count = static_cast<int>(GeneralKind::blocks) + 1;
 inline constexpr int general_function_count = static_cast<int>(GeneralFunction::cubic) + 1;
 

@@ -69,6 +69,7 @@ struct Activation {
     float low = 0;        ///< clip
     float high = 0;       ///< clip
     ConstantPtr slope{};  ///< prelu: one value, or one per output channel
+    friend bool operator==(const Activation&, const Activation&) = default;
 };
 
 enum class LayerKind {

@@ -14,6 +14,7 @@
 #include "nets/network/picture_views.h"
 #include "nets/onnx/channel_order.h"
 #include "nets/onnx/channels_first.h"
+#include "nets/onnx/functions_of_one.h"
 #include "nets/onnx/layers_in_nodes.h"
 #include "nets/onnx/model.h"
 #include "nets/onnx/moves.h"
@@ -181,8 +182,10 @@ void share_equal_layers(RawNetwork& raw) {
             if (const auto other = same.find(id); other != same.end()) id = other->second;
         }
         const bool is_output = std::ranges::find(raw.outputs, layer.output) != raw.outputs.end();
-        if (layer.kind != LayerKind::general || layer.inputs.empty() || layer.bias || is_output)
-            continue;
+        const bool may_be_shared = layer.kind == LayerKind::general ||
+                                   (layer.kind == LayerKind::activation &&
+                                    layer.activation.kind == ActivationKind::unary);
+        if (!may_be_shared || layer.inputs.empty() || layer.bias || is_output) continue;
         std::vector<const RawLayer*>& others = seen[layer.inputs];
         const auto equal = std::ranges::find_if(others, [&](const RawLayer* other) {
             const ConstantPtr &a = layer.weights, &b = other->layer.weights;
@@ -190,7 +193,9 @@ void share_equal_layers(RawNetwork& raw) {
                 a == b || (a && b && a->dims == b->dims && a->values.size() == 1 &&
                            std::bit_cast<uint32_t>(a->values[0]) ==
                                std::bit_cast<uint32_t>(b->values[0]));
-            return has_equal_weights && layer.general == other->layer.general;
+            return has_equal_weights && layer.kind == other->layer.kind &&
+                   layer.activation == other->layer.activation &&
+                   layer.general == other->layer.general;
         });
         if (equal == others.end()) {
             others.push_back(&raw_layer);
@@ -515,6 +520,7 @@ Network canonicalise(RawNetwork raw) {
     recognise_moves(raw);
     recognise_layers_in_nodes(raw);
     put_channels_first(raw);
+    write_functions_as_activations(raw);
     write_means_as_convolutions(raw);
     fold_blocks_into_convolutions(raw);
     recognise_blocks(raw);

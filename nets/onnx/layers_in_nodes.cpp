@@ -146,7 +146,7 @@ public:
                 recognise_quotient(layer, layer.layer.inputs[0], before(layer.layer.inputs[1]), {});
             } else if (is_binary(&layer, GeneralFunction::maximum)) {
                 recognise_maximum(layer);
-            } else if (is(&layer, GeneralKind::unary, GeneralFunction::logarithm)) {
+            } else if (is(&layer, GeneralFunction::logarithm)) {
                 recognise_softplus(layer);
             } else if (is(&layer, GeneralKind::reduce, GeneralFunction::mean)) {
                 recognise_mean_of_means(layer);
@@ -234,7 +234,7 @@ private:
             RawLayer* inner = adds(sum, 1) ? before(*sum) : nullptr;
             std::vector<RawLayer*> layers(product.layers.begin() + 1, product.layers.end());
             layers.insert(layers.end(), {sum, inner});
-            const bool is_exact = is(inner, GeneralKind::unary, GeneralFunction::error_function);
+            const bool is_exact = is(inner, GeneralFunction::error_function);
             const bool is_known =
                 is_exact ? takes_power(product_of(inner->layer.inputs[0]),
                                        1 / std::numbers::sqrt2_v<float>, x, 1, layers)
@@ -266,7 +266,7 @@ private:
     void recognise_softplus(RawLayer& end) {
         RawLayer* sum = before(end);
         RawLayer* power = adds(sum, 1) ? before(*sum) : nullptr;
-        if (!is(power, GeneralKind::unary, GeneralFunction::exponential)) return;
+        if (!is(power, GeneralFunction::exponential)) return;
         become(end, power->layer.inputs[0], {sum, power},
                {.kind = ActivationKind::unary, .function = GeneralFunction::softplus});
     }
@@ -341,7 +341,7 @@ private:
             if (last == nullptr) continue;
             RawLayer* inner = before(*last);
             const bool is_inverse =
-                is(last, GeneralKind::unary, GeneralFunction::reciprocal) ||
+                is(last, GeneralFunction::reciprocal) ||
                 (is(last, GeneralKind::binary, GeneralFunction::divide) && last->layer.weights &&
                  last->layer.general.constant_first && all_are(*last->layer.weights, 1));
             if (is_inverse && recognise_quotient(product, x, inner, {last})) return;
@@ -384,7 +384,7 @@ private:
         return is_pooling ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{};
     }
     static bool is_root(const RawLayer* layer) {
-        return is(layer, GeneralKind::unary, GeneralFunction::square_root) ||
+        return is(layer, GeneralFunction::square_root) ||
                (is(layer, GeneralKind::binary, GeneralFunction::power) && layer->layer.weights &&
                 !layer->layer.general.constant_first && all_are(*layer->layer.weights, 0.5f));
     }

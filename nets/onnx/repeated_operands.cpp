@@ -32,15 +32,8 @@ private:
 
     void rewrite(RawLayer& raw) {
         Layer& layer = raw.layer;
-        GeneralOperator& op = layer.general;
-        const bool is_binary = layer.kind == LayerKind::general && op.kind == GeneralKind::binary;
-        if (is_binary && op.function == GeneralFunction::power && layer.weights &&
-            !op.constant_first && layer.weights->values.size() == 1 && all_are(*layer.weights, 2) &&
-            dims(layer.output).size() == 4) {
-            op.function = GeneralFunction::multiply;
-            layer.weights = nullptr;
-            layer.inputs.push_back(layer.inputs[0]);
-        }
+        const bool is_binary =
+            layer.kind == LayerKind::general && layer.general.kind == GeneralKind::binary;
         if (const int64_t times = repeats(layer);
             times > 1 && layer.activation.kind == ActivationKind::none)
             return repeat_channels(raw, times);

@@ -74,10 +74,58 @@ std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) {
 
 /// The ONNX operator of a general layer of two maps that schedules cover, or null.
 const char* binary_name(GeneralFunction function) {
-    return function == GeneralFunction::subtract   ? "Sub"
-           : function == GeneralFunction::multiply ? "Mul"
-           : function == GeneralFunction::divide   ? "Div"
-                                                   : nullptr;
+    switch (function) {
+        case GeneralFunction::add:
+            return "Add";
+        case GeneralFunction::subtract:
+            return "Sub";
+        case GeneralFunction::multiply:
+            return "Mul";
+        case GeneralFunction::divide:
+            return "Div";
+        case GeneralFunction::minimum:
+            return "Min";
+        case GeneralFunction::maximum:
+            return "Max";
+        default:
+            return nullptr;
+    }
+}
+
+/// The ONNX operator of an activation that has no parameters, or null.
+const char* operator_without_attributes(GeneralFunction function) {
+    switch (function) {
+        case GeneralFunction::absolute:
+            return "Abs";
+        case GeneralFunction::negative:
+            return "Neg";
+        case GeneralFunction::exponential:
+            return "Exp";
+        case GeneralFunction::logarithm:
+            return "Log";
+        case GeneralFunction::square_root:
+            return "Sqrt";
+        case GeneralFunction::reciprocal:
+            return "Reciprocal";
+        case GeneralFunction::floor:
+            return "Floor";
+        case GeneralFunction::ceil:
+            return "Ceil";
+        case GeneralFunction::round_to_even:
+            return "Round";
+        case GeneralFunction::sign:
+            return "Sign";
+        case GeneralFunction::error_function:
+            return "Erf";
+        case GeneralFunction::softplus:
+            return "Softplus";
+        case GeneralFunction::softsign:
+            return "Softsign";
+        case GeneralFunction::hard_swish:
+            return "HardSwish";
+        default:
+            return nullptr;
+    }
 }
 
 std::string mode_name(Padding::Mode mode) {
@@ -430,40 +478,34 @@ private:
         const auto node = [&](const char* op) -> proto::NodeProto& {
             return add_node(op, name, {input}, output);
         };
+        const auto with_two = [&](const char* op, const char* alpha, const char* beta) {
+            auto& two = node(op);
+            set(two, alpha, a.alpha);
+            set(two, beta, a.beta);
+        };
+        if (const char* op = operator_without_attributes(a.function)) {
+            node(op);
+            return;
+        }
         switch (a.function) {
-            case GeneralFunction::absolute:
-                node("Abs");
+            case GeneralFunction::thresholded_relu:
+                set(node("ThresholdedRelu"), "alpha", a.alpha);
                 return;
-            case GeneralFunction::negative:
-                node("Neg");
+            case GeneralFunction::shrink:
+                return with_two("Shrink", "lambd", "bias");
+            case GeneralFunction::power:
+                add_node("Pow", name, {input, scalar(a.alpha, name + "_exponent")}, output);
                 return;
             case GeneralFunction::elu:
                 set(node("Elu"), "alpha", a.alpha);
                 return;
-            case GeneralFunction::selu: {
-                auto& selu = node("Selu");
-                set(selu, "alpha", a.alpha);
-                set(selu, "gamma", a.beta);
-                return;
-            }
+            case GeneralFunction::selu:
+                return with_two("Selu", "alpha", "gamma");
             case GeneralFunction::celu:
                 set(node("Celu"), "alpha", a.alpha);
                 return;
-            case GeneralFunction::softplus:
-                node("Softplus");
-                return;
-            case GeneralFunction::softsign:
-                node("Softsign");
-                return;
-            case GeneralFunction::hard_sigmoid: {
-                auto& sigmoid = node("HardSigmoid");
-                set(sigmoid, "alpha", a.alpha);
-                set(sigmoid, "beta", a.beta);
-                return;
-            }
-            case GeneralFunction::hard_swish:
-                node("HardSwish");
-                return;
+            case GeneralFunction::hard_sigmoid:
+                return with_two("HardSigmoid", "alpha", "beta");
             case GeneralFunction::mish:
                 need_opset(opset_of_mish);
                 node("Mish");

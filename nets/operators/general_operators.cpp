@@ -267,28 +267,7 @@ void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, 
     }
 }
 
-void square_row(const float* a, int64_t a_step, const float*, int64_t, float* out, int64_t count) {
-    for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] * a[k * a_step];
-}
-
-void cube_row(const float* a, int64_t a_step, const float*, int64_t, float* out, int64_t count) {
-    for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] * a[k * a_step] * a[k * a_step];
-}
-
-/// x^0.5, which is infinite at -infinity and 0 at -0.
-void root_row(const float* a, int64_t a_step, const float*, int64_t, float* out, int64_t count) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    for (int64_t k = 0; k < count; ++k) out[k] = a[k * a_step] == -infinity ? infinity : a[k * a_step];
-    apply_unary_row(GeneralFunction::square_root, 0, 0, out, out, count);
-    for (int64_t k = 0; k < count; ++k) out[k] += 0.0F;
-}
-
 using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
-
-/// The row of one of the powers that most files have, or null.
-BinaryRow power_row_of(float exponent) {
-    return exponent == 2 ? square_row : exponent == 3 ? cube_row : exponent == 0.5F ? root_row : nullptr;
-}
 
 BinaryRow binary_row_of(GeneralFunction function) {
     using enum GeneralFunction;
@@ -330,10 +309,11 @@ void run_binary(const Layer& layer, const Operands& operands, const Dims& out, f
                                      broadcast_steps(*operands.dims[1], out.size())});
     const bool is_power = layer.general.function == GeneralFunction::power &&
                           element_count(*operands.dims[1]) == 1;
-    const BinaryRow of_power = is_power ? power_row_of(*operands.values[1]) : nullptr;
-    const BinaryRow row_function =
-        of_power != nullptr ? of_power : binary_row_of(layer.general.function);
+    const BinaryRow row_function = binary_row_of(layer.general.function);
     loops.run(threads, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t count) {
+        if (is_power && loops.step(0) == 1)
+            return apply_unary_row(GeneralFunction::power, *operands.values[1], 0,
+                                   operands.values[0] + from[0], output + to, count);
         row_function(operands.values[0] + from[0], loops.step(0), operands.values[1] + from[1],
                      loops.step(1), output + to, count);
     });
@@ -1123,6 +1103,8 @@ float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
         }
         case is_zero:
             return x == 0 ? 1.0f : 0.0f;
+        case power:
+            return std::pow(x, alpha);
         default:
             assert(false && "general_output_dims() refuses it");
             return x;

@@ -47,6 +47,18 @@ void square_root_row(const float* input, float* output, int64_t count) {
     for (int64_t k = 0; k < count; ++k) output[k] = std::sqrt(input[k]);
 }
 LAMINATE_FOR_EACH_VECTOR_WIDTH
+void power_row(float exponent, const float* input, float* output, int64_t count) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    if (exponent == 2) return each(input, output, count, [](float x) { return x * x; });
+    if (exponent == 3) return each(input, output, count, [](float x) { return x * x * x; });
+    if (exponent == 0.5F) {  // infinite at -infinity, 0 at -0
+        return each(input, output, count, [](float x) {
+            return std::sqrt(x == -infinity ? infinity : x) + 0.0F;
+        });
+    }
+    for (int64_t k = 0; k < count; ++k) output[k] = std::pow(input[k], exponent);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
 void floor_row(const float* input, float* output, int64_t count) {
     each(input, output, count, [](float x) { return std::floor(x); });
 }
@@ -376,6 +388,8 @@ void apply_unary_row(GeneralFunction function, float alpha, float beta, const fl
             return error_function_row(input, output, count);
         case GeneralFunction::logarithm:
             return logarithm_row(input, output, count);
+        case GeneralFunction::power:
+            return power_row(alpha, input, output, count);
         default:
             for (int64_t k = 0; k < count; ++k)
                 output[k] = apply_unary(function, input[k], alpha, beta);

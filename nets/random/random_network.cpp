@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/rng.h"
 #include "nets/network/picture_views.h"
+#include "nets/operators/reference_operators.h"
 
 namespace laminate {
 
@@ -161,19 +163,17 @@ public:
                    : std::vector<int64_t>{1, channels, rng_.between(3, 10), rng_.between(3, 10)}});
         network_.inputs = {0};
         magnitudes_.push_back({input_bound, 0});
+        is_rounded_.push_back(false);
         left_ = rng_.between(1, 8);
         TensorId newest = 0;
         while (left_ > 0) {
             // A step from an older tensor makes a fork. Tensors that remain unread become outputs.
             const bool goes_back = network_.layers.size() > 1 && rng_.chance(1, 6);
-            TensorId from = goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest;
-            if (is_normalised(from)) ++from;  // the clip behind it
-            newest = step(from);
+            newest = step(goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest);
         }
         for (TensorId id = 1; id < static_cast<TensorId>(network_.tensors.size()); ++id) {
             const bool is_read = !network_.consumers(id).empty();
-            if (!is_read || (rng_.chance(1, 20) && !is_normalised(id)))
-                network_.outputs.push_back(id);
+            if (!is_read || rng_.chance(1, 20)) network_.outputs.push_back(id);
         }
         check(network_);
         return std::move(network_);
@@ -187,10 +187,9 @@ protected:
         return magnitudes_[static_cast<size_t>(id)];
     }
     [[nodiscard]] bool is_map(TensorId id) const { return dims(id).size() == 4; }
-    /// Whether a tensor has values that are not exact.
-    [[nodiscard]] bool is_normalised(TensorId id) const {
-        const LayerId producer = network_.producer(id);
-        return producer >= 0 && normalisation_of(network_.layer(producer));
+    /// Whether a tensor has values that are rounded, so that their last digits depend on the code.
+    [[nodiscard]] bool is_rounded(TensorId id) const {
+        return is_rounded_[static_cast<size_t>(id)];
     }
 
     virtual TensorId step(TensorId x) {
@@ -272,6 +271,8 @@ protected:
         layer.output = static_cast<TensorId>(network_.tensors.size());
         network_.tensors.push_back(
             {"t" + std::to_string(layer.output), infer_output_dims(layer, input_dims)});
+        is_rounded_.push_back(std::ranges::any_of(
+            layer.inputs, [this](TensorId id) { return is_rounded(id); }));
         network_.layers.push_back(std::move(layer));
         magnitudes_.push_back(magnitude);
         --left_;
@@ -535,13 +536,143 @@ protected:
     Rng rng_;
     Network network_;
     std::vector<Magnitude> magnitudes_;
+    std::vector<bool> is_rounded_;
     int64_t left_ =
         0;  ///< layers that may still come; a residual or a concatenation may go one beyond
 };
 
-class PictureWriter final : public GraphWriter {
+/// Draws functions of one value as well.
+class FunctionWriter : public GraphWriter {
+protected:
+    using GraphWriter::GraphWriter;
+
+    static Activation unary(GeneralFunction function, float alpha = 0, float beta = 0) {
+        return {
+            .kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+    }
+
+    /// Applies it to x: in the convolution that makes x, where an importer would fold it, or apart.
+    TensorId applied(const Activation& activation, TensorId x, Magnitude m) {
+        Layer& before = network_.layers.back();
+        if (before.output == x && before.kind == LayerKind::conv &&
+            before.activation.kind == ActivationKind::none) {
+            before.activation = activation;
+            magnitudes_.back() = m;
+            return x;
+        }
+        Layer layer = named(LayerKind::activation, "function", {x});
+        layer.activation = activation;
+        return append(std::move(layer), m);
+    }
+
+    /// A convolution of x clipped to whole numbers.
+    TensorId clipped(TensorId x, int64_t channels, float low, float high) {
+        x = conv(x, same(x, 1), channels);
+        network_.layers.back().activation = {
+            .kind = ActivationKind::clip, .low = low, .high = high};
+        magnitudes_.back() = {2, 0};
+        return x;
+    }
+
+    /// A function whose values are exact, if its arguments are.
+    TensorId exact_function(TensorId x) {
+        using enum GeneralFunction;
+        if (is_rounded(x)) return conv(x, same(x, 1), random_channels());
+        x = conv(x, same(x, 1), dims(x)[1]);
+        const Magnitude m = magnitude(x), cube{m.units * m.units * m.units, 3 * m.fraction},
+                        slope{int64_t{4} << m.fraction, m.fraction + 2};
+        const Magnitude whole{(m.units >> m.fraction) + 1, 0};
+        switch (rng_.below(9)) {
+            case 0:
+                return applied(unary(rng_.chance(1, 2) ? absolute : negative), x, m);
+            case 1:
+                return applied(unary(rng_.chance(1, 2) ? GeneralFunction::floor : round_to_even), x,
+                               whole);
+            case 2:
+                return applied(unary(rng_.chance(1, 2) ? GeneralFunction::ceil : sign), x, whole);
+            case 3:
+                return applied(unary(thresholded_relu, 1), x, m);
+            case 4:
+                return applied(unary(shrink, 1, 1), x, m);
+            case 5:
+                if (is_exact(slope)) return applied(unary(hard_sigmoid, 0.25F, 0.5F), x, slope);
+                break;
+            case 6:
+                if (is_exact(cube)) return applied(unary(power, 3), x, cube);
+                break;
+            case 7:
+                if (m.fraction == 0) {
+                    const bool squares = rng_.chance(1, 2);
+                    x = clipped(x, dims(x)[1], 1, 2);
+                    return applied(squares ? unary(power, -2) : unary(reciprocal), x, {4, 2});
+                }
+                break;
+            default:
+                break;
+        }
+        const Magnitude square{m.units * m.units, 2 * m.fraction};
+        if (!is_exact(square)) return applied(unary(absolute), x, m);
+        x = applied(unary(power, 2), x, square);
+        return rng_.chance(1, 2) ? x : applied(unary(square_root), x, m);
+    }
+
+    /// A function with rounded values, of few whole numbers.
+    TensorId rounding_function(TensorId x) {
+        using enum GeneralFunction;
+        if (magnitude(x).fraction > 0 || is_rounded(x)) return conv(x, same(x, 1), random_channels());
+        static const std::vector<Activation> of_all{
+            {.kind = ActivationKind::sigmoid}, {.kind = ActivationKind::tanh},
+            unary(exponential), unary(error_function), unary(softplus), unary(softsign), unary(mish),
+            unary(swish, 1), unary(gelu), unary(gelu_tanh), unary(elu, 1), unary(celu, 1),
+            unary(selu, 1.6732632F, 1.050701F), unary(hard_swish)};
+        static const std::vector<Activation> of_positive{
+            unary(logarithm), unary(square_root), unary(power, 2.2F), unary(power, -0.5F)};
+        const bool is_positive = rng_.chance(1, 3);
+        const std::vector<Activation>& all = is_positive ? of_positive : of_all;
+        const Activation& f = all[static_cast<size_t>(rng_.below(std::ssize(all)))];
+        const int low = is_positive ? 1 : -2;
+        x = clipped(x, dims(x)[1], static_cast<float>(low), 2);
+        x = applied(f, x, {8, 0});
+        is_rounded_.back() = true;
+        std::vector<float> values;
+        for (int argument = low; argument <= 2; ++argument)
+            values.push_back(apply_activation(f, static_cast<float>(argument), 0));
+        return made_whole(x, values);
+    }
+
+    /// x itself, or some times x rounded to whole numbers: so many times that none of its values, which
+    /// are few, is near the middle between two.
+    TensorId made_whole(TensorId x, const std::vector<float>& values) {
+        constexpr float least_distance = 1.0F / 128;
+        for (int64_t times = 12; times > 1 && rng_.chance(9, 10); --times) {
+            const auto is_apart = [&](float value) {
+                const float scaled = value * static_cast<float>(times);
+                return std::abs(scaled - std::floor(scaled) - 0.5F) > least_distance;
+            };
+            if (!std::ranges::all_of(values, is_apart)) continue;
+            x = scaled(x, static_cast<float>(times));
+            network_.layers.back().activation = unary(GeneralFunction::round_to_even);
+            is_rounded_.back() = false;
+            return x;
+        }
+        return x;
+    }
+
+    /// x times a number.
+    TensorId scaled(TensorId x, float factor) {
+        Layer layer = named(LayerKind::conv, "scaled", {x});
+        layer.groups = dims(x)[1];
+        layer.weights = std::make_shared<const Constant>(
+            Constant{{layer.groups, 1, 1, 1},
+                     std::vector<float>(static_cast<size_t>(layer.groups), factor)});
+        const Magnitude m = magnitude(x);
+        return append(std::move(layer), {m.units * static_cast<int64_t>(factor), m.fraction});
+    }
+};
+
+class PictureWriter final : public FunctionWriter {
 public:
-    explicit PictureWriter(uint64_t seed) : GraphWriter("picture", seed) {}
+    explicit PictureWriter(uint64_t seed) : FunctionWriter("picture", seed) {}
 
 protected:
     TensorId step(TensorId x) override {
@@ -551,7 +682,20 @@ protected:
 private:
     /// What networks for pictures have between and behind convolutions.
     TensorId picture_step(TensorId x) {
-        switch (rng_.below(13)) {
+        switch (rng_.below(19)) {
+            case 13:
+                return exact_function(x);
+            case 14:
+            case 15:
+                return rounding_function(x);
+            case 16:
+                return of_two(rng_.chance(1, 2) ? GeneralFunction::minimum
+                                                : GeneralFunction::maximum,
+                              x);
+            case 17:
+                return repeat_channels(x);
+            case 18:
+                return stack(x);
             case 0:
                 return shuffle(x);
             case 11:
@@ -679,6 +823,9 @@ private:
         while (channels % by != 0) --by;
         // A shuffle by one or by all leaves every channel where it is.
         if (block == 1 && (by == 1 || by == channels)) return x;
+        return shuffled(x, block, by);
+    }
+    TensorId shuffled(TensorId x, int64_t block, int64_t by) {
         x = append_general("blocks", {x}, blocks_of(block, by), magnitude(x));
         // An importer that reads the network would make them part of a convolution.
         Layer apart = named(LayerKind::activation, "apart", {x});
@@ -690,58 +837,97 @@ private:
     TensorId divide(TensorId x) {
         const Magnitude m{2 * magnitude(x).units, magnitude(x).fraction + 1};
         if (magnitude(x).fraction > 0 || !is_exact(m)) return shuffle(x);
-        const TensorId divisor = conv(x, same(x, 1), rng_.chance(1, 4) ? 1 : dims(x)[1]);
-        network_.layers.back().activation = {.kind = ActivationKind::clip, .low = 1, .high = 2};
-        magnitudes_.back() = {2, 0};
+        const TensorId divisor = clipped(x, rng_.chance(1, 4) ? 1 : dims(x)[1], 1, 2);
         return append_general(
             "quotient", {x, divisor},
             {.kind = GeneralKind::binary, .function = GeneralFunction::divide}, m);
     }
 
     GeneralFunction function_of_two() {
-        return rng_.chance(3, 4) ? GeneralFunction::multiply : GeneralFunction::subtract;
+        using enum GeneralFunction;
+        constexpr std::array all{multiply, multiply, subtract, add, minimum, maximum};
+        return all[static_cast<size_t>(rng_.below(std::ssize(all)))];
     }
 
-    /// Softmax or a standardisation over the channels, clipped so that two or three values are left,
-    /// which are exact: of whole numbers, with sums that powers of two divide.
-    TensorId normalise(TensorId x) {
-        if (magnitude(x).fraction > 0) return shuffle(x);
-        const bool is_softmax = rng_.chance(1, 3);
-        const int64_t channels = is_softmax ? random_channels() : int64_t{2} << rng_.below(2);
-        x = conv(x, same(x, 1), channels);
-        network_.layers.back().activation = {
-            .kind = ActivationKind::clip, .low = -2, .high = 2};
-        magnitudes_.back() = {2, 0};
-        if (is_softmax) {
-            // Numbers that differ do so by 8 at least, and e^-8 is below 2^-6.
-            x = append(named(LayerKind::softmax, "softmax", {scaled(x, 8)}), {1, 0});
-        } else {
-            x = append_general("norm", {x},
-                               {.kind = GeneralKind::normalise,
-                                .function = rng_.chance(1, 3) ? GeneralFunction::root_mean_square
-                                                              : GeneralFunction::standardise,
-                                .axes = {1},
-                                .alpha = 1.0F / 1024},
-                               {2, 0});
+    /// All channels two or three times, one after the other: what a Concat of one map or a Tile becomes.
+    TensorId repeat_channels(TensorId x) {
+        const int64_t channels = dims(x)[1], most = most_channels / channels;
+        if (channels == 1 || most < 2) return shuffle(x);
+        Layer copies = named(LayerKind::conv, "copies", {x});
+        copies.groups = channels;
+        const int64_t outputs = channels * rng_.between(2, std::min<int64_t>(most, 3));
+        copies.weights = std::make_shared<const Constant>(
+            Constant{{outputs, 1, 1, 1}, std::vector<float>(static_cast<size_t>(outputs), 1.0F)});
+        return shuffled(append(std::move(copies), magnitude(x)), 1, channels);
+    }
+
+    /// Two maps, one below or beside the other: what a Concat of rows or columns becomes.
+    TensorId stack(TensorId x) {
+        const size_t axis = rng_.chance(1, 2) ? 0 : 1;
+        if (dims(x)[2 + axis] > 8) return shuffle(x);
+        std::array<TensorId, 2> parts{};
+        for (TensorId& part : parts) part = conv(x, same(x, 1), dims(x)[1]);
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            Padding padding;
+            (k == 0 ? padding.end : padding.begin)[axis] = dims(x)[2 + axis];
+            parts[k] = append_general("place", {parts[k]}, padded(dims(parts[k]), padding),
+                                      magnitude(parts[k]));
         }
-        // A mean of up to 4 numbers is a multiple of 1/4, which a deviation of 2 at most divides. Of
-        // up to 6 channels that are equal each has 1/6 at least.
+        const Magnitude &a = magnitude(parts[0]), &b = magnitude(parts[1]);
+        const int finer = std::max(a.fraction, b.fraction);
+        const Magnitude m{std::max(a.at(finer), b.at(finer)), finer};
+        if (!is_exact(m)) return parts[0];
+        return append(named(LayerKind::add, "stacked", {parts[0], parts[1]}), m);
+    }
+
+    /// Softmax or a standardisation over the channels of few whole numbers.
+    TensorId normalise(TensorId x) {
+        if (magnitude(x).fraction > 0 || is_rounded(x)) return shuffle(x);
+        const bool is_softmax = rng_.chance(1, 3), is_clipped = rng_.chance(1, 3);
+        const int64_t channels = is_softmax && is_clipped ? random_channels()
+                                 : is_softmax             ? rng_.between(2, 3)
+                                                          : int64_t{2} << rng_.below(2);
+        x = clipped(x, channels, -2, 2);
+        // Numbers that differ do so by 8 at least, and e^-8 is below 2^-6.
+        if (is_softmax && is_clipped) x = scaled(x, 8);
+        Layer layer = named(is_softmax ? LayerKind::softmax : LayerKind::general,
+                            is_softmax ? "softmax" : "norm", {x});
+        if (!is_softmax) {
+            layer.general = {.kind = GeneralKind::normalise,
+                             .function = rng_.chance(1, 3) ? GeneralFunction::root_mean_square
+                                                           : GeneralFunction::standardise,
+                             .axes = {1},
+                             .alpha = 1.0F / 1024};
+        }
+        const std::vector<float> values =
+            is_clipped ? std::vector<float>{} : values_of(layer, channels);
+        x = append(std::move(layer), {2, 0});
+        is_rounded_.back() = true;
+        if (!is_clipped) return made_whole(x, values);
+        // So that two or three values are left, which are exact. A mean of up to 4 numbers is a multiple of
+        // 1/4, which a deviation of 2 at most divides. Of up to 6 channels that are equal each has 1/6 at
+        // least.
         Layer few = named(LayerKind::activation, "few", {x});
         few.activation = {.kind = ActivationKind::clip,
                           .low = is_softmax ? 1.0F / 64 : -1.0F / 16,
                           .high = 1.0F / 16};
-        return append(std::move(few), {4, 6});
+        x = append(std::move(few), {4, 6});
+        is_rounded_.back() = false;
+        return x;
     }
-    TensorId scaled(TensorId x, float factor) {
-        Layer layer = named(LayerKind::conv, "scaled", {x});
-        layer.groups = dims(x)[1];
-        layer.weights = std::make_shared<const Constant>(
-            Constant{{layer.groups, 1, 1, 1},
-                     std::vector<float>(static_cast<size_t>(layer.groups), factor)});
-        const Magnitude m = magnitude(x);
-        return append(std::move(layer), {m.units * static_cast<int64_t>(factor), m.fraction});
+    /// All that a normalisation makes of so many numbers between -2 and 2.
+    static std::vector<float> values_of(const Layer& layer, int64_t channels) {
+        int64_t pixels = 1;
+        for (int64_t c = 0; c < channels; ++c) pixels *= 5;
+        const std::vector<int64_t> all{1, channels, 1, pixels};
+        std::vector<float> arguments, values(static_cast<size_t>(channels * pixels));
+        for (int64_t c = 0, step = 1; c < channels; ++c, step *= 5) {
+            for (int64_t pixel = 0; pixel < pixels; ++pixel)
+                arguments.push_back(static_cast<float>(pixel / step % 5 - 2));
+        }
+        run_reference_layer(layer, {all}, {arguments.data()}, all, values.data(), 1);
+        return values;
     }
-
     /// Every row and column repeated.
     TensorId enlarge(TensorId x) {
         if (dims(x)[2] > 12 || dims(x)[3] > 12) return max_pool(x, pooling_window(x, false));
@@ -774,11 +960,17 @@ private:
     TensorId product_or(GeneralFunction function, TensorId a, TensorId b) {
         const Magnitude &of_a = magnitude(a), &of_b = magnitude(b);
         const int finer = std::max(of_a.fraction, of_b.fraction);
-        const Magnitude m = function == GeneralFunction::multiply
-                                ? Magnitude{of_a.units * of_b.units, of_a.fraction + of_b.fraction}
-                                : Magnitude{of_a.at(finer) + of_b.at(finer), finer};
+        const bool is_one = function == GeneralFunction::minimum ||
+                            function == GeneralFunction::maximum;
+        const Magnitude m =
+            function == GeneralFunction::multiply
+                ? Magnitude{of_a.units * of_b.units, of_a.fraction + of_b.fraction}
+            : is_one ? Magnitude{std::max(of_a.at(finer), of_b.at(finer)), finer}
+                     : Magnitude{of_a.at(finer) + of_b.at(finer), finer};
         if (!is_exact(m)) return b;
         if (rng_.chance(1, 2)) std::swap(a, b);
+        if (function == GeneralFunction::add && dims(a) == dims(b))
+            return append(named(LayerKind::add, "sum", {a, b}), m);
         return append_general("both", {a, b}, {.kind = GeneralKind::binary, .function = function},
                               m);
     }

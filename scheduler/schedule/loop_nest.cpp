@@ -128,6 +128,10 @@ private:
                 return " = product of inputs";
             case Operation::divide:
                 return " = quotient of inputs";
+            case Operation::minimum:
+                return " = smaller of inputs";
+            case Operation::maximum:
+                return " = larger of inputs";
             case Operation::concat:
                 return " = input of this channel";
             case Operation::rearrange:

@@ -115,6 +115,10 @@ std::optional<Operation> elementwise_operation(const Network& network, const Lay
             return Operation::multiply;
         case GeneralFunction::divide:
             return Operation::divide;
+        case GeneralFunction::minimum:
+            return Operation::minimum;
+        case GeneralFunction::maximum:
+            return Operation::maximum;
         default:
             return {};
     }

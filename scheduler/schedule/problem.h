@@ -33,6 +33,8 @@ enum class Operation {
     subtract,      ///< the first of two tensors less the second
     multiply,      ///< of two tensors
     divide,        ///< the first of two tensors by the second
+    minimum,       ///< of two tensors
+    maximum,       ///< of two tensors
     concat,        ///< along channels; of one tensor: a part of it (Split, Slice, Crop)
     pointwise,     ///< an activation of its own
     rearrange,     ///< DepthToSpace, SpaceToDepth, channel shuffles, repeated rows and columns: an
@@ -42,8 +44,7 @@ enum class Operation {
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
-    return operation == Operation::add || operation == Operation::subtract ||
-           operation == Operation::multiply || operation == Operation::divide;
+    return operation >= Operation::add && operation <= Operation::maximum;
 }
 
 /// A tensor that a layer reads.
@@ -159,8 +160,9 @@ struct LayerProblem {
 [[nodiscard]] AxisWindow axis_window(const Network& network, const Layer& layer, size_t axis);
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
-/// at least its stride and that is not both strided and dilated; pooling; an add, difference or
-/// product or quotient of different tensors, one of which may have one pixel or one channel; a concat
+/// at least its stride and that is not both strided and dilated; pooling; a sum, difference,
+/// product, quotient, minimum or maximum of different tensors, one of which may have one pixel or one
+/// channel; a concat
 /// along channels; a part of a tensor; a depth_to_space, blocks or repeated rows and columns; a Pad
 /// or Resize of rows and columns; a normalisation over the channels of each pixel; or a separate
 /// activation, all of feature maps. The window of every output must reach a real input: no output depends on padding

@@ -15,10 +15,9 @@ namespace {
 
 /// Whether the layer is of a kind that mostly networks for pictures have.
 bool is_of_pictures(const LayerProblem& p) {
-    return p.operation == Operation::rearrange || p.operation == Operation::multiply ||
-           p.operation == Operation::subtract || p.operation == Operation::divide ||
-           p.operation == Operation::resample ||
+    return p.operation == Operation::rearrange || p.operation == Operation::resample ||
            p.operation == Operation::normalise ||
+           (is_elementwise(p.operation) && p.operation != Operation::add) ||
            (p.operation == Operation::concat && p.inputs.size() == 1);
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "generators/compile/error_bounds.h"
 #include "generators/compile/executable.h"
 #include "generators/compile/group_reference.h"
@@ -200,6 +202,52 @@ TEST(ErrorBounds, OfDivisorsThatCancel) {
     EXPECT_EQ(rows.expected[1], 4);
     EXPECT_TRUE(rows.holds(4, 1));
     EXPECT_FALSE(rows.holds(4.001F, 1));
+}
+
+/// The sum of two channels, to which the convolution applies a function.
+BoundedRows rows_of_function(GeneralFunction function, float alpha, const std::vector<float>& channels) {
+    const auto columns = std::ssize(channels) / 2;
+    Network network = empty_network(2, 1, columns);
+    append(network, "conv1", 0, {1, square_window(1, 1, 0)});
+    network.layers[0].weights =
+        std::make_shared<const Constant>(Constant{{1, 2, 1, 1}, {1, 1}});
+    network.layers[0].activation = {
+        .kind = ActivationKind::unary, .function = function, .alpha = alpha};
+    return bounded_rows(network, layer_problems(network, {0}), {channels}, 0, 1,
+                        Sums::by_definition);
+}
+
+/// Sums of 4, of 1 - 1, and of -4: the second may be any number near 0, of both signs.
+TEST(ErrorBounds, OfSteepFunctionsAreOfTheValuesBesideTheArgument) {
+    const std::vector<float> channels{1, 1, -1, 3, -1, -3};
+    const BoundedRows inverse = rows_of_function(GeneralFunction::reciprocal, 0, channels);
+    EXPECT_TRUE(inverse.holds(0.2500001F, 0));
+    EXPECT_FALSE(inverse.holds(0.25001F, 0));
+    EXPECT_TRUE(inverse.holds(1e7F, 1));
+    EXPECT_TRUE(inverse.holds(-1e7F, 1));
+    EXPECT_FALSE(inverse.holds(-0.25001F, 2));
+    const BoundedRows root = rows_of_function(GeneralFunction::square_root, 0, channels);
+    EXPECT_FALSE(root.holds(2.0001F, 0));
+    EXPECT_TRUE(root.holds(1e-4F, 1));
+    EXPECT_FALSE(root.holds(2, 2)) << "the root of -4 is NaN";
+    EXPECT_TRUE(root.holds(std::numeric_limits<float>::quiet_NaN(), 2));
+    const BoundedRows power = rows_of_function(GeneralFunction::power, -2, channels);
+    EXPECT_TRUE(power.holds(0.06250001F, 0));
+    EXPECT_FALSE(power.holds(0.06251F, 0));
+    EXPECT_EQ(power.allowed[1], std::numeric_limits<float>::infinity());
+}
+
+TEST(ErrorBounds, OfJumpsAreOneStepWhereTheyMayLieBetween) {
+    const std::vector<float> channels{1.5F, 1.25F, -1, 1.5F, 1, -3};
+    const BoundedRows floor = rows_of_function(GeneralFunction::floor, 0, channels);
+    EXPECT_EQ(floor.expected, (std::vector<float>{3, 2, -4}));
+    EXPECT_TRUE(floor.holds(2, 0)) << "3 is the end of a step";
+    EXPECT_FALSE(floor.holds(1, 0));
+    EXPECT_FALSE(floor.holds(1, 1));
+    EXPECT_TRUE(floor.holds(-5, 2));
+    const BoundedRows sign = rows_of_function(GeneralFunction::sign, 0, {1, 1, -1, 1});
+    EXPECT_TRUE(sign.holds(-1, 0));
+    EXPECT_FALSE(sign.holds(-1, 1));
 }
 
 }  // namespace

@@ -113,7 +113,20 @@ TEST(SaveOnnx, EveryActivationComesBackTheSame) {
                                                                 {swish, 1, 0},
                                                                 {swish, 1.7f, 0},
                                                                 {gelu, 0, 0},
-                                                                {gelu_tanh, 0, 0}}) {
+                                                                {gelu_tanh, 0, 0},
+                                                                {exponential, 0, 0},
+                                                                {logarithm, 0, 0},
+                                                                {square_root, 0, 0},
+                                                                {reciprocal, 0, 0},
+                                                                {floor, 0, 0},
+                                                                {ceil, 0, 0},
+                                                                {round_to_even, 0, 0},
+                                                                {sign, 0, 0},
+                                                                {error_function, 0, 0},
+                                                                {thresholded_relu, 0.5f, 0},
+                                                                {shrink, 0.5f, 0.25f},
+                                                                {power, 2, 0},
+                                                                {power, -1.5f, 0}}) {
         SCOPED_TRACE(to_string(function));
         Network network = plain;
         for (Layer& layer : network.layers)
