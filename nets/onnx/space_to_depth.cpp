@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "nets/network/picture_views.h"
@@ -26,6 +28,7 @@ struct Blocks {
         int64_t channel, row, column;
     };
     TensorId map = -1;
+    bool has_channels_last = false;  ///< the map has its channels behind its pixels
     int64_t block = 1;
     std::vector<Channel> channels;
 };
@@ -47,15 +50,17 @@ public:
                                   reader.label);
             read_map(layer, *blocks);
         }
+        insert_transposes();
     }
 
     void recognise() {
         for (RawLayer& raw : raw_.layers) {
             if (!copies(raw.layer) || dims(raw.layer.output).size() != 4) continue;
             for (TensorId map = raw.layer.inputs[0];; ) {
-                if (const auto op = layer_of(blocks_of(raw.layer.output, map))) {
+                const auto blocks = blocks_of(raw.layer.output, map);
+                if (const auto op = layer_of(blocks)) {
                     raw.layer.general = *op;
-                    raw.layer.inputs[0] = map;
+                    raw.layer.inputs[0] = map_of(*blocks);
                     break;
                 }
                 if (producer_of(map) < 0) break;
@@ -64,6 +69,7 @@ public:
                 map = before.inputs[0];
             }
         }
+        insert_transposes();
     }
 
 private:
@@ -147,26 +153,38 @@ private:
     /// The elements of a tensor as blocks of a map with as many elements: `last`, or the first one that
     /// is copied.
     [[nodiscard]] std::optional<Blocks> blocks_of(TensorId y, TensorId last = -1) const {
+        const std::optional<Blocks> blocks = blocks_of(y, last, false);
+        return blocks ? blocks : blocks_of(y, last, true);
+    }
+    [[nodiscard]] std::optional<Blocks> blocks_of(TensorId y, TensorId last,
+                                                  bool has_channels_last) const {
         const Dims& out = dims(y);
         if (producer_of(y) < 0 || out.size() != 4 || out[0] != 1) return {};
         Blocks blocks;
         blocks.map = source_of({y, 0}, last).tensor;
-        const Dims& in = dims(blocks.map);
-        if (blocks.map == y || in.size() != 4 || in[0] != 1 || in[2] % out[2] != 0) return {};
+        blocks.has_channels_last = has_channels_last;
+        if (blocks.map == y || dims(blocks.map).size() != 4) return {};
+        const Dims in = dims_of_map(blocks);
+        if (in[0] != 1 || in[2] % out[2] != 0) return {};
         blocks.block = in[2] / out[2];
         if (in[3] != out[3] * blocks.block || element_count(in) != element_count(out)) return {};
+        // A Transpose to channels first alone stays what it is.
+        if (has_channels_last && blocks.block == 1) return {};
+        const int64_t pixels = in[2] * in[3], of_pixel = has_channels_last ? in[1] : 1;
         int64_t at = 0;
         for (int64_t z = 0; z < out[1]; ++z) {
             const Source first = source_of({y, at}, last);
-            blocks.channels.push_back({first.element / in[3] / in[2], first.element / in[3] % in[2],
-                                       first.element % in[3]});
+            const int64_t pixel = first.element / of_pixel % pixels;
+            blocks.channels.push_back(
+                {has_channels_last ? first.element % of_pixel : first.element / pixels,
+                 pixel / in[3], pixel % in[3]});
             const auto& [channel, row, column] = blocks.channels.back();
             if (row >= blocks.block || column >= blocks.block) return {};
             for (int64_t i = 0; i < out[2]; ++i) {
                 for (int64_t j = 0; j < out[3]; ++j, ++at) {
                     const Source source = source_of({y, at}, last);
                     const int64_t expected =
-                        first.element + (i * in[3] + j) * blocks.block;
+                        first.element + (i * in[3] + j) * blocks.block * of_pixel;
                     if (source.tensor != blocks.map || source.element != expected) return {};
                 }
             }
@@ -174,9 +192,56 @@ private:
         return blocks;
     }
 
+    /// N, C, H and W.
+    [[nodiscard]] Dims dims_of_map(const Blocks& blocks) const {
+        const Dims& in = dims(blocks.map);
+        return blocks.has_channels_last ? Dims{in[0], in[3], in[1], in[2]} : in;
+    }
+
+    /// The map with its channels first, which a Transpose makes of it if it has them last.
+    TensorId map_of(const Blocks& blocks) {
+        if (!blocks.has_channels_last) return blocks.map;
+        const auto [known, is_new] =
+            transposed_.try_emplace(blocks.map, static_cast<TensorId>(raw_.tensors.size()));
+        if (is_new) {
+            const std::string name = raw_.tensors[static_cast<size_t>(blocks.map)].name;
+            raw_.tensors.push_back({name + "_turned" + std::to_string(known->second),
+                                    dims_of_map(blocks)});
+            producer_.push_back(-1);
+        }
+        return known->second;
+    }
+
+    /// Puts each Transpose behind the layer whose result it reads, or before all layers.
+    void insert_transposes() {
+        std::vector<RawLayer> layers;
+        std::swap(layers, raw_.layers);
+        const auto insert = [&](TensorId from) {
+            const auto found = transposed_.find(from);
+            if (found == transposed_.end()) return;
+            const Dims& to = dims(found->second);
+            const int64_t pixels = to[2] * to[3];
+            RawLayer turned{.layer = {.kind = LayerKind::general, .inputs = {from}},
+                            .op = "Transpose",
+                            .beside = true};
+            turned.layer.output = found->second;
+            turned.layer.general = {.kind = GeneralKind::view,
+                                    .dims = to,
+                                    .steps = {to[1] * pixels, 1, to[1] * to[3], to[1]}};
+            raw_.layers.push_back(std::move(turned));
+        };
+        for (const TensorId id : raw_.inputs) insert(id);
+        for (RawLayer& layer : layers) {
+            const TensorId output = layer.layer.output;
+            raw_.layers.push_back(std::move(layer));
+            insert(output);
+        }
+        transposed_.clear();
+    }
+
     void read_map(Layer& layer, const Blocks& blocks) {
         const Dims& of_blocks = layer.weights->dims;
-        const int64_t b = blocks.block, channels = dims(blocks.map)[1];
+        const int64_t b = blocks.block, channels = dims_of_map(blocks)[1];
         const Dims of_map{of_blocks[0], channels, of_blocks[2] * b, of_blocks[3] * b};
         raw_.charge(static_cast<size_t>(element_count(of_map)));
         std::vector<float> weights(static_cast<size_t>(element_count(of_map)), 0.0F);
@@ -194,7 +259,7 @@ private:
             }
         }
         layer.weights = std::make_shared<const Constant>(Constant{of_map, std::move(weights)});
-        layer.inputs[0] = blocks.map;
+        layer.inputs[0] = map_of(blocks);
         Window& w = layer.window;
         for (const size_t axis : {size_t{0}, size_t{1}}) {
             for (int64_t* size : {&w.kernel[axis], &w.stride[axis], &w.pad_begin[axis],
@@ -205,6 +270,7 @@ private:
 
     RawNetwork& raw_;
     std::vector<int> producer_;
+    std::map<TensorId, TensorId> transposed_;  ///< of maps with channels last: those with them first
 };
 
 }  // namespace

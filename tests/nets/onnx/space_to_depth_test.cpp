@@ -137,6 +137,46 @@ TEST(SpaceToDepth, GatheredChannelsMoveWeights) {
     EXPECT_EQ(conv.window.kernel, (std::array<int64_t, 2>{3, 3}));
 }
 
+/// Of a map with its channels last, as TensorFlow has SpaceToDepth: channel (r 2 + q) 2 + c is channel c
+/// of row r and column q of a block.
+TEST(SpaceToDepth, WithChannelsLastReadsTheMapTurned) {
+    for (const bool has_convolution : {true, false}) {
+        ModelBuilder m({1, map_rows, map_columns, map_channels});
+        m.integers("split", {1, 3, 2, 2, 2, 2}).integers("joined", {1, 3, 2, 8});
+        m.node("Reshape", {"x", "split"}, "apart");
+        m.node("Transpose", {"apart"}, "moved").integers("perm", {0, 1, 3, 2, 4, 5});
+        m.node("Reshape", {"moved", "joined"}, "last");
+        m.node("Transpose", {"last"}, "blocks").integers("perm", {0, 3, 1, 2});
+        if (has_convolution) {
+            add_convolution(m, "blocks", 8);
+        } else {
+            m.node("MaxPool", {"blocks"}, "y").integers("kernel_shape", {1, 1});
+        }
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), has_convolution ? 2U : 3U);
+        EXPECT_EQ(network.layers[0].general.kind, GeneralKind::view);
+        std::vector<float> values(static_cast<size_t>(map_channels * map_rows * map_columns));
+        std::iota(values.begin(), values.end(), 1.0F);
+        const std::vector<float> found = first_result(network, values);
+        if (has_convolution) {
+            EXPECT_EQ(network.layers[1].window.kernel, (std::array<int64_t, 2>{6, 6}));
+            continue;
+        }
+        EXPECT_EQ(network.layers[1].general, blocks_of(2, 2));
+        std::vector<float> expected;
+        for (int64_t z = 0; z < 8; ++z) {
+            for (int64_t i = 0; i < 3; ++i) {
+                for (int64_t j = 0; j < 2; ++j) {
+                    const int64_t row = 2 * i + z / 4, column = 2 * j + z / 2 % 2;
+                    expected.push_back(
+                        static_cast<float>((row * map_columns + column) * 2 + z % 2 + 1));
+                }
+            }
+        }
+        EXPECT_EQ(found, expected);
+    }
+}
+
 TEST(SpaceToDepth, IsOneLayerBeforeOthers) {
     for (const auto& [mode, shuffle] : {std::pair{"DCR", 2}, std::pair{"CRD", 1}}) {
         ModelBuilder pool = model_of_map();
