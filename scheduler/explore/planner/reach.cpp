@@ -91,9 +91,14 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
             if (layer.general.kind == GeneralKind::unary) return {};  // element by element
             if (!is_schedulable(network, network.producer(layer.output)))
                 return kind + " may read anything";
-            if (layer.general.kind == GeneralKind::resample &&
-                !open_axes(layer.general, network.tensor(layer.inputs[0]).dims))
-                return kind + " reads each row or column at a place of its own";
+            if (layer.general.kind == GeneralKind::resample) {
+                const std::vector<int64_t>& map = network.tensor(layer.inputs[0]).dims;
+                const auto axes = open_axes(layer.general, map);
+                if (!axes) return kind + " reads each row or column at a place of its own";
+                // As much as the map has is the place of another map, whatever the size.
+                if ((*axes)[0].more >= map[2] || (*axes)[1].more >= map[3])
+                    return kind + " pads by as many rows or columns as the map has";
+            }
             return {};
         case LayerKind::softmax:
             if (layer.axis != 1)

@@ -188,5 +188,37 @@ TEST(RepeatedOperands, OtherJoinsReadCopies) {
     EXPECT_EQ(kinds_of(tokens.parse()), (std::vector<std::string>{"subtract"}));
 }
 
+/// Rows 1, 2 of one channel and rows 3, 4 of what Relu makes of it.
+TEST(JoinedRows, AreASumOfPaddedMaps) {
+    for (const int64_t axis : {2, 3}) {
+        ModelBuilder m({1, 1, 2, 2});
+        m.node("Relu", {"x"}, "r");
+        m.node("Concat", {"x", "r"}, "c", "join").integer("axis", axis);
+        m.node("MaxPool", {"c"}, "y").integers("kernel_shape", {1, 1});
+        const Network network = m.parse();
+        EXPECT_EQ(kinds_of(network), (std::vector<std::string>{"activation", "resample", "resample",
+                                                               "add", "max_pool"}));
+        EXPECT_EQ(network.layers[3].name, "join");
+        EXPECT_EQ(result_of_counting(network), axis == 2
+                                                   ? (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4})
+                                                   : (std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4}));
+    }
+}
+
+TEST(JoinedRows, OfATileTooButNotOfOutputs) {
+    ModelBuilder tile({1, 1, 2, 2});
+    tile.integers("repeats", {1, 1, 1, 3});
+    tile.node("Tile", {"x", "repeats"}, "t");
+    tile.node("MaxPool", {"t"}, "y").integers("kernel_shape", {1, 1});
+    EXPECT_EQ(kinds_of(tile.parse()),
+              (std::vector<std::string>{"resample", "resample", "resample", "add", "add", "max_pool"}));
+    EXPECT_EQ(result_of_counting(tile.parse()),
+              (std::vector<float>{1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4}));
+    ModelBuilder output({1, 1, 2, 2});
+    output.node("Relu", {"x"}, "r");
+    output.node("Concat", {"x", "r"}, "y").integer("axis", 2);
+    EXPECT_EQ(kinds_of(output.parse()), (std::vector<std::string>{"activation", "concat"}));
+}
+
 }  // namespace
 }  // namespace laminate

@@ -305,8 +305,9 @@ TEST(ChannelsFirst, ConcatSplitPadSlicesAndMeans) {
         m.node("ReduceMean", {"part"}, "pooled").integers("axes", {rows, columns});
         m.node("Concat", {"b", "a"}, "swapped").integer("axis", channels);
         m.node("Mul", {"swapped", "pooled"}, "scaled");
-        m.node("Concat", {"scaled", "part"}, is_last ? "all" : "y").integer("axis", rows);
-        if (is_last) m.node("Transpose", {"all"}, "y").integers("perm", to_first);
+        m.node("Concat", {"scaled", "part"}, "all").integer("axis", rows);
+        m.node("Neg", {"all"}, is_last ? "negative" : "y");
+        if (is_last) m.node("Transpose", {"negative"}, "y").integers("perm", to_first);
         return m.parse();
     };
     const Network last = network(true), first = network(false);

@@ -44,6 +44,24 @@ TEST(Reach, FunctionsOfOneElementAddNothing) {
     EXPECT_THROW((void)reach_of(network, direct), InputError);
 }
 
+/// The second map of a Concat along rows is padded by as many rows as the first one has.
+TEST(Reach, MapsBelowOthersHaveNone) {
+    for (const int64_t rows : {3, 40}) {
+        Network network = chain(1, 40, 50, {conv(4, square_window(5, 1, 2))});
+        Padding padding;
+        padding.begin = {rows, 0};
+        append(network, "place",
+               {.kind = LayerKind::general,
+                .inputs = {network.outputs[0]},
+                .general = padded({1, 4, 40, 50}, padding)});
+        if (rows == 3) {
+            EXPECT_EQ(reach_of(network, direct).y.output_step, 1);
+        } else {
+            EXPECT_THROW((void)reach_of(network, direct), InputError);
+        }
+    }
+}
+
 TEST(Reach, WithoutPaddingAWindowBeginsAtItsOutput) {
     // Output k reads inputs k .. k + 4.
     const Network network =
