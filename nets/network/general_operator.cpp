@@ -44,6 +44,7 @@ FunctionFamily family_of(GeneralFunction function) {
     // New functions stand at the end of the list, since hashes hold the numbers of the others.
     if (function < GeneralFunction::remainder) return FunctionFamily::normalise;
     if (function == GeneralFunction::remainder) return FunctionFamily::binary;
+    if (function == GeneralFunction::variance) return FunctionFamily::reduce;
     return function < GeneralFunction::nearest ? FunctionFamily::order : FunctionFamily::sample;
 }
 
@@ -348,7 +349,8 @@ const char* to_string(GeneralFunction function) {
                                                                            "smallest_places",
                                                                            "nearest",
                                                                            "linear",
-                                                                           "cubic"};
+                                                                           "cubic",
+                                                                           "variance"};
     return names.at(static_cast<size_t>(function));
 }
 

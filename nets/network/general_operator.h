@@ -121,6 +121,8 @@ enum class GeneralFunction {
     nearest,
     linear,
     cubic,  ///< Keys' kernel with a = -0.75
+    // reduce
+    variance,  ///< mean of (x - mean)^2
 };
 
 /// What `sample` reads outside its input.
@@ -136,7 +138,7 @@ enum class GridPadding { zeros, border, reflection };
 /// such a function are judged element by element (generators/compile/error_bounds.h).
 [[nodiscard]] bool is_steep(GeneralFunction function);
 inline constexpr int general_kind_count = static_cast<int>(GeneralKind::blocks) + 1;
-inline constexpr int general_function_count = static_cast<int>(GeneralFunction::cubic) + 1;
+inline constexpr int general_function_count = static_cast<int>(GeneralFunction::variance) + 1;
 
 struct GeneralOperator {
     GeneralKind kind = GeneralKind::reshape;

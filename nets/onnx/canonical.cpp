@@ -15,6 +15,7 @@
 #include "nets/onnx/channel_order.h"
 #include "nets/onnx/channels_first.h"
 #include "nets/onnx/functions_of_one.h"
+#include "nets/onnx/image_normalisations.h"
 #include "nets/onnx/joined_rows.h"
 #include "nets/onnx/layers_in_nodes.h"
 #include "nets/onnx/model.h"
@@ -521,6 +522,7 @@ Network canonicalise(RawNetwork raw) {
     recognise_moves(raw);
     recognise_layers_in_nodes(raw);
     put_channels_first(raw);
+    write_image_normalisations(raw);
     write_functions_as_activations(raw);
     write_joined_rows_as_sums(raw);
     write_means_as_convolutions(raw);

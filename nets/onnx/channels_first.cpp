@@ -205,9 +205,12 @@ private:
                     op.axes = {1};
                     return layer;
                 }
-                if (op.kind == GeneralKind::normalise || op.function != GeneralFunction::mean ||
-                    op.axes != Dims{1, 2} || !has_rows(layer.layer.inputs[0]))
-                    return {};
+                if (op.axes != Dims{1, 2} || !has_rows(layer.layer.inputs[0])) return {};
+                if (op.kind == GeneralKind::normalise) {
+                    op.axes = {2, 3};
+                    return layer;
+                }
+                if (op.function != GeneralFunction::mean) return {};
                 op = {};
                 layer.layer.kind = LayerKind::global_average_pool;
                 return layer;

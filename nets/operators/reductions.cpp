@@ -170,6 +170,15 @@ void reduce_part(GeneralFunction function, const Part& part) {
     switch (function) {
         case mean:
             return fold_sums(part, as_is, [&](double sum) { return sum / count; });
+        case variance:
+            fold_sums(part, as_is, [&](double sum) { return sum / count; });
+            return fold<Join::sum, double>(
+                part,
+                [](float x, float mean) {
+                    const double distance = static_cast<double>(x) - static_cast<double>(mean);
+                    return distance * distance;
+                },
+                [&](double sum, float) { return static_cast<float>(sum / count); });
         case product:
             return fold<Join::product, double>(
                 part, [](float x, float) { return static_cast<double>(x); },

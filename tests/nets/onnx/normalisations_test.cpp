@@ -92,7 +92,7 @@ TEST(Normalisations, InOtherNodesAreOneLayer) {
     expect_one("Sqrt", "Reciprocal", {1});
     expect_one("Sqrt", "Div", {1});
     expect_one("Pow", "", {1});
-    expect_one("Sqrt", "", {2, 3});
+    expect_one("Sqrt", "", {1, 3});
 }
 
 TEST(Normalisations, AMeanOfMeansIsOne) {
@@ -213,14 +213,75 @@ TEST(Normalisations, OfImagesScaleAndShiftChannels) {
         return m.parse();
     };
     const Network whole = model({2, 3}, {0, 5});  // (5, 3) is (1, -1), (1, 7) is (-1, 1)
-    ASSERT_EQ(whole.layers.size(), 2u);
-    EXPECT_EQ(whole.layers[1].kind, LayerKind::conv);
-    EXPECT_EQ(whole.layers[1].activation.kind, ActivationKind::relu);
+    EXPECT_EQ(whole.layers.back().kind, LayerKind::conv);
+    EXPECT_EQ(whole.layers.back().activation.kind, ActivationKind::relu);
     expect_near(result_of(whole, pixels), {2, 0, 2, 8});
     const Network neutral = model({1, 1}, {0, 0});
-    ASSERT_EQ(neutral.layers.size(), 2u);
-    EXPECT_EQ(neutral.layers[1].kind, LayerKind::activation);
+    EXPECT_EQ(neutral.layers.back().kind, LayerKind::activation);
+    EXPECT_EQ(neutral.layers.size(), whole.layers.size());
     expect_near(result_of(neutral, pixels), {1, 0, 0, 1});
+}
+
+/// What is done to each element; the other layers are of one pixel for each channel.
+std::vector<std::string> layers_of_maps(const Network& network) {
+    std::vector<std::string> kinds;
+    for (const Layer& layer : network.layers) {
+        const auto& dims = network.tensor(layer.output).dims;
+        if (dims.size() != 4 || dims[2] * dims[3] > 1) kinds.push_back(operation_text(layer));
+    }
+    return kinds;
+}
+const std::vector<std::string> difference_and_product{"subtract", "multiply"};
+
+TEST(Normalisations, OfImagesAreADifferenceAndAProduct) {
+    ModelBuilder m({1, 2, 1, 2});
+    m.weights("ones", {2}, {1, 1}).weights("zeros", {2}, {0, 0});
+    m.node("InstanceNormalization", {"x", "ones", "zeros"}, "y", "norm").real("epsilon", 3);
+    const Network network = m.parse();
+    EXPECT_EQ(layers_of_maps(network), difference_and_product);
+    EXPECT_EQ(network.layers.back().name, "norm");
+    // Channels (5, 3) and (1, 7): variances 1 and 9, roots sqrt(4) and sqrt(12).
+    const float of_second = 3 / std::sqrt(12.0F);
+    expect_near(result_of(network, pixels), {0.5F, -0.5F, -of_second, of_second});
+}
+
+/// Of all four elements: mean 4, variance (1 + 1 + 9 + 9) / 4 = 5.
+TEST(Normalisations, OfGroupsOfChannelsAreADifferenceAndAProduct) {
+    const std::vector<float> expected{1.0F / 3, -1.0F / 3, -1, 1};
+    ModelBuilder reshaped({1, 2, 1, 2});
+    reshaped.integers("groups", {1, 1, -1}).integers("map", {1, 2, 1, 2});
+    reshaped.weights("one", {1}, {1}).weights("zero", {1}, {0});
+    reshaped.node("Reshape", {"x", "groups"}, "split");
+    reshaped.node("InstanceNormalization", {"split", "one", "zero"}, "n").real("epsilon", 4);
+    reshaped.node("Reshape", {"n", "map"}, "y");
+    ModelBuilder whole({1, 2, 1, 2});
+    whole.weights("ones", {2, 1, 2}, {1, 1, 1, 1});
+    whole.node("LayerNormalization", {"x", "ones"}, "y").real("epsilon", 4).integer("axis", 1);
+    ModelBuilder group({1, 2, 1, 2}, 21);
+    group.weights("ones", {2}, {1, 1}).weights("zeros", {2}, {0, 0});
+    group.node("GroupNormalization", {"x", "ones", "zeros"}, "y")
+        .real("epsilon", 4)
+        .integer("num_groups", 1);
+    for (const ModelBuilder* m : {&reshaped, &whole, &group}) {
+        const Network network = m->parse();
+        EXPECT_EQ(layers_of_maps(network), difference_and_product);
+        expect_near(result_of(network, pixels), expected);
+    }
+}
+
+TEST(Normalisations, OfImagesBySquaresAreAProduct) {
+    ModelBuilder m({1, 2, 1, 2});
+    m.weights("epsilon", {}, {3});
+    m.node("Mul", {"x", "x"}, "square");
+    m.node("ReduceMean", {"square"}, "mean").integers("axes", {2, 3});
+    m.node("Add", {"mean", "epsilon"}, "sum");
+    m.node("Sqrt", {"sum"}, "root");
+    m.node("Div", {"x", "root"}, "y");
+    const Network network = m.parse();
+    EXPECT_EQ(layers_of_maps(network), std::vector<std::string>{"multiply"});
+    // Squares (25 + 9) / 2 + 3 = 20 and (1 + 49) / 2 + 3 = 28.
+    expect_near(result_of(network, pixels), {5 / std::sqrt(20.0F), 3 / std::sqrt(20.0F),
+                                             1 / std::sqrt(28.0F), 7 / std::sqrt(28.0F)});
 }
 
 TEST(Normalisations, MeansOfChannelsAreConvolutions) {
