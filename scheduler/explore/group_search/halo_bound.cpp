@@ -168,7 +168,8 @@ private:
     [[nodiscard]] Hull buffer_of(size_t m, size_t j) const {
         if (is_free(j)) return {0, 0};
         const double window = window_[j];  // of layer j + 1
-        if (!folds_once_[j]) return {0, channels_[j] * window * window};
+        // X folds to one channel where neighbours share nothing (5).
+        if (!folds_once_[j]) return {0, (j == 0 ? 1 : channels_[j]) * window * window};
         const Hull h = lesser(hulls_[m][j][0], hulls_[m][j][1]);
         return {channels_[j] * window * h.slope, channels_[j] * window * h.extra};
     }
@@ -318,7 +319,7 @@ private:
         lines_.resize(chain_.layers() + 1);
         for (size_t m = 1; m <= chain_.layers(); ++m) {
             lines_[m].assign(m + 1, std::vector<double>(pieces_.size(), 0));
-            for (size_t j = m; j-- > 1;) {
+            for (size_t j = m; j-- > 0;) {
                 for (size_t p = 0; p < pieces_.size(); ++p)
                     lines_[m][j][p] = lines_[m][j + 1][p] + chain_.buffer(m, j).of(pieces_[p]);
             }
@@ -331,7 +332,7 @@ private:
     /// The longest pieces of A_m, at most `square`, for which `memory` suffices without a cut; 0 if
     /// it suffices for none.
     [[nodiscard]] double longest_piece(size_t m, double memory, double square) const {
-        const std::vector<double>& all = lines(m, 1);
+        const std::vector<double>& all = lines(m, m == 1 ? 1 : 0);
         const auto after = std::ranges::upper_bound(all, memory) - all.begin();
         return after == 0 ? 0 : longest_at(static_cast<size_t>(after - 1), square);
     }
@@ -394,9 +395,9 @@ HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
     }
     double most_memory = 0;
     double least_memory = 0;
-    for (size_t j = 1; j < n; ++j) {
+    for (size_t j = 0; j < n; ++j) {
         most_memory += chain.buffer(n, j).of(least_side);
-        if (!chain.is_free(j)) least_memory += chain.channels(j);
+        if (j > 0 && !chain.is_free(j)) least_memory += chain.channels(j);
     }
     memory_ = grid(std::max(1.0, least_memory), most_memory, step_of_answer);
     const Factors factors(chain, grid(memory_.front(), memory_.back(), step_of_memory));

@@ -1,5 +1,5 @@
-// Lower bound on what a fused group reads of its input, by the memory of its intermediate tensors.
-// Small pieces have large halos; large pieces need memory.
+// Lower bound on what a fused group reads of its input, by the memory of its input and intermediate
+// tensors. Small pieces have large halos; large pieces need memory.
 //
 // It holds for chains 1 .. n in which every call makes all channels (*wide* calls, call_bound.h),
 // so that one channel of the output reads its halos only once. It also holds for what one channel
@@ -21,7 +21,11 @@
 //    C_j * window * (alpha min(p_y, p_x) + beta).
 // 4. A cut at m' cuts calls, and a call fits in its buffer: C_m' p_y p_x <= B_m' for the pieces of
 //    m'.
-// 5. All of B_1 .. B_{n-1} are held at the same time.
+// 5. All of B_1 .. B_{n-1} are held at the same time. So is B_0, that of X, if X is kept as long as
+//    A_1. Where each lifetime of A_1 then has one call, X may as well live as long as the call, so
+//    layer 1 counts as cut, and B_0 as nothing. Where one has several calls, the loops around them
+//    are over rows and columns. So 3 holds for B_0 with all channels. Only where neighbours share
+//    nothing do these loops fold both axes, and the loop over channels too.
 // 6. Along an axis, a lifetime of A_{m-1} .. A_m' has one call of A_m' (*whole*), or one for each
 //    inner coordinate of some A_l between, since a layer that keeps its input is called once per
 //    coordinate of its output or once per call. Where no layer from m to m' + 1 is transposed, each
@@ -55,7 +59,7 @@ public:
     HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
               uint32_t free = 0);
 
-    /// Least elements of A_0 that are read if the buffers of A_1 .. A_{n-1} that count together
+    /// Least elements of A_0 that are read if the buffers of A_0 .. A_{n-1} that count together
     /// hold at most `memory`; infinite if they do not fit.
     [[nodiscard]] double input(double memory) const;
     /// Where the bound changes, rising. The bound is 0 beyond the last one.

@@ -28,7 +28,7 @@ std::vector<double> all_channels(size_t layers) {
 }
 
 /// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
-/// intermediate tensors, and the elements of the input that are read.
+/// input and of the intermediate tensors, and the elements of the input that are read.
 struct Reached {
     double memory = 0;
     double input = 0;
@@ -44,6 +44,7 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
         const GroupCounts counts = two_level_counts(problems, point.group);
         Reached r;
         r.input = static_cast<double>(counts.input_reads().value());
+        r.memory = static_cast<double>(counts.input_buffers().value());
         for (size_t k = 0; k + 1 < problems.size(); ++k)
             r.memory += static_cast<double>(counts.layers[k].output_buffer.value());
         reached.push_back(r);
@@ -52,7 +53,8 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
 }
 
 /// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor
-/// from the end, and bring (w + 2 n) / w of the input. No kind of schedule does with much less.
+/// from the end, the input being the n-th, and bring (w + 2 n) / w of the input. No kind of schedule
+/// does with much less.
 TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     for (const size_t layers : {2U, 4U, 8U}) {
         const auto problems = equal_layers(layers);
@@ -70,12 +72,13 @@ TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     }
 }
 
-/// A line of one column: 3 (1 + 2 j) elements of each channel of the j-th tensor from the end.
+/// A line of one column: 3 (1 + 2 j) elements of each channel of the j-th tensor from the end, the
+/// input being the eighth.
 TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
     const auto problems = equal_layers(8);
     const HaloBound bound(problems, all_channels(problems.size()));
     double line = 0;
-    for (int j = 1; j < 8; ++j) line += channels * 3 * (1 + 2 * j);
+    for (int j = 1; j <= 8; ++j) line += channels * 3 * (1 + 2 * j);
     EXPECT_GT(bound.input(line), 5.0 * channels * rows * columns);
     EXPECT_LE(bound.input(line), 17.0 * channels * rows * columns);  // one column needs 17
     EXPECT_GT(bound.input(line / 4), bound.input(line));
@@ -85,15 +88,16 @@ TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
 
 /// Sides of pieces are integers, so memory just short of a line of two columns is a line of one.
 TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
-    const auto problems = equal_layers(2);
-    const HaloBound bound(problems, all_channels(problems.size()));
-    // One column needs 3 (1 + 2) elements of a channel, two need 3 (2 + 2).
-    const double one = channels * 3 * 3;
-    const double two = channels * 3 * 4;
+    const Network network = chain(
+        channels, rows, columns, {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
+    const HaloBound bound(layer_problems(network, all_layers(network)), {channels});
+    // One column needs 3 (1 + 2) elements of a channel, two need 3 (2 + 2), and one element of X.
+    const double one = channels * 3 * 3 + 1;
+    const double two = channels * 3 * 4 + 1;
     EXPECT_EQ(bound.input(two - 2), bound.input(one + 2));
     EXPECT_LT(bound.input(two + 2), bound.input(two - 2));
-    // 236 x 296 coordinates meet no border; a column brings 1 + 4 columns, and a row 1 + 4 / 296.
-    EXPECT_NEAR(bound.input(one + 2), channels * (236 + 4) * 296.0 * 5, channels * 240.0 * 5 * 10);
+    // 238 x 298 coordinates meet no border; a column brings 1 + 2 columns, and a row 1 + 2 / 298.
+    EXPECT_NEAR(bound.input(one + 2), channels * (238 + 2) * 298.0 * 3, channels * 240.0 * 3 * 10);
 }
 
 /// A free buffer leaves its memory to the others.
@@ -114,7 +118,7 @@ TEST(HaloBound, CallsOfLinesHaveOneRow) {
     const auto problems = equal_layers(16);
     const HaloBound bound(problems, all_channels(problems.size()));
     double line = 0;
-    for (int j = 1; j < 16; ++j) line += channels * 3 * (1 + 2 * j);
+    for (int j = 1; j <= 16; ++j) line += channels * 3 * (1 + 2 * j);
     EXPECT_GT(bound.input(line * 0.9), 20.0 * channels * rows * columns);
     EXPECT_LE(bound.input(line), 33.0 * channels * rows * columns);
 }
