@@ -46,7 +46,9 @@ const HaloBound& CallBound::halos(const Halos& halos) const {
         const double all = k + 1 < sizes_.layers ? sizes_.channels[k] : halos.last_channels;
         channels.push_back(is_narrow ? 1 : all);
     }
-    return halos_.emplace(halos, HaloBound(problems_, channels, halos.free)).first->second;
+    const bool of_parts = halos.narrow == 0 && halos.free == 0;
+    return halos_.emplace(halos, HaloBound(problems_, channels, halos.free, of_parts))
+        .first->second;
 }
 
 double CallBound::accesses(double memory) const {
@@ -55,34 +57,39 @@ double CallBound::accesses(double memory) const {
         if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
         const double rest = memory - c.held;
         const double apart = c.per_rest / rest + c.per_memory / (memory - c.beside);
-        // If X is read `input` times for what is computed once, and `own` elements are in buffers
-        // for whose calls weights come anew.
-        const auto total = [&](double input, double own) {
-            const double again = c.roots * c.roots / own + apart;
-            return c.again * std::max(input_, std::floor(input * rounding)) + c.output +
-                   std::max(weights_, std::floor((c.held + again) * rounding));
+        // If `input` elements of X are read for what is computed once, and `own` elements are in
+        // buffers for whose calls weights come anew; `roots` as in 7 or 10.
+        const auto total_of = [&](double roots) {
+            return [&, roots](double input, double own) {
+                const double again = roots * roots / own + apart;
+                return c.again * std::max(input_, std::floor(input * rounding)) + c.output +
+                       std::max(weights_, std::floor((c.held + again) * rounding));
+            };
         };
+        const auto total = total_of(c.roots);
         double least = total(0, rest);
         if (least < best && c.halos.count) least = total(halos(c.halos).input(rest), rest);
-        if (least < best && c.halos.count && c.own != 0 && c.own != some_layer)
-            least = std::max(least, divided(c, rest, total));
+        if (least < best && c.halos.count && c.own != 0 && c.own != some_layer) {
+            Halos others = c.halos;
+            others.free = c.own;
+            least = std::max(least, divided(halos(others), sizes_.layers, rest, total));
+        }
+        if (least < best && c.lowest != 0)
+            least = std::max(least, divided(halos(c.halos), c.lowest, rest, total_of(c.groups)));
         best = std::min(best, least);
     }
     return best;
 }
 
 template <class Total>
-double CallBound::divided(const CallChoice& choice, double rest, const Total& total) const {
-    Halos others = choice.halos;
-    others.free = choice.own;
-    const HaloBound& bound = halos(others);
+double CallBound::divided(const HaloBound& bound, size_t t, double rest, const Total& total) {
     double least = std::numeric_limits<double>::infinity();
     // The buffers of other layers hold more than `before` and at most `memory`.
     double before = 0;
     for (const double memory : bound.memories()) {
         // The more they hold, the more the weights of this choice cost.
         if (before >= rest || total(0, rest - before) >= least) return least;
-        least = std::min(least, total(bound.input(memory), rest - before));
+        least = std::min(least, total(bound.input(t, memory), rest - before));
         before = memory;
     }
     return before < rest ? std::min(least, total(0, rest - before)) : least;

@@ -62,7 +62,19 @@
 //    U are free there, and their calls have any size. The bound is the least over mu. It is used for
 //    up to two layers in U, in chains of up to eight.
 //
-// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 9.
+// 10. Where all calls are wide, let S'_j of the S_j pixels be those that inner coordinates of A_n
+//    need (halo_bound.h). If layer j is not transposed, each call of it that makes an inner
+//    coordinate asks for an inner one of A_{j-1} that is new in its lifetime, so it calls layer
+//    j - 1. Thus layer k of U is called at least rho_j D_j S'_j / B_j times, j being any later layer
+//    that no transposed one parts from k. Its *group* are the layers from k up to the next of U, as
+//    far as none is transposed. If the buffers of a group hold b, W_k moves at least g_k / b with
+//    g_k = V_k (rho_k D_k S_k + sum rho_j D_j S'_j), where t stands for D_k if k = n - 1, because a
+//    call then brings V_k t / D_k. What 6 adds to a_{n-1} is added to the g_k of its group. As in
+//    7, the weights of U move (sum sqrt g_k)^2 / (M' - mu), where mu is what the buffers before the
+//    lowest layer of U hold, and X comes rho_0 times with the halos that the layers up to it have
+//    in mu. The bound is the least over mu.
+//
+// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 10.
 #pragma once
 
 #include <map>
@@ -90,9 +102,11 @@ public:
 private:
     /// Made when first used.
     [[nodiscard]] const HaloBound& halos(const Halos& halos) const;
-    /// The bound of one choice by 9: the least `total` over all divisions of `rest`.
+    /// The bound of 9 or 10: the least `total` over all divisions of `rest`, if `bound` tells the
+    /// elements of X that layers 1 .. t read.
     template <class Total>
-    [[nodiscard]] double divided(const CallChoice& choice, double rest, const Total& total) const;
+    [[nodiscard]] static double divided(const HaloBound& bound, size_t t, double rest,
+                                        const Total& total);
 
     std::vector<LayerProblem> problems_;
     ChainSizes sizes_;

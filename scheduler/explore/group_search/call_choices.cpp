@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/indexed.h"
+#include "scheduler/explore/group_search/halo_bound.h"
 #include "scheduler/schedule/window.h"
 
 namespace laminate::search {
@@ -58,11 +59,17 @@ struct State {
     double beside = 0;    ///< weights held while layer n runs
     double per_rest = 0;  ///< V_k S_{n-1} D_{n-1} of weights that are not
     uint32_t own = 0;     ///< bit j: a_j > 0, or some_layer
+    // Of 10:
+    bool has_groups = false;   ///< so far
+    size_t lowest = 0;         ///< layer whose weights come anew with each call; 0 if there is none
+    double groups = 0;         ///< sum of the square roots of g_j
+    double waiting = 0;        ///< elements of layers that the group of the next such layer gets
+    double waiting_extra = 0;  ///< what layer n adds to it
 };
 using States = std::vector<State>;
 
 /// Weights held are rounded down to this many steps, which limits the number of states.
-constexpr double steps_of_held = 8192;
+constexpr double steps_of_held = 65536;
 
 constexpr size_t most_states = 160;
 
@@ -76,19 +83,26 @@ constexpr double most_by_trips = 128;
 /// schedule.
 constexpr double most_again = 1e6;
 
+/// Groups are for choices that compute everything up to so many times. Others cost much anyway.
+constexpr double most_again_of_groups = 4;
+
 /// Chains of up to so many layers tell apart up to `most_own` layers whose weights come anew with
 /// each call, and one narrow layer. To find all sets takes too long in longer ones.
 constexpr size_t most_layers_of_sets = 8;
 constexpr int most_own = 2;
 
-/// Keeps the states that no other one beats. All agree in everything but `held` and `roots`.
+/// Keeps the states that no other one beats. All agree in everything but `held`, `roots` and
+/// `groups`. Of the last, a state that is kept has the least of those that it stands for.
 void keep_best(States& states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
         return a.held != b.held ? a.held < b.held : a.roots < b.roots;
     });
     States kept;
     for (const State& s : states) {
-        if (kept.empty() || s.roots < kept.back().roots) kept.push_back(s);
+        if (kept.empty() || s.roots < kept.back().roots)
+            kept.push_back(s);
+        else
+            kept.back().groups = std::min(kept.back().groups, s.groups);
     }
     if (kept.size() <= most_states) {
         states = std::move(kept);
@@ -98,7 +112,10 @@ void keep_best(States& states) {
     states.clear();
     for (size_t n = 0; n < most_states; ++n) {
         State s = kept[n * kept.size() / most_states];
-        s.roots = kept[(n + 1) * kept.size() / most_states - 1].roots;
+        const size_t end = (n + 1) * kept.size() / most_states;
+        s.roots = kept[end - 1].roots;
+        for (size_t other = n * kept.size() / most_states; other < end; ++other)
+            s.groups = std::min(s.groups, kept[other].groups);
         states.push_back(s);
     }
 }
@@ -153,8 +170,9 @@ public:
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
                         const Halos halos{s.narrow != some_layer,
                                           channels_of_halos(t, width), s.narrow};
-                        choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own, s.again,
-                                           halos, visits, last.per_memory, s.beside, s.per_rest});
+                        choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
+                                           s.has_groups ? s.lowest : 0, s.groups, s.again, halos,
+                                           visits, last.per_memory, s.beside, s.per_rest});
                     }
                 }
             }
@@ -194,14 +212,16 @@ private:
         const double c = wide ? t.least : 1;
         const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
         States states;
+        State first{last.held, std::sqrt(last.per_buffer), 0, last.again};
+        first.has_groups = wide && again_before <= most_again_of_groups;
         decide({n_ - 1, c, again_before, sizes_.weights[n_ - 1] * c / width, !wide, last.extra},
-               {last.held, std::sqrt(last.per_buffer), 0, last.again}, states);
+               first, states);
         // Weights that are held while layer n runs matter to what is held besides Y's buffer.
         const bool tells_apart = last.per_memory > 0 && tells_apart_;
         for (State& s : states) s.beside = last.per_memory > 0 ? s.held : 0;
         for (size_t k = n_ - 1; k-- > 1;) {
             const double channels = sizes_.channels[k], weights = sizes_.weights[k];
-            std::map<std::array<double, 6>, States> next;
+            std::map<std::array<double, 7>, States> next;
             States made;
             for (const State& s : states) {
                 made.clear();
@@ -212,7 +232,8 @@ private:
                         longer.beside = s.beside + beside;
                         longer.per_rest = s.per_rest + per_rest;
                         next[{longer.open, longer.again, static_cast<double>(longer.narrow),
-                              longer.beside, longer.per_rest, static_cast<double>(longer.own)}]
+                              longer.beside, longer.per_rest, static_cast<double>(longer.own),
+                              longer.has_groups ? static_cast<double>(longer.lowest) : -1}]
                             .push_back(longer);
                     };
                     if (!tells_apart || m.held == s.held) {
@@ -249,13 +270,33 @@ private:
         if (d.is_narrow) narrow = with(narrow, d.k, tells_apart_ ? most_narrow : is_short_ ? 1 : 0);
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
                        d.again_before, narrow, 0, 0, with_own(s.own, d.k)});
+        if (s.has_groups && !d.is_narrow) add_group(d, s, out.back());
         out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, narrow, 0, 0,
                        d.extra > 0 ? with_own(s.own, d.k) : s.own});
+        if (s.has_groups && !d.is_narrow) wait_for_group(d, s, out.back());
         if (!d.is_narrow || d.k == n_ - 1) return;
         const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
         out.push_back({s.held + rounded(weights / sizes_.channels[d.k]),
                        s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow, 0, 0,
                        with_own(s.own, d.k + 1)});
+    }
+
+    /// Layer k begins a group: all layers from it to the next one whose weights come anew.
+    void add_group(const Decision& d, const State& s, State& to) const {
+        to.has_groups = true;
+        to.lowest = d.k;
+        to.groups = s.groups + std::sqrt(sizes_.weights[d.k] *
+                                             (d.c * s.again * sizes_.pixels[d.k] + s.waiting) +
+                                         s.waiting_extra + d.extra);
+    }
+    /// The weights of layer k are held, so its calls are no more than those of a layer before.
+    void wait_for_group(const Decision& d, const State& s, State& to) const {
+        to.has_groups = true;
+        to.lowest = s.lowest;
+        to.groups = s.groups;
+        if (sizes_.transposed[d.k] != 0) return;
+        to.waiting = s.waiting + sizes_.channels[d.k] * s.again * sizes_.inner[d.k];
+        to.waiting_extra = s.waiting_extra + d.extra;
     }
 
     /// The set of `layers` and layer k; some_layer if it has more than `most`.
@@ -282,6 +323,8 @@ private:
 ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
     : layers(problems.size()),
       pixels(layers + 1, 1),
+      inner(inner_pixels(problems)),
+      transposed{0},
       weights{0},
       channels{static_cast<double>(problems.front()[Dim::i])},
       output(static_cast<double>(problems.back().output_elements().value())) {
@@ -296,6 +339,7 @@ ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
     for (const LayerProblem& p : problems) {
         weights.push_back(static_cast<double>(p.weight_elements().value()));
         channels.push_back(static_cast<double>(p[Dim::z]));
+        transposed.push_back(p.window[0].transposed || p.window[1].transposed ? 1 : 0);
         all_weights += weights.back();
     }
 }
@@ -308,6 +352,7 @@ std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
     for (const CallChoice& c : choices) {
         const auto no_worse = [&](const CallChoice& o) {
             return o.roots <= c.roots && (o.own & c.own) == c.own && o.again <= c.again &&
+                   (o.lowest == 0 || (o.lowest == c.lowest && o.groups <= c.groups)) &&
                    o.halos.are_fewer(c.halos) && o.output <= c.output && o.per_memory <= c.per_memory &&
                    o.beside <= c.beside && o.per_rest <= c.per_rest;
         };

@@ -15,6 +15,8 @@ struct ChainSizes {
 
     size_t layers = 0;             ///< n
     std::vector<double> pixels;    ///< S_0 .. S_n
+    std::vector<double> inner;     ///< of them, those that inner ones of A_n need (10)
+    std::vector<char> transposed;  ///< whether layer k is
     std::vector<double> weights;   ///< V_k
     std::vector<double> channels;  ///< D_k; D_0 are the input channels of layer 1
     double all_weights = 0;        ///< sum of V_k
@@ -45,7 +47,10 @@ struct CallChoice {
     double held = 0;   ///< sum of R_k
     double roots = 0;  ///< sum of the square roots of the a_k
     uint32_t own = 0;  ///< bit k: `roots` has that of a_k; some_layer: of any layers
-    double again = 1;  ///< rho_0
+    /// The lowest layer whose weights come anew with each call, if groups are formed; else 0.
+    size_t lowest = 0;
+    double groups = 0;  ///< then the sum of the square roots of the groups' g_k (10)
+    double again = 1;   ///< rho_0
     Halos halos;
     double output = 0;      ///< accesses of Y
     double per_memory = 0;  ///< V_n (S_n T_z + P t) of 6, over what is left beside ...

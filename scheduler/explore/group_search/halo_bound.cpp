@@ -371,44 +371,65 @@ private:
     std::vector<std::vector<double>> with_buffer_;         ///< [m][memory, least buffer]
 };
 
+/// Whether all inputs between two that are read are read too.
+bool has_no_gaps(const std::vector<LayerProblem>& problems) {
+    return std::ranges::all_of(problems, [](const LayerProblem& p) {
+        return std::ranges::all_of(p.window, [](const AxisWindow& w) {
+            return span(w) >= static_cast<double>(w.stride);
+        });
+    });
+}
+
+/// Numbers of coordinates of A_0 .. A_n along an axis that the inner ones of A_n need.
+std::vector<double> inner_sides(const std::vector<LayerProblem>& problems, size_t axis) {
+    std::vector<double> sides(problems.size() + 1,
+                              static_cast<double>(inner_coordinates(problems, axis)));
+    if (sides.back() == 0) return sides;
+    for (size_t k = problems.size(); k-- > 0;)
+        sides[k] = hull_of(problems[k].window[axis]).of(sides[k + 1]);
+    return sides;
+}
+
 }  // namespace
 
+std::vector<double> inner_pixels(const std::vector<LayerProblem>& problems) {
+    std::vector<double> pixels = inner_sides(problems, 0);
+    const std::vector<double> columns = inner_sides(problems, 1);
+    for (size_t k = 0; k < pixels.size(); ++k) pixels[k] *= columns[k];
+    return pixels;
+}
+
 HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
-                     const std::vector<double>& channels, uint32_t free) {
-    const size_t n = problems.size();
-    if (n < 2) return;
-    for (const LayerProblem& p : problems) {
-        for (const AxisWindow& w : p.window) {
-            if (span(w) < static_cast<double>(w.stride)) return;
-        }
-    }
+                     const std::vector<double>& channels, uint32_t free, bool of_parts)
+    : layers_(problems.size()), input_(layers_ + 1) {
+    const size_t n = layers_;
+    if (n < 2 || !has_no_gaps(problems)) return;
     const Chain chain(problems, channels, free);
-    double whole = static_cast<double>(problems.front()[Dim::i]);
-    double least_side = never;
-    double most_side = 0;
-    for (size_t axis = 0; axis < 2; ++axis) {
-        const auto inner = static_cast<double>(inner_coordinates(problems, axis));
-        if (inner == 0) return;
-        whole *= inner * chain.slope(n, 0, axis);
-        least_side = std::min(least_side, inner);
-        most_side = std::max(most_side, inner);
-    }
+    const std::array<std::vector<double>, 2> sides{inner_sides(problems, 0),
+                                                   inner_sides(problems, 1)};
+    if (sides[0][n] == 0 || sides[1][n] == 0) return;
     double most_memory = 0;
     double least_memory = 0;
     for (size_t j = 0; j < n; ++j) {
-        most_memory += chain.buffer(n, j).of(least_side);
+        most_memory += chain.buffer(n, j).of(std::min(sides[0][n], sides[1][n]));
         if (j > 0 && !chain.is_free(j)) least_memory += chain.channels(j);
     }
     memory_ = grid(std::max(1.0, least_memory), most_memory, step_of_answer);
     const Factors factors(chain, grid(memory_.front(), memory_.back(), step_of_memory));
-    for (const double memory : memory_)
-        input_.push_back(whole * factors.least(n, memory, least_side * most_side, most_side));
+    for (size_t t = of_parts ? 1 : n; t <= n; ++t) {
+        const double rows = sides[0][t], columns = sides[1][t];
+        const double whole = chain.channels(0) * rows * columns * chain.slope(t, 0, 0) *
+                             chain.slope(t, 0, 1);
+        for (const double memory : memory_)
+            input_[t].push_back(whole * factors.least(t, memory, rows * columns,
+                                                      std::max(rows, columns)));
+    }
 }
 
-double HaloBound::input(double memory) const {
+double HaloBound::input(size_t t, double memory) const {
     const auto at = std::lower_bound(memory_.begin(), memory_.end(), memory);
     // Beyond the grid, everything fits in one piece.
-    return at == memory_.end() ? 0 : input_[static_cast<size_t>(at - memory_.begin())];
+    return at == memory_.end() ? 0 : input_[t][static_cast<size_t>(at - memory_.begin())];
 }
 
 }  // namespace laminate::search

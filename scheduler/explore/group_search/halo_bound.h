@@ -54,20 +54,28 @@ class HaloBound {
 public:
     /// `channels`: the least numbers of channels of A_1 .. A_{n-1} in their buffers and in a call.
     /// `free`: bit k says that the buffer of A_k does not count as memory, and that its calls have
-    /// any size. Chains of one layer, with gaps between windows, or without inner coordinates have
-    /// no bound.
+    /// any size. `of_parts`: for layers 1 .. t with any t too. Chains of one layer, with gaps between
+    /// windows, or without inner coordinates have no bound.
     HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
-              uint32_t free = 0);
+              uint32_t free = 0, bool of_parts = false);
 
     /// Least elements of A_0 that are read if the buffers of A_0 .. A_{n-1} that count together
     /// hold at most `memory`; infinite if they do not fit.
-    [[nodiscard]] double input(double memory) const;
+    [[nodiscard]] double input(double memory) const { return input(layers_, memory); }
+    /// The same for what layers 1 .. t make of it, whatever calls of layer t are like, if the
+    /// buffers of A_0 .. A_{t-1} hold at most `memory`. If t < n, for `of_parts` only.
+    [[nodiscard]] double input(size_t t, double memory) const;
     /// Where the bound changes, rising. The bound is 0 beyond the last one.
     [[nodiscard]] const std::vector<double>& memories() const { return memory_; }
 
 private:
-    std::vector<double> memory_;  ///< rising
-    std::vector<double> input_;   ///< the bound with memory up to memory_[n]
+    size_t layers_;
+    std::vector<double> memory_;              ///< rising
+    std::vector<std::vector<double>> input_;  ///< [t]: the bound with memory up to memory_[n]
 };
+
+/// Elements per channel of A_0 .. A_n that the coordinates of A_n need which meet no border; 0 where
+/// there are none.
+[[nodiscard]] std::vector<double> inner_pixels(const std::vector<LayerProblem>& problems);
 
 }  // namespace laminate::search

@@ -193,6 +193,25 @@ TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
     EXPECT_GT(bound.accesses(16), bound.accesses(64));
 }
 
+/// Four layers 8 -> 8 of 3x3 on 20 x 20. If the weights of layer 2 alone come with each call, layer 3
+/// has no more calls, so its buffer counts too: with the 14 x 14 coordinates that the 12 x 12 of the
+/// last layer need which meet no border.
+TEST(CallBound, LayersThatCallNoMoreOftenNeedBuffersToo) {
+    const auto problems =
+        problems_of(chain(8, 20, 20, std::vector<LayerSpec>(4, {8, square_window(3, 1, 1)})));
+    const ChainSizes sizes(problems);
+    EXPECT_EQ(sizes.inner, (std::vector<double>{20.0 * 20, 18 * 18, 16 * 16, 14 * 14, 12 * 12}));
+    double least = INFINITY;
+    double largest = 0;
+    for (const CallChoice& c : call_choices(sizes, Detail::coarse)) {
+        if (c.lowest == 2) least = std::min(least, c.groups);
+        if (c.lowest != 0) largest = std::max(largest, c.groups);
+    }
+    const double elements = 8 * (20 * 20 + 14 * 14);
+    EXPECT_NEAR(least * least, sizes.weights[2] * elements, 1);
+    EXPECT_GT(largest, least);
+}
+
 TEST(CallBound, RaisesWhatASearchLeftOpen) {
     const auto problems = problems_of(
         chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
