@@ -49,6 +49,7 @@ bool has_tile_columns(Hang hang) {
 struct InputTile {
     int64_t size = 0;
     bool has_own_weights = false;  ///< those of a tile are fetched with it, and none are resident
+    bool is_made_with_own_weights = false;  ///< the same for the layer that makes what the sink reads
 };
 
 bool reads_pixels(const LayerProblem& p) {
@@ -103,6 +104,10 @@ public:
     [[nodiscard]] GroupSchedule group(bool keep_inputs, const std::vector<bool>& refetched) const {
         GroupSchedule group;
         for (size_t k = 0; k < problems_.size(); ++k) group.nests.push_back(nest(k, refetched[k]));
+        if (inputs_.is_made_with_own_weights) {
+            const Level tile{group.sink(), group.nests.back().find({Dim::i, Band::outer})};
+            group.nest(only_input(tensors_, group.sink())->producer).w = Placement{tile, tile};
+        }
         for (int k = group.sink() - 1; k >= 0; --k) {
             const auto own = std::find_if(tensors_.begin(), tensors_.end(),
                                           [&](const GroupTensor& t) { return t.producer == k; });
@@ -245,15 +250,24 @@ std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
 constexpr size_t long_group = 8;
 
 /// Smaller tiles take less memory, and everything is computed again for each. Only strips in which
-/// each layer goes row by row try them.
-std::vector<InputTile> input_tiles(const LayerProblem& sink, Hang hang, size_t layers) {
+/// each layer goes row by row try them. Long groups try them only where all weights that a tile may
+/// bring come with it.
+std::vector<InputTile> input_tiles(const std::vector<LayerProblem>& problems, Hang hang) {
+    const LayerProblem& sink = problems.back();
     std::vector<InputTile> tiles{{sink[Dim::i]}};
-    const bool may_tile = sink.groups == 1 && sink.has_weights() && layers <= long_group;
-    if (hang != Hang::own_rows_in_strips || !may_tile) return tiles;
+    if (hang != Hang::own_rows_in_strips || sink.groups != 1 || !sink.has_weights()) return tiles;
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    const GroupTensor* input = only_input(tensors, static_cast<int>(problems.size()) - 1);
+    const bool is_made =
+        input != nullptr && problems[static_cast<size_t>(input->producer)].has_weights();
     for (const int64_t trips : {2, 3, 4}) {
         if (trips > sink[Dim::i]) continue;
-        for (const bool has_own_weights : {false, true})
-            tiles.push_back({ceil_div(sink[Dim::i], trips), has_own_weights});
+        const int64_t size = ceil_div(sink[Dim::i], trips);
+        if (problems.size() <= long_group) {
+            tiles.push_back({size, false, false});
+            tiles.push_back({size, true, false});
+        }
+        if (is_made) tiles.push_back({size, true, true});
     }
     return tiles;
 }
@@ -352,7 +366,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     const bool has_expansions = std::ranges::find(expansions, true) != expansions.end();
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
-        for (const InputTile inputs : input_tiles(sink, hang, problems.size())) {
+        for (const InputTile inputs : input_tiles(problems, hang)) {
             try_weights(hang, inputs, false);
             if (recompute && has_expansions && is_row_by_row(hang)) try_weights(hang, inputs, true);
         }

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "instrumentation/walker.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
@@ -255,6 +256,35 @@ TEST(FamilyFront, MakesExpansionsAgainForEachRow) {
     options.recompute = false;
     for (const GroupPoint& point : family_front(problems, options, TileSizes::all))
         EXPECT_EQ(point.macs.value(), static_cast<int64_t>(search::least_macs(problems)));
+}
+
+/// The sink reads 32 channels in tiles of 16, and each tile brings the weights of both layers for
+/// its channels. So half of them are in memory, and all come again in each strip.
+TEST(FamilyFront, TilesOfTheSinkBringTheWeightsThatMakeThem) {
+    const Network network = chain(
+        3, 20, 24, {{8, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}, {4, square_window(3)}});
+    const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+    ExploreOptions options;
+    options.tiles = TileSizes::powers_of_two;
+    int64_t in_halves = 0;
+    for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
+        const Nest& sink = point.group.nests.back();
+        const Level tile{2, sink.find({Dim::i, Band::outer})};
+        if (sink.tile[Dim::i] != 16 || point.group.nest(1).w->store != tile) continue;
+        ++in_halves;
+        check_group(network, point.group);
+        const GroupCounts counts = walk(network, point.group);
+        EXPECT_EQ(difference(two_level_counts(problems, point.group), "model", counts, "walker"), "");
+        EXPECT_EQ(counts.accesses(), point.accesses) << to_text(point.group);
+        EXPECT_EQ(counts.live_total, point.live_total) << to_text(point.group);
+        const int64_t strips = ceil_div(problems[2][Dim::x], sink.strip[1]);
+        for (const size_t k : {1U, 2U}) {
+            const int64_t weights = problems[k].weight_elements().value();
+            EXPECT_EQ(counts.layers[k].weight_reads.value(), strips * weights);
+            EXPECT_EQ(counts.layers[k].weight_buffer.value(), weights / 2);
+        }
+    }
+    EXPECT_GT(in_halves, 0);
 }
 
 TEST(ExploreDag, EveryLayerIsCountedAndThreadsDoNotMatter) {
