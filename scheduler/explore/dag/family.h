@@ -18,10 +18,12 @@
 
 namespace laminate {
 
-/// Which weights the family may fetch again in every tile.
+/// What the family may fetch again in every tile.
 enum class Refetch {
-    largest,  ///< any number of the largest
-    none,     ///< none: all weights are resident, which reaches compulsory traffic if anything does
+    largest,  ///< any number of the largest weights, and all inputs for each tile of the sink's
+    /// None, and the sink reads all its inputs at once. That reaches compulsory traffic if anything
+    /// in the family does.
+    none,
 };
 
 /// A point of a schedule that many points share, with the sink's sizes of its own.

@@ -21,11 +21,6 @@ std::vector<int64_t> candidates(int64_t extent, TileSizes kind) {
     return sizes;
 }
 
-bool is_beaten(const ThreeCosts& cost, const std::set<ThreeCosts>& front) {
-    return std::any_of(front.begin(), front.end(),
-                       [&](const ThreeCosts& f) { return beats(f, cost); });
-}
-
 }  // namespace
 
 class EverySchedule::Impl {
@@ -91,6 +86,10 @@ private:
         size_t after = 0;
     };
 
+    [[nodiscard]] bool does_beat(const ThreeCosts& a, const ThreeCosts& b) const {
+        return options_.macs_is_axis ? beats(a, b) : beats_before_macs(a, b);
+    }
+
     /// Every shape and tile of layer k, without those that others of their outcome beat.
     std::map<Outcome, std::vector<Local>> choices(size_t k, const State& state) {
         const Patterns::Tables tables = patterns_.tables(state);
@@ -136,7 +135,8 @@ private:
                 for (const Local& local : locals) {
                     Costs c = add_layer(before, local, is_kept, own_macs, options_.footprint);
                     const ThreeCosts least = least_.bound(k, c, macs_of_next);
-                    if (is_beaten(least, front) ||
+                    const auto is_better = [&](const ThreeCosts& f) { return does_beat(f, least); };
+                    if (std::any_of(front.begin(), front.end(), is_better) ||
                         (!options_.recompute && least[2] > least_.macs_alone()))
                         continue;
                     c.trace = trace_.size();
@@ -155,7 +155,7 @@ private:
         for (const auto& example : examples_) {
             const ThreeCosts& cost = example.first;
             if (std::none_of(examples_.begin(), examples_.end(),
-                             [&](const auto& other) { return beats(other.first, cost); }))
+                             [&](const auto& other) { return does_beat(other.first, cost); }))
                 all.insert(cost);
         }
         return all;

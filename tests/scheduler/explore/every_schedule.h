@@ -28,6 +28,7 @@ struct EveryScheduleOptions {
     Footprint footprint = Footprint::live;
     bool recompute = true;       ///< if false, no more MACs than layer by layer
     bool only_resident = false;  ///< fused groups keep weights at the root
+    bool macs_is_axis = true;    ///< if false, MACs only decide between equals
 };
 
 class EverySchedule {

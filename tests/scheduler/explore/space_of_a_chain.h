@@ -23,6 +23,11 @@ using ThreeCosts = std::array<int64_t, 3>;  ///< accesses, memory, MACs
     return is_at_least_as_good(a, b) && a != b;
 }
 
+/// On two axes, where MACs only decide between equals.
+[[nodiscard]] inline bool beats_before_macs(const ThreeCosts& a, const ThreeCosts& b) {
+    return a[0] <= b[0] && a[1] <= b[1] && (a[0] < b[0] || a[1] < b[1] || a[2] < b[2]);
+}
+
 /// What a schedule of the space decides. Position 0 is the body of the innermost outer loop,
 /// position p that of the p-th inner loop.
 struct ChainSchedule {
