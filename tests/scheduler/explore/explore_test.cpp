@@ -289,6 +289,36 @@ TEST(Explore, DoesNotDependOnThreads) {
         EXPECT_EQ(schedule_of(l3net(), a, a.points[n]), schedule_of(l3net(), b, b.points[n]));
 }
 
+/// Too long to be searched to the end.
+Network six_equal_layers() {
+    return chain(8, 20, 20, std::vector<LayerSpec>(6, {8, square_window(3, 1, 1)}));
+}
+ExploreOptions options_of_long_chains() {
+    ExploreOptions options;
+    options.tiles = TileSizes::all;
+    options.max_steps = 20'000;
+    return options;
+}
+
+TEST(Explore, ALongChainDoesNotDependOnThreads) {
+    const Network network = six_equal_layers();
+    ExploreOptions options = options_of_long_chains();
+    const Front one = explore(network, options);
+    options.threads = 3;
+    const Front three = explore(network, options);
+    EXPECT_FALSE(one.is_complete);
+    EXPECT_EQ(one.gap, three.gap);
+    ASSERT_EQ(one.points.size(), three.points.size());
+    for (size_t n = 0; n < one.points.size(); ++n)
+        EXPECT_EQ(schedule_of(network, one, one.points[n]),
+                  schedule_of(network, three, three.points[n]));
+    ASSERT_EQ(one.bounds.size(), three.bounds.size());
+    for (size_t n = 0; n < one.bounds.size(); ++n) {
+        EXPECT_EQ(one.bounds[n].accesses, three.bounds[n].accesses);
+        EXPECT_EQ(one.bounds[n].memory, three.bounds[n].memory);
+    }
+}
+
 TEST(Explore, WithoutRecomputationMacsAreLeast) {
     ExploreOptions options;
     options.recompute = false;
@@ -387,6 +417,32 @@ TEST(Explore, AnInterruptedSearchStillAnswers) {
             }))
             << point.counts.accesses.value() << " accesses, memory "
             << point.counts.live_total.value();
+    }
+}
+
+TEST(Explore, AnInterruptLosesNothingThatWasFound) {
+    const Network network = six_equal_layers();
+    const auto after = [&](int64_t segments) {
+        std::atomic<bool> stop{false};
+        ExploreOptions options = options_of_long_chains();
+        options.stop = &stop;
+        options.progress = [&](const ExploreProgress& p) { stop = p.segments_done >= segments; };
+        return explore(network, options);
+    };
+    Front last = after(1);
+    for (const int64_t segments : {6, 12}) {
+        Front front = after(segments);
+        EXPECT_FALSE(front.is_complete);
+        for (const FrontPoint& p : last.points)
+            EXPECT_TRUE(std::ranges::any_of(front.points,
+                                            [&](const FrontPoint& other) {
+                                                return other.counts.accesses <= p.counts.accesses &&
+                                                       other.counts.live_total <=
+                                                           p.counts.live_total;
+                                            }))
+                << segments << " segments: " << p.counts.accesses.value() << " accesses, memory "
+                << p.counts.live_total.value();
+        last = std::move(front);
     }
 }
 
