@@ -3,7 +3,7 @@ traffic and time.
 
   python3.12 -m venv DIR && DIR/bin/pip install --no-deps -r bench/requirements-accelforge.txt
   DIR/bin/python bench/race_accelforge.py --laminate build/bin/laminate [--chain NAME]...
-                 [--kib 256,512,1024] [--json FILE]
+                 [--kib 256,512,1024] [--time] [--json FILE]
 
 Run it by hand: AccelForge needs Python 3.12 or newer, and minutes per chain and capacity. Neither
 the product nor its tests need it.
@@ -15,6 +15,9 @@ energy, which then is the traffic; the detailed evaluation of the winner is left
 asked the same (--objective accesses) unless other options are given, such as --option=--axes
 --option=accesses,memory,macs for a front. It counts in elements, so its --memory is four bytes per
 word. Both use one thread. Seconds are CPU time, so a busy machine does not matter.
+
+With --time each makes a front: AccelForge of energy and latency, with one multiplication per cycle,
+Laminate of accesses, memory and time on a processor. The traffic compared is the least of each.
 """
 
 import argparse
@@ -103,7 +106,7 @@ def workload(chain):
     return "\n".join(lines) + "\n"
 
 
-def accelforge(chain, words):
+def accelforge(chain, words, with_time):
     import accelforge
     from accelforge.frontend.spec import Spec
     from accelforge.mapper import Metrics
@@ -116,7 +119,7 @@ def accelforge(chain, words):
             with open(os.path.join(directory, name), "w") as file:
                 file.write(text)
         spec = Spec.from_yaml(*(os.path.join(directory, name) for name in files))
-    spec.mapper.metrics = Metrics.ENERGY
+    spec.mapper.metrics = Metrics.ENERGY | Metrics.LATENCY if with_time else Metrics.ENERGY
     begin = time.process_time()
     mappings = map_workload_to_arch(spec, print_progress=False, eval_in_detail=False)
     return float(mappings.data["Total<SEP>energy"].min()) / 8, time.process_time() - begin
@@ -140,14 +143,16 @@ def write_onnx(chain, path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def laminate(program, chain, words, options):
+def laminate(program, chain, words, with_time, options):
+    if not options:
+        options = ["--axes", "accesses,memory,time"] if with_time else ["--objective", "accesses"]
     with tempfile.TemporaryDirectory() as directory:
         net = os.path.join(directory, "chain.onnx")
         write_onnx(chain, net)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run = subprocess.run([program, "explore", net, "-o", os.path.join(directory, "front"),
                               "--memory", str(4 * words),
-                              "--threads", "1", "-q", "--json", "-", *(options or ["--objective", "accesses"])],
+                              "--threads", "1", "-q", "--json", "-", *options],
                              stdout=subprocess.PIPE, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     points = json.loads(run.stdout)["points"]
@@ -162,6 +167,7 @@ def main():
     parser.add_argument("--laminate", required=True)
     parser.add_argument("--chain", action="append", choices=CHAINS, help="default: all")
     parser.add_argument("--kib", default="256,512,1024", help="capacities in KiB of 8-bit words")
+    parser.add_argument("--time", action="store_true", help="fronts with time")
     parser.add_argument("--option", action="append", default=[], help="passed on to laminate explore")
     parser.add_argument("--only-laminate", action="store_true", help="leave AccelForge out")
     parser.add_argument("--json", help="file for the rows")
@@ -173,13 +179,15 @@ def main():
     for name in arguments.chain or CHAINS:
         for kib in map(int, arguments.kib.split(",")):
             chain, words = CHAINS[name], 1024 * kib
-            row = {"chain": name, "words": words, "compulsory": compulsory(chain)}
+            row = {"chain": name, "words": words, "with_time": arguments.time,
+                   "compulsory": compulsory(chain)}
             row["laminate"], row["laminate_macs"], row["laminate_s"] = laminate(
-                arguments.laminate, chain, words, arguments.option)
+                arguments.laminate, chain, words, arguments.time, arguments.option)
             row["accelforge"], row["accelforge_s"] = None, None
             theirs = f"{'-':>13} {'-':>8}"
             if not arguments.only_laminate:
-                row["accelforge"], row["accelforge_s"] = accelforge(chain, words)
+                row["accelforge"], row["accelforge_s"] = accelforge(
+                    chain, words, arguments.time)
                 theirs = f"{row['accelforge']:13,.0f} {row['accelforge_s']:8.1f}"
             rows.append(row)
             print(f"{name:12} {kib:5} {row['compulsory']:13,} {theirs} {row['laminate']:13,} "

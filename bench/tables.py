@@ -273,10 +273,21 @@ def staircase(file):
                                       for step in row["steps"])]
 
 
+def accelforge(file):
+    """Elements moved and CPU seconds, and how many times ours AccelForge's seconds are."""
+    yield ["Chain", "KiB", "compulsory", "AccelForge", "`laminate`", "AccelForge, s", "`laminate`, s",
+           "times"]
+    for row in data(file, "laminate.accelforge")["rows"]:
+        moved = (f"{row[key]:,.0f}" for key in ("compulsory", "accelforge", "laminate"))
+        theirs, ours = row["accelforge_s"], row["laminate_s"]
+        yield [row["chain"], str(row["words"] // 1024), *moved, f"{theirs:.1f}", f"{ours:.3f}",
+               figure(theirs / ours)]
+
+
 TABLES = {"race": race, "short-race": short_race, "pairs": pairs, "threads": threads,
           "compile-times": compile_times, "choice": choice, "times": times, "versions": versions,
           "staircase": staircase, "real": real,
-          "halide": halide, "machines": machines, "csv": plain}
+          "halide": halide, "accelforge": accelforge, "machines": machines, "csv": plain}
 
 
 def rules_of(text):
