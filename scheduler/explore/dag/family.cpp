@@ -8,6 +8,7 @@
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/group_search/axis_options.h"
+#include "scheduler/explore/group_search/layer_structures.h"
 
 namespace laminate {
 
@@ -246,6 +247,15 @@ std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
                                   : tile_sizes(extent, kind);
 }
 
+/// Whether neighbouring tiles of the group read some inputs in common, along rows and columns.
+bool have_halos(const std::vector<LayerProblem>& problems) {
+    return std::ranges::all_of(std::array{size_t{0}, size_t{1}}, [&](size_t axis) {
+        return std::ranges::any_of(problems, [&](const LayerProblem& p) {
+            return search::sharing(p.window[axis]) == search::Sharing::always;
+        });
+    });
+}
+
 /// Longer groups get fewer candidates.
 constexpr size_t long_group = 8;
 
@@ -347,10 +357,13 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     const auto is_stopped = [&] {
         return options.stop != nullptr && options.stop->load() && points.size() > 0;
     };
+    const bool are_halos = have_halos(problems);
     const auto try_weights = [&](Hang hang, InputTile inputs, bool expands_again) {
         const Family family(problems, hang, inputs, expands_again);
         for (const bool keep_inputs : {false, true}) {
             if (keep_inputs && (!recomputes(hang) || inputs.size < sink[Dim::i])) continue;
+            const bool fetches_halos = !keep_inputs && recomputes(hang) && are_halos;
+            if (fetches_halos && refetch == Refetch::none) continue;
             for (const size_t count : refetch_counts(by_weights.size())) {
                 if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
                                   options.space == Space::fusion))

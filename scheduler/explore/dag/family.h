@@ -20,9 +20,9 @@ namespace laminate {
 
 /// What the family may fetch again in every tile.
 enum class Refetch {
-    largest,  ///< any number of the largest weights, and all inputs for each tile of the sink's
-    /// None, and the sink reads all its inputs at once. That reaches compulsory traffic if anything
-    /// in the family does.
+    largest,  ///< any number of the largest weights, and inputs where tiles share them
+    /// Nothing, which reaches compulsory traffic if anything in the family does. Weights are
+    /// resident, the sink reads all its inputs at once, and inputs that tiles share are kept.
     none,
 };
 
