@@ -23,9 +23,11 @@ using ThreeCosts = std::array<int64_t, 3>;  ///< accesses, memory, MACs
     return is_at_least_as_good(a, b) && a != b;
 }
 
-/// On two axes, where MACs only decide between equals.
+/// On two axes, where MACs only decide between equal accesses: with as much memory or less, as in
+/// lexicographic order.
 [[nodiscard]] inline bool beats_before_macs(const ThreeCosts& a, const ThreeCosts& b) {
-    return a[0] <= b[0] && a[1] <= b[1] && (a[0] < b[0] || a[1] < b[1] || a[2] < b[2]);
+    const bool moves_no_more = a[0] < b[0] || (a[0] == b[0] && a[2] <= b[2]);
+    return a[1] <= b[1] && moves_no_more && a != b;
 }
 
 /// What a schedule of the space decides. Position 0 is the body of the innermost outer loop,
