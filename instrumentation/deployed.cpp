@@ -74,7 +74,7 @@ std::vector<Elements> first_reads(const GroupCode& code) {
         if (!array) array.emplace(box[3], box[5]);
         array->begin_lifetime();
     };
-    replay(code, {{EventKind::lifetime, EventKind::read}, {}}, {happened, {}});
+    replay(code, {{EventKind::lifetime, EventKind::read}}, {happened, {}});
     return counts;
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 /// First argument of a call: what it tells of.
 constexpr int32_t tells_of_event = 0, tells_of_access = 1;
+/// Of a call that tells of an access, what follows the array.
+constexpr int32_t is_load = 0, is_store = 1, is_store_of_zeros = 2;
 
 Stmt call(int32_t what, std::vector<Expr> arguments) {
     arguments.insert(arguments.begin(), Expr(what));
@@ -106,8 +108,9 @@ private:
         const auto known = arrays_.find(store.name);
         const auto* moved = store.value.as<Load>();
         const bool is_move = moved != nullptr && moved->name == store.name;
-        if (known == arrays_.end() || is_move || is_const_zero(store.value)) return loads;
-        return in_order(loads, lanes(known->second, true, store.index, store.predicate));
+        if (known == arrays_.end() || is_move) return loads;
+        const int32_t kind = is_const_zero(store.value) ? is_store_of_zeros : is_store;
+        return in_order(loads, lanes(known->second, kind, store.index, store.predicate));
     }
 
     Stmt reduced(const LetStmt& let) {
@@ -129,9 +132,11 @@ private:
             using IRVisitor::visit;
             void visit(const Load* load) override {
                 const auto known = reducer_.arrays_.find(load->name);
-                if (known == reducer_.arrays_.end()) return;
+                if (known == reducer_.arrays_.end() ||
+                    reducer_.watch_.stores_alone.contains(load->name))
+                    return;
                 found = in_order(
-                    found, reducer_.lanes(known->second, false, load->index, load->predicate));
+                    found, reducer_.lanes(known->second, is_load, load->index, load->predicate));
             }
             void visit(const Let* let) override {
                 let->value.accept(this);
@@ -157,11 +162,11 @@ private:
         return visitor.found;
     }
 
-    static Stmt lanes(size_t array, bool is_store, const Expr& index, const Expr& predicate) {
+    static Stmt lanes(size_t array, int32_t kind, const Expr& index, const Expr& predicate) {
         const int count = index.type().lanes();
         const auto told = [&](const Expr& first, const Expr& stride, int of) {
-            return call(tells_of_access, {Expr(static_cast<int32_t>(array)), Expr(is_store ? 1 : 0),
-                                          first, stride, Expr(of)});
+            return call(tells_of_access,
+                        {Expr(static_cast<int32_t>(array)), Expr(kind), first, stride, Expr(of)});
         };
         const Expr simple = simplify(index);
         const auto* ramp = simple.as<Ramp>();
@@ -194,8 +199,8 @@ void replay(const GroupCode& code, const Watch& watch, const Listener& listener)
             std::copy(told.begin() + 3, told.end(), event.box.begin());
             listener.event(event);
         } else {
-            listener.access(
-                {static_cast<size_t>(told[1]), told[2] != 0, told[3], told[4], told[5]});
+            listener.access({static_cast<size_t>(told[1]), told[2] != is_load,
+                             told[2] == is_store_of_zeros, told[3], told[4], told[5]});
         }
     });
 }

@@ -28,6 +28,7 @@ struct HappenedEvent {
 struct Access {
     size_t array = 0;
     bool is_store = false;
+    bool is_of_zeros = false;  ///< a store of constant zeros: mostly what fills borders
     int64_t first = 0;
     int64_t stride = 1;
     int64_t lanes = 1;
@@ -36,7 +37,9 @@ struct Access {
 /// What to tell of.
 struct Watch {
     std::set<EventKind> events;
-    std::vector<std::string> accesses;  ///< names of arrays of floats in the code
+    std::vector<std::string> accesses{};  ///< names of arrays of floats in the code
+    /// Of accesses, those whose loads are not told of: their places may depend on floats.
+    std::set<std::string> stores_alone{};
 };
 
 struct Listener {
@@ -44,8 +47,7 @@ struct Listener {
     std::function<void(const Access&)> access;
 };
 
-/// Strips [0, code.strips), from first to last. Stores of constant zeros, which fill borders, and
-/// moves within an array are not told of.
+/// Strips [0, code.strips), from first to last. Moves within an array are not told of.
 void replay(const GroupCode& code, const Watch& watch, const Listener& listener);
 
 }  // namespace laminate

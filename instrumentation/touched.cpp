@@ -179,15 +179,16 @@ public:
 
     TouchedCounts run() && {
         Watch watch{{EventKind::lifetime, EventKind::fetch, EventKind::compute, EventKind::read,
-                     EventKind::store},
-                    {}};
+                     EventKind::store}};
         for (const auto& [name, array] : names_) {
             watch.accesses.push_back(name);
+            if (array.kind == NamedArray::Kind::ring) watch.stores_alone.insert(name);
             named_.push_back(array);
         }
         replay(code_, watch,
                {[this](const HappenedEvent& e) { happen(e); },
                 [this](const Access& a) {
+                    if (a.is_of_zeros && !makes_zeros()) return;
                     for (int64_t lane = 0; lane < a.lanes; ++lane)
                         touch(named_[a.array], a.is_store, a.first + lane * a.stride);
                 }});
@@ -248,6 +249,11 @@ private:
     [[nodiscard]] bool is_scattered_sink(int k) const {
         return scope_ == KernelScope::chain && k + 1 == std::ssize(problems_) &&
                is_scattered(problem(k)) && !ColumnWindow(problem(k).x()).is_plain();
+    }
+
+    /// Whether a kernel is running whose outputs may be constants: rows that read outside of the map.
+    [[nodiscard]] bool makes_zeros() const {
+        return doing_ == Doing::computing && problem(nest_).operation == Operation::resample;
     }
 
     // ---- events
@@ -352,8 +358,7 @@ private:
             case NamedArray::Kind::weights:
                 return touch_weights(array, at);
             case NamedArray::Kind::ring:
-                if (is_store) touch_output(array.index, at);
-                return;
+                return touch_output(array.index, at);
             case NamedArray::Kind::output:
                 return touch_y(array.index, is_store, at);
         }
