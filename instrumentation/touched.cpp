@@ -178,8 +178,7 @@ public:
     }
 
     TouchedCounts run() && {
-        Watch watch{{EventKind::lifetime, EventKind::fetch, EventKind::compute, EventKind::read,
-                     EventKind::store}};
+        Watch watch{{EventKind::lifetime, EventKind::fetch, EventKind::compute, EventKind::read, EventKind::store}};
         for (const auto& [name, array] : names_) {
             watch.accesses.push_back(name);
             if (array.kind == NamedArray::Kind::ring) watch.stores_alone.insert(name);
