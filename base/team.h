@@ -41,7 +41,7 @@ class Team {
 public:
     class Member {
     public:
-        /// 0 for the thread that has the work.
+        /// Is 0 for the thread that has the work.
         [[nodiscard]] int number() const { return number_; }
         /// Leaves the work for a moment. Returns false if the work has ended meanwhile: then the member
         /// returns from it without touching anything of it. The thread that has the work never
@@ -53,7 +53,7 @@ public:
         Team* team_ = nullptr;
         int number_ = 0;
         uint32_t work_ = 0;  ///< number of the work that the member is in
-        /// The same if the member may touch it, else 0. On its own cache line.
+        /// The same number if the member may touch the work, else 0. It has a cache line of its own.
         alignas(64) std::atomic<uint32_t> inside_{0};
     };
 

@@ -16,7 +16,7 @@ namespace {
 
 /// First argument of a call: what it tells of.
 constexpr int32_t tells_of_event = 0, tells_of_access = 1;
-/// Of a call that tells of an access, what follows the array.
+/// The argument after the array says what kind of access a call tells of.
 constexpr int32_t is_load = 0, is_store = 1, is_store_of_zeros = 2;
 
 Stmt call(int32_t what, std::vector<Expr> arguments) {

@@ -80,6 +80,10 @@ Expr with_power_and_rest(const Expr& x,
 
 }  // namespace
 
+Expr square_root(const Expr& x) {
+    return Call::make(x.type(), "sqrt_f32", {x}, Call::PureExtern);
+}
+
 /// Infinity from 88.4 on.
 Expr exponential(const Expr& x) {
     return with_power_and_rest(
@@ -150,11 +154,6 @@ Expr normal_probability(const Expr& x) {
     });
 }
 
-/// Halide::sqrt() takes no vectors.
-Expr square_root(const Expr& x) {
-    return Call::make(x.type(), "sqrt_f32", {x}, Call::PureExtern);
-}
-
 /// The bits of a number as a whole one: those of negative numbers are negative, and grow with the magnitude.
 Expr bits_of(const Expr& x) {
     return Halide::reinterpret(Halide::Int(32, x.type().lanes()), x);
@@ -165,7 +164,7 @@ constexpr int32_t bits_of_minus_infinity = -0x00800000;
 // LLVM takes a sum that an activation is given for finite and decides comparisons with infinities, and of x
 // with itself, by that. So these are told by their bits, or pass through strict operations.
 
-/// 0 for finite numbers; infinity and NaN for themselves.
+/// Is 0 for finite numbers, and infinities and NaN are themselves.
 Expr rest_beyond_finite(const Expr& x) {
     const float most = std::numeric_limits<float>::max();
     return Halide::strict_float(at_least(x, most) - like(x, most));
@@ -207,7 +206,7 @@ Expr logarithm(const Expr& argument) {
     });
 }
 
-/// As error_function_of() of the reference operators.
+/// Computes what error_function_of() of the reference operators does.
 Expr error_function(const Expr& argument) {
     constexpr float limit = 0.921875F, one_from = 3.925F;
     return with_value(argument, [&](const Expr& x) {

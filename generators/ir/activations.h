@@ -28,6 +28,9 @@ namespace laminate::ir {
 /// e^x to the last bit or two; 0 below -88.
 [[nodiscard]] Halide::Expr exponential(const Halide::Expr& x);
 
+/// The square root; Halide::sqrt() takes no vectors.
+[[nodiscard]] Halide::Expr square_root(const Halide::Expr& x);
+
 /// The largest element, as max pooling takes it: NaN wins. The elements are loaded: LLVM assumes
 /// that sums in registers are not NaN.
 [[nodiscard]] Halide::Expr largest(const std::vector<Halide::Expr>& elements);

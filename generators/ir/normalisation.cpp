@@ -100,10 +100,7 @@ private:
             variance = Halide::max(Halide::strict_float(variance - square), number(0));
         }
         const Expr enlarged = Halide::strict_float(variance + number(epsilon_));
-        // Halide::sqrt() takes no vectors.
-        const Expr deviation =
-            Call::make(enlarged.type(), "sqrt_f32", {enlarged}, Call::PureExtern);
-        return Halide::strict_float(number(1) / deviation);
+        return Halide::strict_float(number(1) / square_root(enlarged));
     }
 
     [[nodiscard]] Expr mean_of(const Accumulators& sums, int64_t v) const {

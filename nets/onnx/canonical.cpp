@@ -93,7 +93,7 @@ ConstantPtr bias_of_product(const Layer& layer, const RawLayer& next, const RawN
         return nullptr;
     const ConstantPtr& summand = next.layer.weights;
     const auto& right = layer.weights == nullptr || layer.general.constant_first
-                            ? raw.tensors[static_cast<size_t>(layer.inputs.back())].dims
+                            ? raw.dims(layer.inputs.back())
                             : layer.weights->dims;
     return right.size() >= 2 && summand->dims == std::vector{right.back()} ? summand : nullptr;
 }
@@ -216,7 +216,7 @@ void share_equal_layers(RawNetwork& raw) {
 void write_sums_as_affine(RawNetwork& raw) {
     for (RawLayer& sum : raw.layers) {
         Layer& layer = sum.layer;
-        const Dims& dims = raw.tensors[static_cast<size_t>(layer.output)].dims;
+        const Dims& dims = raw.dims(layer.output);
         if (layer.kind != LayerKind::add || !layer.weights || dims.size() != 4 ||
             (layer.weights->dims != Dims{1} && layer.weights->dims != Dims{dims[1]}))
             continue;
@@ -267,7 +267,7 @@ void write_means_as_convolutions(RawNetwork& raw) {
             op.axes != std::vector<int64_t>{1} ||
             (op.function != GeneralFunction::mean && op.function != GeneralFunction::sum))
             continue;
-        const auto& dims = raw.tensors[static_cast<size_t>(layer.inputs[0])].dims;
+        const auto& dims = raw.dims(layer.inputs[0]);
         if (dims.size() != 4) continue;
         raw.charge(static_cast<size_t>(dims[1]));
         const float weight =
@@ -314,7 +314,7 @@ void fold_affine_into_readers(RawNetwork& raw) {
         Layer& layer = reader.layer;
         if (reader.affine) {
             const bool is_map =
-                raw.tensors[static_cast<size_t>(layer.output)].dims.size() == 4;
+                raw.dims(layer.output).size() == 4;
             if (is_map && layer.activation.kind == ActivationKind::none &&
                 readers[static_cast<size_t>(layer.output)] == 1)
                 affine[layer.output] = &reader;
@@ -352,7 +352,7 @@ void fold_padding_into_readers(RawNetwork& raw) {
         if (layer.kind != LayerKind::conv || !pads.contains(layer.inputs[0])) continue;
         const RawLayer& pad = *pads.at(layer.inputs[0]);
         const auto padding = padding_of(
-            pad.layer.general, raw.tensors[static_cast<size_t>(pad.layer.inputs[0])].dims);
+            pad.layer.general, raw.dims(pad.layer.inputs[0]));
         if (!padding || padding->mode != Padding::Mode::constant || padding->value != 0) continue;
         Window window = layer.window;
         bool reaches = true;
@@ -376,7 +376,7 @@ void fold_padding_into_readers(RawNetwork& raw) {
 
 /// Writes y = scale[c] * x + shift[c] of a tensor that is not a picture as a product and a sum.
 void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
-    const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
+    const auto dims = raw.dims(layer.layer.inputs[0]);
     RawLayer product{.layer = {.onnx_name = layer.layer.onnx_name,
                                .kind = LayerKind::general,
                                .inputs = layer.layer.inputs},
@@ -394,7 +394,7 @@ void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vecto
         std::all_of(shift.begin(), shift.end(), [](float value) { return value == 0; });
     product.layer.output = layer.layer.output;
     if (!only_scales) {
-        const std::string& name = raw.tensors[static_cast<size_t>(layer.layer.output)].name;
+        const std::string& name = raw.name_of(layer.layer.output);
         raw.tensors.push_back({name + "_scaled", dims});
         product.layer.output = static_cast<TensorId>(raw.tensors.size() - 1);
         layer.layer = {.kind = LayerKind::add,
@@ -413,7 +413,7 @@ void write_affine_as_convolution(RawNetwork& raw) {
     std::swap(layers, raw.layers);
     for (RawLayer& layer : layers) {
         const size_t rank =
-            layer.affine ? raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims.size() : 0;
+            layer.affine ? raw.dims(layer.layer.inputs[0]).size() : 0;
         if (!layer.affine || rank == 4) {
             raw.layers.push_back(std::move(layer));
         } else {
@@ -422,7 +422,7 @@ void write_affine_as_convolution(RawNetwork& raw) {
     }
     for (RawLayer& layer : raw.layers) {
         if (!layer.affine) continue;
-        const auto& dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
+        const auto& dims = raw.dims(layer.layer.inputs[0]);
         layer.layer.kind = LayerKind::conv;
         layer.layer.groups = dims[1];
         layer.layer.weights = std::make_shared<const Constant>(
@@ -477,6 +477,14 @@ void name_layers(std::vector<Layer>& layers) {
 }
 
 }  // namespace
+
+TensorId RawNetwork::append_part(Layer layer, const RawLayer& node, std::vector<int64_t> output_dims,
+                                 const std::string& tensor_name) {
+    layer.output = static_cast<TensorId>(tensors.size());
+    tensors.push_back({tensor_name + std::to_string(layer.output), std::move(output_dims)});
+    layers.push_back({.layer = std::move(layer), .op = node.op, .label = node.label, .beside = true});
+    return layers.back().layer.output;
+}
 
 void RawNetwork::charge(size_t values) {
     values_allowed -= static_cast<int64_t>(values);

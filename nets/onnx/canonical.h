@@ -33,6 +33,17 @@ struct RawNetwork {
     /// allowance for small files.
     int64_t values_allowed = int64_t{1} << 26;
 
+    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const {
+        return tensors[static_cast<size_t>(id)].dims;
+    }
+    [[nodiscard]] const std::string& name_of(TensorId id) const {
+        return tensors[static_cast<size_t>(id)].name;
+    }
+    /// Appends one of the layers that `node` becomes, not the last of them. It writes a new tensor, which is
+    /// returned; its name is `tensor_name` and its number.
+    TensorId append_part(Layer layer, const RawLayer& node, std::vector<int64_t> output_dims,
+                         const std::string& tensor_name);
+
     void weights_read(size_t values) { values_allowed += 4 * static_cast<int64_t>(values); }
     /// Spends part of the budget; throws InputError when it is exhausted.
     void charge(size_t values);

@@ -57,20 +57,17 @@ public:
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
     [[nodiscard]] Channels channels_of(TensorId id) const {
         if (const auto found = moved_.find(id); found != moved_.end()) return found->second;
         Channels all;
-        for (int64_t c = 0; c < dims(id)[1]; ++c) all.places.push_back({id, c});
+        for (int64_t c = 0; c < raw_.dims(id)[1]; ++c) all.places.push_back({id, c});
         return all;
     }
 
     /// Notes what a layer that copies channels does with them, and lets a convolution take them.
     void follow(RawLayer& raw) {
         Layer& layer = raw.layer;
-        if (layer.inputs.empty() || dims(layer.inputs[0]).size() != 4) return;
+        if (layer.inputs.empty() || raw_.dims(layer.inputs[0]).size() != 4) return;
         if (layer.kind == LayerKind::concat && layer.axis == 1) {
             Channels joined;
             for (const TensorId id : layer.inputs) {
@@ -87,7 +84,7 @@ private:
     }
 
     void follow_general(const Layer& layer) {
-        const Dims &in = dims(layer.inputs[0]), &out = dims(layer.output);
+        const Dims &in = raw_.dims(layer.inputs[0]), &out = raw_.dims(layer.output);
         const Channels before = channels_of(layer.inputs[0]);
         if (layer.general.kind == GeneralKind::blocks && layer.general.kernel[0] == 1) {
             Channels shuffled;
@@ -108,7 +105,7 @@ private:
         return raw.layer.kind == LayerKind::conv && !raw.affine;
     }
     [[nodiscard]] bool is_depthwise(const Layer& layer) const {
-        return layer.groups == dims(layer.inputs[0])[1] && layer.groups == layer.weights->dims[0] &&
+        return layer.groups == raw_.dims(layer.inputs[0])[1] && layer.groups == layer.weights->dims[0] &&
                layer.activation.kind != ActivationKind::prelu;
     }
     /// Whether nothing but convolutions that may take their channels in any order reads a tensor.
@@ -182,7 +179,7 @@ private:
         const TensorId first = runs[0].first.tensor;
         std::vector<TensorId> parts;
         for (const Run& run : runs) {
-            const Dims& map = dims(run.first.tensor);
+            const Dims& map = raw_.dims(run.first.tensor);
             if (run.channels == map[1]) {
                 parts.push_back(run.first.tensor);
                 continue;
@@ -195,23 +192,15 @@ private:
                                    part.dims));
         }
         if (parts.size() == 1) return parts[0];
-        Dims all = dims(first);
+        Dims all = raw_.dims(first);
         all[1] = std::accumulate(runs.begin(), runs.end(), int64_t{0},
                                  [](int64_t sum, const Run& run) { return sum + run.channels; });
         return append(reader, {.kind = LayerKind::concat, .inputs = parts, .axis = 1}, all);
     }
 
     TensorId append(const RawLayer& reader, Layer layer, const Dims& out) {
-        const auto id = static_cast<TensorId>(raw_.tensors.size());
-        const std::string& name =
-            raw_.tensors[static_cast<size_t>(reader.layer.output)].name;
-        raw_.tensors.push_back({name + "_channels" + std::to_string(id), out});
-        layer.output = id;
-        raw_.layers.push_back({.layer = std::move(layer),
-                               .op = reader.op,
-                               .label = reader.label,
-                               .beside = true});
-        return id;
+        const std::string name = raw_.name_of(reader.layer.output) + "_channels";
+        return raw_.append_part(std::move(layer), reader, out, name);
     }
 
     RawNetwork& raw_;

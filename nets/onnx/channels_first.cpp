@@ -49,9 +49,6 @@ public:
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
     /// The map that a tensor has with its channels last, or -1.
     [[nodiscard]] TensorId map_of(TensorId id) const { return found_in(maps_, id, -1); }
     /// The tensor of four dimensions whose elements, in their order, a tensor has.
@@ -74,8 +71,8 @@ private:
         if (is(layer.layer, GeneralKind::reshape)) return visit_reshape(std::move(layer));
         if (is(layer.layer, GeneralKind::view)) {
             const TensorId map = reshaped_from(layer.layer.inputs[0]);
-            if (dims(map).size() == map_rank && has_channels_last(dims(output), dims(map)) &&
-                list_the_same(layer.layer.general, channels_put_last(dims(map), dims(output)))) {
+            if (raw_.dims(map).size() == map_rank && has_channels_last(raw_.dims(output), raw_.dims(map)) &&
+                list_the_same(layer.layer.general, channels_put_last(raw_.dims(map), raw_.dims(output)))) {
                 maps_[output] = map;
                 return raw_.layers.push_back(std::move(layer));
             }
@@ -86,7 +83,7 @@ private:
         if (!reads_maps) return raw_.layers.push_back(std::move(layer));
         const TensorId map = map_of(layer.layer.inputs[0]);
         if (is(layer.layer, GeneralKind::view) &&
-            list_the_same(layer.layer.general, channels_put_first(dims(map)))) {
+            list_the_same(layer.layer.general, channels_put_first(raw_.dims(map)))) {
             return put_back(std::move(layer), map);
         }
         if (std::optional<RawLayer> moved = on_map(layer)) return move(layer, *std::move(moved));
@@ -101,30 +98,30 @@ private:
     void visit_reshape(RawLayer layer) {
         const TensorId x = layer.layer.inputs[0], output = layer.layer.output;
         TensorId map = map_of(x);
-        const TensorId from = map >= 0 && has_one_place(dims(map)) ? map : reshaped_from(x);
-        if (dims(from) == dims(output) && from != x && !is_output(output)) {
+        const TensorId from = map >= 0 && has_one_place(raw_.dims(map)) ? map : reshaped_from(x);
+        if (raw_.dims(from) == raw_.dims(output) && from != x && !is_output(output)) {
             same_[output] = from;
             raw_.folded.push_back(layer.op + " " + layer.label + " and what it undoes removed");
             return;
         }
-        if (dims(from).size() == map_rank) {
+        if (raw_.dims(from).size() == map_rank) {
             reshaped_[output] = from;
-            if (map < 0 && has_one_place(dims(from))) map = from;
+            if (map < 0 && has_one_place(raw_.dims(from))) map = from;
         }
-        if (map >= 0 && has_channels_last(dims(output), dims(map))) maps_[output] = map;
+        if (map >= 0 && has_channels_last(raw_.dims(output), raw_.dims(map))) maps_[output] = map;
         raw_.layers.push_back(std::move(layer));
     }
 
     /// A layer that makes of a tensor with its channels last the map again, in any shape.
     void put_back(RawLayer layer, TensorId map) {
         const TensorId output = layer.layer.output;
-        if (dims(output) == dims(map) && !is_output(output)) {
+        if (raw_.dims(output) == raw_.dims(map) && !is_output(output)) {
             same_[output] = map;
             raw_.folded.push_back(layer.op + " " + layer.label + " and the one before it removed");
             return;
         }
         layer.layer.inputs = {map};
-        layer.layer.general = {.kind = GeneralKind::reshape, .dims = dims(output)};
+        layer.layer.general = {.kind = GeneralKind::reshape, .dims = raw_.dims(output)};
         reshaped_[output] = map;
         raw_.layers.push_back(std::move(layer));
     }
@@ -133,11 +130,11 @@ private:
     void move(const RawLayer& layer, RawLayer moved) {
         const TensorId output = layer.layer.output;
         std::vector<Dims> inputs;
-        for (TensorId& id : moved.layer.inputs) inputs.push_back(dims(id = map_of(id)));
+        for (TensorId& id : moved.layer.inputs) inputs.push_back(raw_.dims(id = map_of(id)));
         const Dims first = moved.affine ? inputs[0] : infer_output_dims(moved.layer, inputs);
         moved.layer.output = static_cast<TensorId>(raw_.tensors.size());
         raw_.tensors.push_back(
-            {unused_name(raw_.tensors[static_cast<size_t>(output)].name), first});
+            {unused_name(raw_.name_of(output)), first});
         RawLayer back;
         back.op = layer.op;
         back.label = layer.label;
@@ -145,8 +142,8 @@ private:
         back.layer.kind = LayerKind::general;
         back.layer.inputs = {moved.layer.output};
         back.layer.output = output;
-        back.layer.general = has_one_place(first) ? GeneralOperator{.dims = dims(output)}
-                                                  : channels_put_last(first, dims(output));
+        back.layer.general = has_one_place(first) ? GeneralOperator{.dims = raw_.dims(output)}
+                                                  : channels_put_last(first, raw_.dims(output));
         maps_[output] = moved.layer.output;
         raw_.layers.push_back(std::move(moved));
         raw_.layers.push_back(std::move(back));
@@ -166,7 +163,7 @@ private:
     /// The layer that computes the same of maps, its inputs and output not yet replaced.
     [[nodiscard]] std::optional<RawLayer> on_map(const RawLayer& given) const {
         RawLayer layer = given;
-        const int64_t last_axis = std::ssize(dims(layer.layer.inputs[0])) - 1;
+        const int64_t last_axis = std::ssize(raw_.dims(layer.layer.inputs[0])) - 1;
         switch (layer.layer.kind) {
             case LayerKind::activation:
                 return with_one_value(layer.layer.activation.slope) ? std::optional(layer)
@@ -195,7 +192,7 @@ private:
 
     [[nodiscard]] std::optional<RawLayer> general_on_map(RawLayer layer) const {
         GeneralOperator& op = layer.layer.general;
-        const int64_t last_axis = std::ssize(dims(layer.layer.inputs[0])) - 1;
+        const int64_t last_axis = std::ssize(raw_.dims(layer.layer.inputs[0])) - 1;
         switch (op.kind) {
             case GeneralKind::unary:
                 return layer;
@@ -229,8 +226,8 @@ private:
 
     /// Whether a tensor with its channels last has rows and columns, and not pixels.
     [[nodiscard]] bool has_rows(TensorId id) const {
-        const Dims& last = dims(id);
-        const Dims& map = dims(map_of(id));
+        const Dims& last = raw_.dims(id);
+        const Dims& map = raw_.dims(map_of(id));
         return last.size() == map_rank && last[1] == map[2] && last[2] == map[3];
     }
     /// The axis of a map that is axis d of a tensor with rows and columns.
@@ -238,11 +235,11 @@ private:
 
     [[nodiscard]] std::optional<RawLayer> joined(RawLayer layer) const {
         const auto axis = static_cast<size_t>(layer.layer.axis);
-        const size_t rank = dims(layer.layer.output).size();
+        const size_t rank = raw_.dims(layer.layer.output).size();
         const bool is_of_channels = axis + 1 == rank;
-        const Dims& map = dims(map_of(layer.layer.inputs[0]));
+        const Dims& map = raw_.dims(map_of(layer.layer.inputs[0]));
         for (const TensorId id : layer.layer.inputs) {
-            const Dims& other = dims(map_of(id));
+            const Dims& other = raw_.dims(map_of(id));
             if (is_of_channels ? other[2] != map[2] || other[3] != map[3] : !has_rows(id)) return {};
         }
         if (axis == 0) return {};
@@ -253,7 +250,7 @@ private:
     /// A Slice or one of a Split's results: of tokens, of their channels alone.
     [[nodiscard]] std::optional<RawLayer> part(RawLayer layer) const {
         const TensorId x = layer.layer.inputs[0];
-        const Dims &from = dims(x), &map = dims(map_of(x));
+        const Dims &from = raw_.dims(x), &map = raw_.dims(map_of(x));
         GeneralOperator& op = layer.layer.general;
         if (op.dims.size() != from.size() || op.dims[0] != from[0]) return {};
         std::array<int64_t, 3> first{}, extent{op.dims.back(), map[2], map[3]};
@@ -305,7 +302,7 @@ private:
         return true;
     }
     [[nodiscard]] int64_t channels(const RawLayer& layer) const {
-        return dims(layer.layer.output).back();
+        return raw_.dims(layer.layer.output).back();
     }
     [[nodiscard]] static ConstantPtr per_channel(std::vector<float> values) {
         const auto count = static_cast<int64_t>(values.size());
@@ -320,14 +317,14 @@ private:
 
     /// Whether the maps of all inputs broadcast as the inputs do.
     [[nodiscard]] bool are_broadcast(const Layer& layer) const {
-        const Dims& out = dims(layer.output);
+        const Dims& out = raw_.dims(layer.output);
         Dims whole;
         for (const TensorId id : layer.inputs) {
-            if (dims(id).size() != out.size()) return false;
-            if (dims(id) == out) whole = dims(map_of(id));
+            if (raw_.dims(id).size() != out.size()) return false;
+            if (raw_.dims(id) == out) whole = raw_.dims(map_of(id));
         }
         return !whole.empty() && std::ranges::all_of(layer.inputs, [&](TensorId id) {
-            const Dims& map = dims(map_of(id));
+            const Dims& map = raw_.dims(map_of(id));
             const bool is_pixel = map[2] == 1 && map[3] == 1;
             return is_pixel || (map[2] == whole[2] && map[3] == whole[3]);
         });
@@ -338,12 +335,12 @@ private:
         const ConstantPtr constant = layer.layer.weights;
         if (!constant)
             return are_broadcast(layer.layer) ? std::optional(std::move(layer)) : std::nullopt;
-        if (constant->values.size() == 1 && dims(layer.layer.inputs[0]) == dims(layer.layer.output))
+        if (constant->values.size() == 1 && raw_.dims(layer.layer.inputs[0]) == raw_.dims(layer.layer.output))
             return layer;
         const int64_t count = channels(layer);
         if (std::ssize(constant->values) != count || constant->dims.empty() ||
             constant->dims.back() != count ||
-            dims(layer.layer.inputs[0]) != dims(layer.layer.output))
+            raw_.dims(layer.layer.inputs[0]) != raw_.dims(layer.layer.output))
             return {};
         std::vector<float> values(constant->values.begin(), constant->values.end());
         const GeneralFunction function = layer.layer.general.function;

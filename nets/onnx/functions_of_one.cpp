@@ -60,9 +60,6 @@ public:
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
 
     void rewrite(RawLayer& raw) {
         Layer& layer = raw.layer;
@@ -75,7 +72,7 @@ private:
                                  .beta = op.beta});
         }
         if (op.kind != GeneralKind::binary) return;
-        const Dims &in = dims(layer.inputs[0]), &out = dims(layer.output);
+        const Dims &in = raw_.dims(layer.inputs[0]), &out = raw_.dims(layer.output);
         if (const auto exponent = exponent_of(layer, in, out);
             exponent && is_activation(GeneralFunction::power, *exponent, 0))
             return apply(layer, raised_to(*exponent));
@@ -95,20 +92,14 @@ private:
     /// c / x as c (1 / x), but for the rounding.
     void divide(RawLayer& raw) {
         const std::vector<float> dividend =
-            per_channel(*raw.layer.weights, dims(raw.layer.output));
+            per_channel(*raw.layer.weights, raw_.dims(raw.layer.output));
         if (dividend.empty()) return;
         if (all_are(*raw.layer.weights, 1)) return apply(raw.layer, raised_to(-1));
-        const auto inverse = static_cast<TensorId>(raw_.tensors.size());
-        Tensor tensor{raw_.tensors[static_cast<size_t>(raw.layer.output)].name + "_inverse" +
-                          std::to_string(inverse),
-                      dims(raw.layer.output)};
-        raw_.tensors.push_back(std::move(tensor));
-        RawLayer first{.layer = {.inputs = raw.layer.inputs, .output = inverse},
-                       .op = raw.op,
-                       .label = raw.label,
-                       .beside = true};
-        apply(first.layer, raised_to(-1));
-        raw_.layers.push_back(std::move(first));
+        Layer first{.inputs = raw.layer.inputs};
+        apply(first, raised_to(-1));
+        const TensorId inverse =
+            raw_.append_part(std::move(first), raw, raw_.dims(raw.layer.output),
+                             raw_.name_of(raw.layer.output) + "_inverse");
         scale(raw, inverse, dividend);
     }
 

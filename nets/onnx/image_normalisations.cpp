@@ -47,9 +47,6 @@ public:
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
     static bool is(const Layer& layer, GeneralKind kind) {
         return layer.kind == LayerKind::general && layer.general.kind == kind;
     }
@@ -69,7 +66,7 @@ private:
     /// The normalisation whose result a layer makes a map: itself, or the one that it reshapes.
     [[nodiscard]] const RawLayer* ended_by(const RawLayer& end,
                                            const std::vector<RawLayer>& layers) const {
-        if (dims(end.layer.output).size() != 4) return nullptr;
+        if (raw_.dims(end.layer.output).size() != 4) return nullptr;
         if (normalises(end.layer)) return &end;
         if (!is(end.layer, GeneralKind::reshape)) return nullptr;
         const RawLayer* inner = before(end.layer.inputs[0], layers);
@@ -82,7 +79,7 @@ private:
         const TensorId x = normalisation.layer.inputs[0];
         const Dims& axes = normalisation.layer.general.axes;
         if (&normalisation == &end) {
-            if (axes == Dims{2, 3}) return OfImages{x, dims(x)[1]};
+            if (axes == Dims{2, 3}) return OfImages{x, raw_.dims(x)[1]};
             if (axes == Dims{1, 2, 3}) return OfImages{x, 1};
             return {};
         }
@@ -90,26 +87,18 @@ private:
         const RawLayer* reshape = before(x, layers);
         if (reshape == nullptr || !is(reshape->layer, GeneralKind::reshape)) return {};
         const TensorId map = reshape->layer.inputs[0];
-        const Dims &split = dims(x), &whole = dims(map);
+        const Dims &split = raw_.dims(x), &whole = raw_.dims(map);
         const bool over_the_rest = std::ssize(axes) == std::ssize(split) - 2 && !axes.empty() &&
                                    axes.front() == 2;
-        if (whole != dims(end.layer.output) || split[0] != whole[0] || !over_the_rest ||
+        if (whole != raw_.dims(end.layer.output) || split[0] != whole[0] || !over_the_rest ||
             whole[1] % split[1] != 0)
             return {};
         return OfImages{map, split[1]};
     }
 
-    TensorId add(Layer layer, const RawLayer& end, const Dims& output, bool is_affine = false) {
-        const auto id = static_cast<TensorId>(raw_.tensors.size());
-        const std::string& name = raw_.tensors[static_cast<size_t>(end.layer.output)].name;
-        raw_.tensors.push_back({name + "_part" + std::to_string(id), output});
-        layer.output = id;
-        raw_.layers.push_back({.layer = std::move(layer),
-                               .op = end.op,
-                               .label = end.label,
-                               .affine = is_affine,
-                               .beside = true});
-        return id;
+    TensorId add(Layer layer, const RawLayer& end, const Dims& output) {
+        return raw_.append_part(std::move(layer), end, output,
+                                raw_.name_of(end.layer.output) + "_part");
     }
     static ConstantPtr constant(Dims shape, float value) {
         const auto count = static_cast<size_t>(element_count(shape));
@@ -131,7 +120,7 @@ private:
 
     /// The mean over the channels of each group, for each channel.
     TensorId mean_of_groups(TensorId x, int64_t groups, const RawLayer& end) {
-        const Dims pixel = dims(x);
+        const Dims pixel = raw_.dims(x);
         const int64_t channels = pixel[1], in_group = channels / groups;
         if (in_group == 1) return x;
         raw_.charge(static_cast<size_t>(channels * in_group));
@@ -144,18 +133,24 @@ private:
     }
 
     void write(const OfImages& of, const GeneralOperator& op, RawLayer end) {
-        const Dims map = dims(of.map), pixel{map[0], map[1], 1, 1};
+        // One group has all channels, whose statistics are one number of an image.
+        const bool is_one = of.groups == 1;
+        const Dims map = raw_.dims(of.map), pixel{map[0], is_one ? 1 : map[1], 1, 1};
         const auto reduced = [&](GeneralFunction function) {
             return Layer{.kind = LayerKind::general,
                          .inputs = {of.map},
-                         .general = {.kind = GeneralKind::reduce, .function = function, .axes = {2, 3}}};
+                         .general = {.kind = GeneralKind::reduce,
+                                     .function = function,
+                                     .axes = is_one ? Dims{1, 2, 3} : Dims{2, 3}}};
         };
         const bool is_centred = op.function == GeneralFunction::standardise;
         TensorId x = of.map, spread = -1;
         float scale = 1;
         if (is_centred) {
             const TensorId mean =
-                add({.kind = LayerKind::global_average_pool, .inputs = {x}}, end, pixel);
+                add(is_one ? reduced(GeneralFunction::mean)
+                           : Layer{.kind = LayerKind::global_average_pool, .inputs = {x}},
+                    end, pixel);
             const TensorId of_group = mean_of_groups(mean, of.groups, end);
             spread = add(reduced(GeneralFunction::variance), end, pixel);
             if (of_group != mean) {
@@ -168,15 +163,16 @@ private:
             x = add(binary(GeneralFunction::subtract, x, of_group), end, map);
         } else {
             spread = add(reduced(GeneralFunction::sum_of_squares), end, pixel);
-            scale = 1 / static_cast<float>(map[2] * map[3]);
+            scale = 1 / static_cast<float>((is_one ? map[1] : 1) * map[2] * map[3]);
         }
         spread = mean_of_groups(spread, of.groups, end);
-        raw_.charge(static_cast<size_t>(2 * map[1]));
+        raw_.charge(static_cast<size_t>(2 * pixel[1]));
         const Layer with_epsilon{.kind = LayerKind::conv,
                                  .inputs = {spread},
-                                 .weights = constant({map[1]}, scale),
-                                 .bias = constant({map[1]}, op.alpha)};
-        const TensorId variance = add(with_epsilon, end, pixel, true);
+                                 .weights = constant({pixel[1]}, scale),
+                                 .bias = constant({pixel[1]}, op.alpha)};
+        const TensorId variance = add(with_epsilon, end, pixel);
+        raw_.layers.back().affine = true;
         const TensorId factor = add(raised(variance, -0.5F), end, pixel);
         Layer product = binary(GeneralFunction::multiply, x, factor);
         product.onnx_name = end.layer.onnx_name;

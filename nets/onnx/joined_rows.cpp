@@ -38,12 +38,9 @@ public:
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
 
     [[nodiscard]] std::optional<Join> join_of(const Layer& layer) const {
-        if (dims(layer.output).size() != 4 || layer.activation.kind != ActivationKind::none) return {};
+        if (raw_.dims(layer.output).size() != 4 || layer.activation.kind != ActivationKind::none) return {};
         if (layer.kind == LayerKind::concat && layer.axis >= 2 && layer.inputs.size() > 1)
             return Join{layer.inputs, static_cast<size_t>(layer.axis)};
         if (layer.kind != LayerKind::general || layer.general.kind != GeneralKind::resample) return {};
@@ -52,7 +49,7 @@ private:
 
     /// A Tile along one axis of several rows or columns.
     [[nodiscard]] std::optional<Join> tile_of(const Layer& layer) const {
-        const Dims &in = dims(layer.inputs[0]), &out = dims(layer.output);
+        const Dims &in = raw_.dims(layer.inputs[0]), &out = raw_.dims(layer.output);
         const GeneralOperator& op = layer.general;
         if (!op.factors.empty() || op.tap_counts != Dims(4, 1)) return {};
         std::optional<Join> tile;
@@ -70,22 +67,16 @@ private:
     }
 
     TensorId add(Layer layer, const RawLayer& end) {
-        const auto id = static_cast<TensorId>(raw_.tensors.size());
-        raw_.tensors.push_back(raw_.tensors[static_cast<size_t>(end.layer.output)]);
-        raw_.tensors.back().name += "_part" + std::to_string(id);
-        raw_.tensors.back().type = ElementType::float32;
-        layer.output = id;
-        raw_.layers.push_back(
-            {.layer = std::move(layer), .op = end.op, .label = end.label, .beside = true});
-        return id;
+        const TensorId whole = end.layer.output;
+        return raw_.append_part(std::move(layer), end, raw_.dims(whole), raw_.name_of(whole) + "_part");
     }
 
     void write(const Join& join, RawLayer end) {
-        const int64_t extent = dims(end.layer.output)[join.axis];
+        const int64_t extent = raw_.dims(end.layer.output)[join.axis];
         int64_t first = 0;
         std::vector<TensorId> placed;
         for (const TensorId map : join.maps) {
-            const Dims in = dims(map);
+            const Dims in = raw_.dims(map);
             Padding padding;
             padding.begin[join.axis - 2] = first;
             first += in[join.axis];

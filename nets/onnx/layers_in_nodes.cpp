@@ -323,7 +323,7 @@ private:
         axes.insert(axes.end(), inner->layer.general.axes.begin(), inner->layer.general.axes.end());
         std::ranges::sort(axes);
         axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-        const size_t rank = raw_.tensors[static_cast<size_t>(x)].dims.size();
+        const size_t rank = raw_.dims(x).size();
         Layer whole{.kind = LayerKind::general,
                     .general = {.kind = GeneralKind::reduce,
                                 .function = GeneralFunction::mean,

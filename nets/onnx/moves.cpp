@@ -59,9 +59,6 @@ public:
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
     static bool is(const Layer& layer, GeneralKind kind) {
         return layer.kind == LayerKind::general && layer.general.kind == kind;
     }
@@ -78,7 +75,7 @@ private:
 
     /// `end` and the layers before it, as far as one view with any reshapes around it goes.
     bool recognise_depth_to_space(RawLayer& end) {
-        const Dims& out = dims(end.layer.output);
+        const Dims& out = raw_.dims(end.layer.output);
         if (out.size() != 4) return false;
         const GeneralOperator* view = nullptr;
         std::vector<RawLayer*> parts;
@@ -90,7 +87,7 @@ private:
             }
             parts.push_back(layer);
             const TensorId x = layer->layer.inputs[0];
-            const Dims& in = dims(x);
+            const Dims& in = raw_.dims(x);
             if (view == nullptr || in.size() != 4) continue;
             const std::optional<Layer> whole = depth_to_space(in, out, *view);
             if (!whole) return false;
@@ -130,15 +127,15 @@ private:
     /// Makes dense layers between [N, C, 1, 1] and `end`, which makes that again, convolutions of one
     /// pixel: squeeze and excitation with Flatten, Gemm and Reshape.
     void keep_pixels(RawLayer& end) {
-        if (!is(end.layer, GeneralKind::reshape) || !is_pixel(dims(end.layer.output))) return;
-        const int64_t images = dims(end.layer.output)[0];
+        if (!is(end.layer, GeneralKind::reshape) || !is_pixel(raw_.dims(end.layer.output))) return;
+        const int64_t images = raw_.dims(end.layer.output)[0];
         std::vector<RawLayer*> chain, reshapes;
         RawLayer* layer = &end;
         bool has_dense = false;
         do {
             const TensorId x = layer->layer.inputs[0];
             layer = readers_[static_cast<size_t>(x)] == 1 ? before(x) : nullptr;
-            if (layer == nullptr || !is_row_of_image(dims(x), images)) return;
+            if (layer == nullptr || !is_row_of_image(raw_.dims(x), images)) return;
             const bool is_dense = layer->layer.kind == LayerKind::gemm;
             const bool is_reshape = is(layer->layer, GeneralKind::reshape) ||
                                     layer->layer.kind == LayerKind::flatten;
@@ -147,10 +144,10 @@ private:
                 return;
             (is_reshape ? reshapes : chain).push_back(layer);
             has_dense = has_dense || is_dense;
-        } while (!is_pixel(dims(layer->layer.inputs[0])) ||
+        } while (!is_pixel(raw_.dims(layer->layer.inputs[0])) ||
                  layer->layer.kind == LayerKind::activation || layer->affine);
         TensorId x = layer->layer.inputs[0];
-        if (!has_dense || !is_row_of_image(dims(x), images)) return;
+        if (!has_dense || !is_row_of_image(raw_.dims(x), images)) return;
         for (RawLayer* part : reshapes) {
             note(*part, end);
             part->layer.output = -1;
@@ -160,7 +157,7 @@ private:
             one.inputs = {x};
             x = k == 0 ? end.layer.output : one.output;
             one.output = x;
-            const Dims& from = dims(one.inputs[0]);
+            const Dims& from = raw_.dims(one.inputs[0]);
             Dims to{from[0], from[1], 1, 1};
             if (one.kind == LayerKind::gemm) {
                 one.kind = LayerKind::conv;
@@ -185,8 +182,8 @@ private:
             RawLayer* expand = before(operand);
             if (expand == nullptr || !is(expand->layer, GeneralKind::view)) continue;
             const TensorId x = expand->layer.inputs[0];
-            const Dims& out = dims(reader.layer.output);
-            if (dims(reader.layer.inputs[1 - k]) != out || !is_expanded(expand->layer.general, dims(x)))
+            const Dims& out = raw_.dims(reader.layer.output);
+            if (raw_.dims(reader.layer.inputs[1 - k]) != out || !is_expanded(expand->layer.general, raw_.dims(x)))
                 continue;
             note(*expand, reader);
             operand = x;

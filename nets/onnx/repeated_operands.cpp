@@ -20,15 +20,12 @@ public:
         std::vector<RawLayer> layers;
         std::swap(layers, raw_.layers);
         for (RawLayer& layer : layers) {
-            if (!layer.layer.inputs.empty() && dims(layer.layer.inputs[0]).size() == 4) rewrite(layer);
+            if (!layer.layer.inputs.empty() && raw_.dims(layer.layer.inputs[0]).size() == 4) rewrite(layer);
             raw_.layers.push_back(std::move(layer));
         }
     }
 
 private:
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
 
     void rewrite(RawLayer& raw) {
         Layer& layer = raw.layer;
@@ -41,7 +38,7 @@ private:
         for (size_t k = 1; joins && k < layer.inputs.size(); ++k) {
             TensorId& input = layer.inputs[k];
             const auto before = layer.inputs.begin() + static_cast<int64_t>(k);
-            if (dims(input).size() == 4 && std::find(layer.inputs.begin(), before, input) != before)
+            if (raw_.dims(input).size() == 4 && std::find(layer.inputs.begin(), before, input) != before)
                 input = repeated(raw, input, 1);
         }
     }
@@ -53,7 +50,7 @@ private:
             const bool are_all = std::ranges::all_of(layer.inputs, [x](TensorId id) { return id == x; });
             return are_all ? std::ssize(layer.inputs) : 1;
         }
-        const Dims &in = dims(x), &out = dims(layer.output);
+        const Dims &in = raw_.dims(x), &out = raw_.dims(layer.output);
         const GeneralOperator& op = layer.general;
         if (layer.kind != LayerKind::general || op.kind != GeneralKind::resample || out.size() != 4 ||
             !op.factors.empty() || op.tap_counts != Dims(4, 1))
@@ -71,7 +68,7 @@ private:
     /// Channel z of a tiled map is channel z mod C; a grouped convolution makes the copies of a channel
     /// neighbours.
     void repeat_channels(RawLayer& raw, int64_t times) {
-        const int64_t channels = dims(raw.layer.inputs[0])[1];
+        const int64_t channels = raw_.dims(raw.layer.inputs[0])[1];
         const TensorId x = raw.layer.inputs[0];
         Layer layer = raw.layer;
         if (channels == 1) {
@@ -95,19 +92,14 @@ private:
                     Constant{{channels * times, 1, 1, 1}, std::vector<float>(count, 1.0F)})};
     }
 
-    /// A map of which each channel stands so often, made before `reader`.
+    /// Returns a map of which each channel stands so often, made before `reader`.
     TensorId repeated(const RawLayer& reader, TensorId x, int64_t times) {
-        const auto id = static_cast<TensorId>(raw_.tensors.size());
-        Dims all = dims(x);
-        raw_.charge(static_cast<size_t>(all[1] * times));
-        Layer layer = copies(x, all[1], times);
-        layer.output = id;
+        Dims all = raw_.dims(x);
+        const int64_t channels = all[1];
         all[1] *= times;
-        raw_.tensors.push_back(
-            {raw_.tensors[static_cast<size_t>(x)].name + "_copy" + std::to_string(id), std::move(all)});
-        raw_.layers.push_back(
-            {.layer = std::move(layer), .op = reader.op, .label = reader.label, .beside = true});
-        return id;
+        raw_.charge(static_cast<size_t>(all[1]));
+        return raw_.append_part(copies(x, channels, times), reader, std::move(all),
+                                raw_.name_of(x) + "_copy");
     }
 
     RawNetwork& raw_;

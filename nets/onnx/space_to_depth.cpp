@@ -55,7 +55,7 @@ public:
 
     void recognise() {
         for (RawLayer& raw : raw_.layers) {
-            if (!copies(raw.layer) || dims(raw.layer.output).size() != 4) continue;
+            if (!copies(raw.layer) || raw_.dims(raw.layer.output).size() != 4) continue;
             for (TensorId map = raw.layer.inputs[0];; ) {
                 const auto blocks = blocks_of(raw.layer.output, map);
                 if (const auto op = layer_of(blocks)) {
@@ -95,9 +95,6 @@ private:
         return laminate::blocks_of(b, shuffle);
     }
 
-    [[nodiscard]] const Dims& dims(TensorId id) const {
-        return raw_.tensors[static_cast<size_t>(id)].dims;
-    }
     [[nodiscard]] int producer_of(TensorId id) const { return producer_[static_cast<size_t>(id)]; }
 
     /// The element of an earlier tensor that one of `id` is a copy of, as far back as its layers copy
@@ -106,11 +103,11 @@ private:
         while (producer_of(at.tensor) >= 0 && at.tensor != last) {
             const Layer& layer = raw_.layers[static_cast<size_t>(producer_of(at.tensor))].layer;
             const GeneralOperator& op = layer.general;
-            if (layer.kind == LayerKind::concat && layer.axis == 1 && dims(at.tensor)[0] == 1) {
-                const int64_t plane = element_count(dims(at.tensor)) / dims(at.tensor)[1];
+            if (layer.kind == LayerKind::concat && layer.axis == 1 && raw_.dims(at.tensor)[0] == 1) {
+                const int64_t plane = element_count(raw_.dims(at.tensor)) / raw_.dims(at.tensor)[1];
                 size_t operand = 0;  // of one image: elements of the operands follow each other
-                while (at.element >= dims(layer.inputs[operand])[1] * plane)
-                    at.element -= dims(layer.inputs[operand++])[1] * plane;
+                while (at.element >= raw_.dims(layer.inputs[operand])[1] * plane)
+                    at.element -= raw_.dims(layer.inputs[operand++])[1] * plane;
                 at.tensor = layer.inputs[operand];
                 continue;
             }
@@ -122,7 +119,7 @@ private:
                     at.element += rest % op.dims[d] * op.steps[d];
             } else if (op.kind == GeneralKind::resample) {
                 const std::optional<int64_t> element =
-                    copied_element(op, dims(layer.inputs[0]), at.element);
+                    copied_element(op, raw_.dims(layer.inputs[0]), at.element);
                 if (!element) break;
                 at.element = *element;
             } else if (op.kind != GeneralKind::reshape) {
@@ -158,12 +155,12 @@ private:
     }
     [[nodiscard]] std::optional<Blocks> blocks_of(TensorId y, TensorId last,
                                                   bool has_channels_last) const {
-        const Dims& out = dims(y);
+        const Dims& out = raw_.dims(y);
         if (producer_of(y) < 0 || out.size() != 4 || out[0] != 1) return {};
         Blocks blocks;
         blocks.map = source_of({y, 0}, last).tensor;
         blocks.has_channels_last = has_channels_last;
-        if (blocks.map == y || dims(blocks.map).size() != 4) return {};
+        if (blocks.map == y || raw_.dims(blocks.map).size() != 4) return {};
         const Dims in = dims_of_map(blocks);
         if (in[0] != 1 || in[2] % out[2] != 0) return {};
         blocks.block = in[2] / out[2];
@@ -194,7 +191,7 @@ private:
 
     /// N, C, H and W.
     [[nodiscard]] Dims dims_of_map(const Blocks& blocks) const {
-        const Dims& in = dims(blocks.map);
+        const Dims& in = raw_.dims(blocks.map);
         return blocks.has_channels_last ? Dims{in[0], in[3], in[1], in[2]} : in;
     }
 
@@ -204,7 +201,7 @@ private:
         const auto [known, is_new] =
             transposed_.try_emplace(blocks.map, static_cast<TensorId>(raw_.tensors.size()));
         if (is_new) {
-            const std::string name = raw_.tensors[static_cast<size_t>(blocks.map)].name;
+            const std::string name = raw_.name_of(blocks.map);
             raw_.tensors.push_back({name + "_turned" + std::to_string(known->second),
                                     dims_of_map(blocks)});
             producer_.push_back(-1);
@@ -219,7 +216,7 @@ private:
         const auto insert = [&](TensorId from) {
             const auto found = transposed_.find(from);
             if (found == transposed_.end()) return;
-            const Dims& to = dims(found->second);
+            const Dims& to = raw_.dims(found->second);
             const int64_t pixels = to[2] * to[3];
             RawLayer turned{.layer = {.kind = LayerKind::general, .inputs = {from}},
                             .op = "Transpose",

@@ -380,7 +380,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
         for (const InputTile inputs : input_tiles(problems, hang)) {
-            // For each tile everything is fetched again.
+            // Everything is fetched again for each tile.
             if (inputs.size < sink[Dim::i] && refetch == Refetch::none) continue;
             try_weights(hang, inputs, false);
             if (recompute && has_expansions && is_row_by_row(hang)) try_weights(hang, inputs, true);

@@ -245,7 +245,7 @@ TEST(Normalisations, OfImagesAreADifferenceAndAProduct) {
     expect_near(result_of(network, pixels), {0.5F, -0.5F, -of_second, of_second});
 }
 
-/// Of all four elements: mean 4, variance (1 + 1 + 9 + 9) / 4 = 5.
+/// All four elements together have the mean 4 and the variance (1 + 1 + 9 + 9) / 4 = 5.
 TEST(Normalisations, OfGroupsOfChannelsAreADifferenceAndAProduct) {
     const std::vector<float> expected{1.0F / 3, -1.0F / 3, -1, 1};
     ModelBuilder reshaped({1, 2, 1, 2});
