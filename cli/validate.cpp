@@ -28,6 +28,7 @@
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/buffer_shapes.h"
 
 namespace laminate::cli {
 
@@ -39,7 +40,7 @@ struct ValidateOptions {
     std::string front;
     int64_t points = 0;
     int64_t random = 0;
-    int64_t walker_macs = 500'000'000;
+    int64_t walker_calls = 5'000'000;
     int64_t execute_macs = 100'000'000;
     bool halide = false;
 };
@@ -150,7 +151,8 @@ private:
         verdict.deployed = deployed_counts(network_, group, verdict.predicted);
         join(verdict.difference,
              difference(verdict.predicted, "predicted", verdict.deployed, "deployed"));
-        if (verdict.model.macs() <= Macs(options_.walker_macs)) {
+        if (kernel_calls(asked_boxes(group, group_problems(network_, group))) <=
+            options_.walker_calls) {
             verdict.walker = walk(network_, group);
             join(verdict.difference, difference(verdict.model, "model", *verdict.walker, "walker"));
         }
@@ -233,9 +235,9 @@ void print(const Network& network, const Totals& totals, const ValidateOptions& 
                     totals.walked == totals.schedules ? "walker = " : "", totals.schedules));
     if (totals.walked < totals.schedules) {
         output.print(
-            fmt::format("the walker stepped through {} of them; the others have more than "
-                        "--walker-macs {} MACs in a group",
-                        totals.walked, options.walker_macs));
+            fmt::format("the walker stepped through {} of them; the others call kernels more often "
+                        "than --walker-calls {} in a group",
+                        totals.walked, options.walker_calls));
     }
     if (totals.executed_groups < totals.groups) {
         output.print(
@@ -333,8 +335,8 @@ void add_validate(Program& program) {
         ->check(positive());
     one->excludes(front)->excludes(random);
     front->excludes(random);
-    verb->add_option("--walker-macs", options->walker_macs,
-                     "The walker does not step through groups with more MACs")
+    verb->add_option("--walker-calls", options->walker_calls,
+                     "The walker does not step through groups that call kernels more often")
         ->check(not_negative())
         ->capture_default_str();
     verb->add_option(

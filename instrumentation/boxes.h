@@ -21,6 +21,14 @@ using Extents = std::array<int64_t, 3>;
     return box[0].size() * box[1].size() * box[2].size();
 }
 
+/// Whether all of `part` lies in `whole`.
+[[nodiscard]] inline bool contains(const Box& whole, const Box& part) {
+    for (size_t d = 0; d < 3; ++d) {
+        if (part[d].begin < whole[d].begin || part[d].end > whole[d].end) return false;
+    }
+    return true;
+}
+
 /// The bounding box of everything that is added to it.
 class BoundingBox {
 public:

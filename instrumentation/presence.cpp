@@ -15,6 +15,7 @@ void Presence::begin_lifetime() {
 
 Presence::Missing Presence::missing(const Box& needed) const {
     Missing result;
+    if (contains(state_.last, needed)) return result;
     BoundingBox hull;
     for (int64_t c = needed[0].begin; c < needed[0].end; ++c) {
         const Row* row = &rows_[static_cast<size_t>(c * extents_[1] + needed[1].begin)];
@@ -31,7 +32,7 @@ Presence::Missing Presence::missing(const Box& needed) const {
 }
 
 void Presence::bring_in(const Box& needed) {
-    if (is_empty(needed)) return;
+    if (is_empty(needed) || contains(state_.last, needed)) return;
     const Box& reached = state_.reached.box();
     if (!state_.reached.empty() &&
         (needed[1].begin < reached[1].begin || needed[2].begin < reached[2].begin)) {
@@ -40,6 +41,7 @@ void Presence::bring_in(const Box& needed) {
             "forward");
     }
     state_.reached.add(needed);
+    state_.last = needed;
     for (int64_t c = needed[0].begin; c < needed[0].end; ++c) {
         for (int64_t y = needed[1].end - 1; y >= reached[1].begin; --y) {
             const auto index = static_cast<size_t>(c * extents_[1] + y);

@@ -50,6 +50,7 @@ private:
     struct State {
         int64_t lifetime = 0;
         BoundingBox reached;
+        Box last;  ///< brought in last: loops inside often need the same again and again
     };
     struct Undo {
         size_t row;

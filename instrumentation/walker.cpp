@@ -34,7 +34,7 @@ public:
         for (size_t k = 0; k < problems.size(); ++k)
             layers_.push_back({problems[k], group.nests[k]});
         const LayerProblem& sink = problems.back();
-        visits_.resize(sink.output_elements().value(), false);
+        visits_.resize(static_cast<size_t>(sink.output_elements().value()), false);
         if (!only_) judge_shared();
     }
 
@@ -270,14 +270,16 @@ private:
         }
     }
 
+    /// Calls `visit` with the visits of each row of the present body's output.
     template <class Visit>
-    void for_each_output_element(const Visit& visit) {
+    void for_each_output_row(const Visit& visit) {
         const LayerState& sink = layers_.back();
         const Range &zs = sink.ranges[Dim::z], &ys = sink.ranges[Dim::y], &xs = sink.ranges[Dim::x];
         for (int64_t z = zs.begin; z < zs.end; ++z) {
             for (int64_t y = ys.begin; y < ys.end; ++y) {
-                for (int64_t x = xs.begin; x < xs.end; ++x)
-                    visit((z * sink.problem[Dim::y] + y) * sink.problem[Dim::x] + x);
+                const auto row =
+                    visits_.begin() + (z * sink.problem[Dim::y] + y) * sink.problem[Dim::x];
+                visit(row + xs.begin, row + xs.end);
             }
         }
     }
@@ -285,9 +287,9 @@ private:
     void read_partial_sums() {
         int64_t held = 0;
         int64_t read = 0;
-        for_each_output_element([&](int64_t element) {
-            ++held;
-            if (visits_[element]) ++read;
+        for_each_output_row([&](auto begin, auto end) {
+            held += end - begin;
+            read += std::count(begin, end, true);
         });
         output_reads_ += Elements(read);
         output_buffer_ = std::max(output_buffer_, Elements(held));
@@ -295,9 +297,9 @@ private:
 
     void write_output() {
         int64_t written = 0;
-        for_each_output_element([&](int64_t element) {
-            visits_[element] = true;
-            ++written;
+        for_each_output_row([&](auto begin, auto end) {
+            std::fill(begin, end, true);
+            written += end - begin;
         });
         output_writes_ += Elements(written);
     }
@@ -349,8 +351,8 @@ private:
     std::optional<Axis> only_;
     WalkPlan plan_;
     IndexVector<LayerState, int> layers_;
-    std::vector<Need> needs_;            ///< of the bodies in progress
-    IndexVector<bool, int64_t> visits_;  ///< by element of Y
+    std::vector<Need> needs_;    ///< of the bodies in progress
+    std::vector<char> visits_;   ///< by element of Y: whether it has been written
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;

@@ -6,6 +6,7 @@
 
 #include "base/indexed.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/buffer_shapes.h"
 
 namespace laminate {
 
@@ -185,14 +186,15 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
     const Macs limit = std::max(options.max_macs, 4 * Macs(least));
     constexpr int free_draws = 100;
     for (int attempt = 0;; ++attempt) {
-        // In a long chain hardly any free draw stays below the limit. After many draws,
+        // In a long chain hardly any free draw stays below the limits. After many draws,
         // intermediates are stored at the root, where nothing is computed twice.
         GroupSchedule group = draw(problems, rng, attempt >= free_draws);
-        if (segment.size() == 1) return group;
         try {
-            if (two_level_work(problems, group) <= limit) return group;
+            if ((segment.size() == 1 || two_level_work(problems, group) <= limit) &&
+                kernel_calls(asked_boxes(group, problems)) <= options.max_calls)
+                return group;
         } catch (const std::overflow_error&) {
-            continue;  // more than 2^63 exceeds the limit
+            continue;  // more than 2^63 exceeds the limits
         }
     }
 }

@@ -18,8 +18,12 @@ namespace laminate {
 struct RandomOptions {
     /// Recomputation can multiply the work by the kernel area at every layer of a group. A group is
     /// drawn again if two_level_work() exceeds this and also four times its work without
-    /// recomputation. Nothing else is left out.
+    /// recomputation.
     Macs max_macs{2'000'000'000};
+    /// A group is also drawn again if its kernels are called more often, because a witness that
+    /// steps through the calls of large layers one pixel and channel at a time takes minutes.
+    /// Nothing else is left out.
+    int64_t max_calls = 250'000;
     int64_t max_depth = INT64_MAX;  ///< layers in a group
 };
 

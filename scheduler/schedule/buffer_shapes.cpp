@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "base/units.h"
+
 namespace laminate {
 
 namespace {
@@ -938,6 +940,20 @@ AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProble
         boxes.inputs[t].push_back({Dim::z, {{Range{0, channels}, 1}}});
     }
     return boxes;
+}
+
+int64_t kernel_calls(const AskedBoxes& boxes) {
+    int64_t calls = 0;
+    for (const BoxRanges& nest : boxes.nests) {
+        int64_t of_nest = 1;
+        for (const AxisRanges& axis : nest) {
+            int64_t ranges = 0;
+            for (const auto& [range, times] : axis.times) ranges += times;
+            of_nest = checked_multiply(of_nest, ranges);
+        }
+        calls = checked_add(calls, of_nest);
+    }
+    return calls;
 }
 
 void for_each_box(const BoxRanges& ranges,

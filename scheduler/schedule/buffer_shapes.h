@@ -91,6 +91,9 @@ struct AskedBoxes {
                                      const std::vector<LayerProblem>& problems,
                                      const std::vector<int64_t>& channels_together = {});
 
+/// How often the kernels of all nests are called.
+[[nodiscard]] int64_t kernel_calls(const AskedBoxes& boxes);
+
 /// Calls `make` with every combination of ranges, a range of one coordinate for dims without one,
 /// and how often it occurs.
 void for_each_box(const BoxRanges& ranges,

@@ -55,7 +55,7 @@ TEST(Program, ValuesAreNamedWithWhatIsExpected) {
               "laminate: error: --seconds: found \"-1\", expected a number above 0 (see laminate "
               "--help)\n");
     for (const std::string option :
-         {"bench zoo:l2net --reference-macs", "validate zoo:l2net --walker-macs",
+         {"bench zoo:l2net --reference-macs", "validate zoo:l2net --walker-calls",
           "validate zoo:l2net --execute-macs"}) {
         EXPECT_EQ(run_program(option + " -1").err,
                   "laminate: error: " + option.substr(option.find("--")) +

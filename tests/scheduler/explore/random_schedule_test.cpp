@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -152,6 +154,23 @@ TEST(RandomSchedule, ForksAndJoinsInsideGroups) {
                              "input that is a later operand", "left to the reference operators"}) {
         EXPECT_GE(seen[kind], 20) << kind;
     }
+}
+
+TEST(RandomSchedule, KernelsAreCalledNoMoreThanWanted) {
+    RandomOptions options;
+    options.max_calls = 300;
+    int64_t most = 0;
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+        const Network network = l3net();
+        const Schedule schedule = random_schedule(network, seed, options);
+        for (const GroupSchedule& group : schedule.groups()) {
+            const int64_t calls =
+                kernel_calls(asked_boxes(group, group_problems(network, group)));
+            EXPECT_LE(calls, options.max_calls) << to_text(group);
+            most = std::max(most, calls);
+        }
+    }
+    EXPECT_GT(most, options.max_calls / 2);
 }
 
 TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {
