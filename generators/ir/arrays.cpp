@@ -123,6 +123,26 @@ Stmt with_values(const std::string& name, const std::vector<Expr>& values,
     return body;
 }
 
+Stmt with_pairs(const std::string& name, const std::vector<Expr>& left, const std::vector<Expr>& right,
+                const std::function<Stmt(size_t left_number, size_t right_number,
+                                         const Expr& of_left, const Expr& of_right)>& make) {
+    const bool left_first = left.size() <= right.size();
+    const std::vector<Expr>& others = left_first ? right : left;
+    return with_values(name, left_first ? left : right, [&](const std::vector<Expr>& bound) {
+        std::vector<Stmt> all;
+        for (size_t o = 0; o < others.size(); ++o) {
+            all.push_back(with_values(name, {others[o]}, [&](const std::vector<Expr>& other) {
+                std::vector<Stmt> pairs;
+                for (size_t b = 0; b < bound.size(); ++b)
+                    pairs.push_back(left_first ? make(b, o, bound[b], other.front())
+                                               : make(o, b, other.front(), bound[b]));
+                return sequence(pairs);
+            }));
+        }
+        return sequence(all);
+    });
+}
+
 Expr Values::operator()(const Expr& value) {
     lets_.emplace_back(unique_name(prefix_), value);
     return Variable::make(value.type(), lets_.back().first);

@@ -62,6 +62,13 @@ inline constexpr int64_t elements_of_line = 16;  ///< of the caches of usual pro
 [[nodiscard]] Stmt with_values(const std::string& name, const std::vector<Expr>& values,
                                const std::function<Stmt(const std::vector<Expr>&)>& make);
 
+/// What `make` makes of each pair of values of two lists, given their numbers. The shorter list is
+/// bound first.
+[[nodiscard]] Stmt with_pairs(
+    const std::string& name, const std::vector<Expr>& left, const std::vector<Expr>& right,
+    const std::function<Stmt(size_t left_number, size_t right_number, const Expr& of_left,
+                             const Expr& of_right)>& make);
+
 /// Names every value, so that sums of sums stay small expressions.
 class Values {
 public:

@@ -124,34 +124,40 @@ private:
         return let(p_.name + ".row", first, [&](const Expr& base) {
             return GroupLowering::for_each(p_.name + ".i", range_[3], [&](const Expr& i) {
                 std::vector<Stmt> steps;
-                for (int64_t tx = 0; tx * wx_.stride < wx_.kernel; ++tx) {
-                    for (int64_t v = 0; v < vectors_; ++v)
-                        steps.push_back(products_of_vector(sums, z_block, base, i, ty, tx, v));
-                }
+                for (int64_t tx = 0; tx * wx_.stride < wx_.kernel; ++tx)
+                    steps.push_back(products_of_tap(sums, z_block, base, i, ty, tx));
                 return ir::sequence(steps);
             });
         });
     }
 
-    Stmt products_of_vector(const Accumulators& sums, const Expr& z_block, const Expr& base,
-                            const Expr& i, int64_t ty, int64_t tx, int64_t v) const {
+    /// Products of every vector of inputs with the weights of all phases.
+    Stmt products_of_tap(const Accumulators& sums, const Expr& z_block, const Expr& base,
+                         const Expr& i, int64_t ty, int64_t tx) const {
         const RowRing& from = nest_.input();
-        const Expr first = base + i * from.pitch() + size(v * lanes_ - tx * wx_.dilation);
-        const Expr value = ir::load(from.name, lanes_from(first, lanes_), ir::Alignment::element);
-        const std::string loaded = unique_name(p_.name + ".in");
-        std::vector<Stmt> uses;
+        std::vector<Expr> loaded;
+        for (int64_t v = 0; v < vectors_; ++v) {
+            const Expr first = base + i * from.pitch() + size(v * lanes_ - tx * wx_.dilation);
+            loaded.push_back(ir::load(from.name, lanes_from(first, lanes_), ir::Alignment::element));
+        }
+        std::vector<Expr> weights;
+        std::vector<int64_t> first_sums;
         for (int64_t py = 0; py < wy_.stride && py + ty * wy_.stride < wy_.kernel; ++py) {
             for (int64_t px = 0; px < wx_.stride && px + tx * wx_.stride < wx_.kernel; ++px) {
                 for (int64_t z = 0; z < channels_; ++z) {
-                    const int64_t s = sum(z, py, px, v);
                     const Expr w =
                         weight(z_block, py + ty * wy_.stride, i, px + tx * wx_.stride, z);
-                    uses.push_back(sums.set(s, sums.get(s) + Variable::make(value.type(), loaded) *
-                                                                 broadcast(w, lanes_)));
+                    weights.push_back(broadcast(w, lanes_));
+                    first_sums.push_back(sum(z, py, px, 0));
                 }
             }
         }
-        return LetStmt::make(loaded, value, ir::sequence(uses));
+        return ir::with_pairs(
+            p_.name + ".in", loaded, weights,
+            [&](size_t v, size_t w, const Expr& value, const Expr& weight) {
+                const int64_t s = first_sums[w] + static_cast<int64_t>(v);
+                return sums.set(s, sums.get(s) + value * weight);
+            });
     }
 
     [[nodiscard]] Expr output_column(const Expr& qx, int64_t v) const {

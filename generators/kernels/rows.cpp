@@ -190,7 +190,7 @@ private:
         });
     }
 
-    /// Products of every loaded vector with every weight; the fewer ones are bound first.
+    /// Products of every loaded vector with every weight.
     Stmt products_of_tap(const Tile& tile, const Expr& z_block, int64_t input, const Expr& base,
                          const Expr& i, int64_t m) const {
         const RowRing& from = nest_.input();
@@ -216,24 +216,7 @@ private:
                                     : Shuffle::make_slice(weight, 0, 1, static_cast<int>(s.lanes));
             return s.set(0, s.get(0) + value * factor);
         };
-        const bool few_weights = weights.size() < loaded.size();
-        const std::vector<Expr>& others = few_weights ? loaded : weights;
-        const auto with_bound = [&](const std::vector<Expr>& bound) {
-            std::vector<Stmt> products;
-            for (size_t other = 0; other < others.size(); ++other) {
-                const auto with_one = [&](const std::vector<Expr>& one) {
-                    std::vector<Stmt> uses;
-                    for (size_t b = 0; b < bound.size(); ++b) {
-                        uses.push_back(few_weights ? product(other, b, one.front(), bound[b])
-                                                   : product(b, other, bound[b], one.front()));
-                    }
-                    return ir::sequence(uses);
-                };
-                products.push_back(ir::with_values(p_.name + ".w", {others[other]}, with_one));
-            }
-            return ir::sequence(products);
-        };
-        return ir::with_values(p_.name + ".in", few_weights ? weights : loaded, with_bound);
+        return ir::with_pairs(p_.name + ".in", loaded, weights, product);
     }
 
     Stmt stores(const Tile& tile) const {
