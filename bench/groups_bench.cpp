@@ -220,14 +220,14 @@ private:
     void run_together(const GroupStep& group) {
         const Call call = call_of(group);
         int failure = 0;
-        queue_.fill(group.strips);
+        queue_.fill(group.strips, group.strips_together);
 #pragma omp parallel num_threads(threads_) if (group.strips > 1)
         {
             const int thread = omp_get_thread_num();
-            queue_.work(thread, [&](int64_t part) {
-                const auto strip = static_cast<int32_t>(part);
+            queue_.work(thread, [&](int64_t begin, int64_t end) {
                 const int code =
-                    call(scratch_[static_cast<size_t>(thread)]->data(), strip, strip + 1);
+                    call(scratch_[static_cast<size_t>(thread)]->data(), static_cast<int32_t>(begin),
+                         static_cast<int32_t>(end));
                 if (code != 0) {
 #pragma omp atomic write
                     failure = code;
@@ -250,8 +250,15 @@ private:
             return;
         }
         std::vector<double> shares(static_cast<size_t>(threads_), 0.0);
-        for (int32_t strip = 0; strip < group.strips; ++strip)
-            *std::min_element(shares.begin(), shares.end()) += call(strip, strip + 1);
+        for (int32_t thread = 0; thread < threads_; ++thread) {
+            const int32_t end = group.strips * (thread + 1) / threads_;
+            for (int32_t begin = group.strips * thread / threads_; begin < end;) {
+                const int32_t next =
+                    std::min(end, (begin / group.strips_together + 1) * group.strips_together);
+                *std::min_element(shares.begin(), shares.end()) += call(begin, next);
+                begin = next;
+            }
+        }
         double sum = 0;
         for (const double share : shares) sum += share;
         least.milliseconds = std::min(least.milliseconds, sum);

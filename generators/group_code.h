@@ -45,6 +45,9 @@ struct GroupCode {
     std::vector<Packing> packings;    ///< what they were made by; none of instrumented code
     int64_t scratch_bytes = 0;
     int64_t strips = 1;
+    /// Neighbouring strips that compute something in common, which one call for all of them computes
+    /// once. They divide the strips.
+    int64_t strips_together = 1;
     /// Of code of any size, which has strips as the caller says; scratch_bytes and strips are those
     /// of the network's own size.
     std::optional<SizeFormula> open_scratch_bytes;

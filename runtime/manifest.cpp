@@ -302,6 +302,7 @@ GroupStep read_group_step(const Node& node) {
     step.constants_count_elements = node["constants_count_elements"].integer(0);
     step.scratch_bytes = node["scratch_bytes"].integer(0);
     step.strips = node["strips"].integer32(1);
+    if (node.has("strips_together")) step.strips_together = node["strips_together"].integer32(1);
     if (node.has("trace")) step.trace = read_promise(node["trace"]);
     if (node.has("any_size")) step.open = read_open_step(node["any_size"]);
     return step;
@@ -444,6 +445,7 @@ Json json_of(const GroupStep& step) {
              {"constants_count_elements", step.constants_count_elements},
              {"scratch_bytes", step.scratch_bytes},
              {"strips", step.strips}};
+    if (step.strips_together > 1) out["strips_together"] = step.strips_together;
     if (step.trace) out["trace"] = json_of(*step.trace);
     if (step.open) out["any_size"] = json_of(*step.open);
     return out;
@@ -647,6 +649,10 @@ private:
         if (group.group < 0 || group.strips < 1 || group.constants_offset_elements < 0 ||
             group.constants_count_elements < 0) {
             fail(user + " has a negative number, or no strips");
+        }
+        if (group.strips_together < 1 || group.strips % group.strips_together != 0) {
+            fail(user + " has " + std::to_string(group.strips_together) + " of " +
+                 std::to_string(group.strips) + " strips together, expected a divisor");
         }
         if (group.scratch_bytes < 0 || group.scratch_bytes > most_scratch_bytes) {
             fail(user + " needs " + std::to_string(group.scratch_bytes) +

@@ -9,6 +9,7 @@
 //      {"kind": "group", "group", "name", "layers": [names], "schedule",
 //       "inputs": [ids], "outputs": [ids],
 //       "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips",
+//       "strips_together",
 //       "trace": {"live_total_elements",
 //                 "buffers": [{"role", "layer", "tensor", "dims", "extent", "reads", "writes"}],
 //                 "nests": [{"layer", "macs", "kernel", "stride", "dilation", "pad_begin",
@@ -24,8 +25,8 @@
 // "most"}}; the other numbers are then those of the size that "any_size" names.
 //
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
-// Attributes of a layer that have their default value are left out, and so are an empty
-// "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json
+// Attributes of a layer that have their default value are left out, and so are "strips_together" of
+// 1, an empty "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json
 // has one member that the embedded text lacks, "library_file":
 // {"bytes", "xxh64"}, by which damage to the library is found before it is loaded.
 #pragma once
@@ -126,6 +127,7 @@ struct GroupStep {
     int64_t constants_count_elements = 0;
     int64_t scratch_bytes = 0;
     int32_t strips = 1;
+    int32_t strips_together = 1;  ///< which one call computes faster than several; divides the strips
     /// In a directory with hooks, of the groups of its schedule. Layers that the schedule leaves
     /// out may be groups too, and are not counted (docs/counting.md).
     std::optional<GroupPromise> trace;

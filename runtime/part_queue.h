@@ -2,13 +2,14 @@
 // neighbouring parts of its own and then takes what others have left. A thread's ranges lie alike
 // from one piece of work to the next, so it finds most of what it reads in the cache of its own
 // core, where it wrote it. A thread that loses its core to another program delays the others by one
-// part at most.
+// part at most, or by some that belong together.
 //
 // Threads that pass through a row of queues, finish() after finish(), need no barrier between them:
 // a piece of work is over when its parts are done, not when every thread has come. A thread that
 // got no core meanwhile finds the work done and catches up.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,8 +26,9 @@ public:
     explicit PartQueue(int threads)
         : shares_(static_cast<size_t>(threads)), done_(std::make_unique<Done>()) {}
 
-    /// Sets the parts to do, [0, parts). Call it while no thread is in work() or finish().
-    void fill(int64_t parts) {
+    /// Sets the parts to do, [0, parts). `together`: a thread takes several at a time, but none beyond
+    /// the next multiple of this number. Call it while no thread is in work() or finish().
+    void fill(int64_t parts, int64_t together = 1) {
         const auto threads = static_cast<int64_t>(shares_.size());
         for (int64_t t = 0; t < threads; ++t) {
             Share& share = shares_[static_cast<size_t>(t)];
@@ -35,18 +37,21 @@ public:
         }
         done_->parts.store(0, std::memory_order_relaxed);
         parts_ = parts;
+        together_ = together;
     }
 
-    /// Calls what(part) for parts that no other thread has taken, until none is left. `thread` is 0
-    /// to threads - 1. Any number of threads may come; one alone does everything.
+    /// Calls what(begin, end) for parts that no other thread has taken, until none is left. `thread` is
+    /// 0 to threads - 1. Any number of threads may come; one alone does everything.
     template <class What>
     void work(int thread, const What& what) {
         for (size_t n = 0; n < shares_.size(); ++n) {
             Share& share = shares_[(static_cast<size_t>(thread) + n) % shares_.size()];
-            for (;;) {
-                const int64_t part = share.next.fetch_add(1, std::memory_order_relaxed);
-                if (part >= share.end) break;
-                what(part);
+            int64_t begin = share.next.load(std::memory_order_relaxed);
+            while (begin < share.end) {
+                const int64_t end = std::min(share.end, (begin / together_ + 1) * together_);
+                if (!share.next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+                what(begin, end);
+                begin = share.next.load(std::memory_order_relaxed);
             }
         }
     }
@@ -57,9 +62,9 @@ public:
     template <class What, class Help, class Rest>
     bool finish(int thread, const What& what, const Help& help, const Rest& rest) {
         int64_t mine = 0;
-        work(thread, [&](int64_t part) {
-            what(part);
-            ++mine;
+        work(thread, [&](int64_t begin, int64_t end) {
+            what(begin, end);
+            mine += end - begin;
         });
         if (mine > 0) done_->parts.fetch_add(mine, std::memory_order_release);
         return wait_until([&] { return done_->parts.load(std::memory_order_acquire) >= parts_; },
@@ -78,6 +83,7 @@ private:
     std::vector<Share> shares_;
     std::unique_ptr<Done> done_;
     int64_t parts_ = 0;
+    int64_t together_ = 1;
 };
 
 }  // namespace laminate

@@ -379,20 +379,26 @@ void Session::Implementation::run_alone(const float* const* inputs, float* const
 
 void Session::Implementation::run_in_team(int threads, const float* const* inputs,
                                           float* const* outputs) {
-    for (size_t s = 0; s < steps.size(); ++s)
-        queues[s].fill(steps[s].group ? steps[s].images * steps[s].group->strips : 1);
+    for (size_t s = 0; s < steps.size(); ++s) {
+        if (const auto& group = steps[s].group) {
+            queues[s].fill(steps[s].images * group->strips, group->strips_together);
+        } else {
+            queues[s].fill(1);
+        }
+    }
     // The first failure: its step, and the code's result or the exception of a layer. No part runs
     // after it.
     std::atomic<size_t> failed{steps.size()};
     std::atomic<int> failure{0};
     std::exception_ptr thrown;
     constexpr int threw = -1;
-    const auto run_part = [&](size_t s, int64_t part, int thread) {
+    const auto run_parts = [&](size_t s, int64_t begin, int64_t end, int thread) {
         ReadyStep& step = steps[s];
         if (step.group) {
             const int32_t strips = step.group->strips;
-            const auto strip = static_cast<int32_t>(part % strips);
-            return run_strips(step, part / strips, strip, strip + 1, thread, inputs, outputs);
+            const auto strip = static_cast<int32_t>(begin % strips);
+            return run_strips(step, begin / strips, strip, strip + static_cast<int32_t>(end - begin),
+                              thread, inputs, outputs);
         }
         try {
             const SharedLoop::Leader leader(&loop);
@@ -408,9 +414,9 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
         for (size_t s = 0; s < steps.size(); ++s) {
             const bool goes_on = queues[s].finish(
                 thread,
-                [&](int64_t part) {
+                [&](int64_t begin, int64_t end) {
                     if (failure.load(std::memory_order_relaxed) != 0) return;
-                    const int code = run_part(s, part, thread);
+                    const int code = run_parts(s, begin, end, thread);
                     int none = 0;
                     if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
                 },

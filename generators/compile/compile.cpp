@@ -399,6 +399,7 @@ private:
         step.constants_offset_elements = constants_.append(std::move(group.code.constants));
         step.scratch_bytes = group.code.scratch_bytes;
         step.strips = static_cast<int32_t>(group.code.strips);
+        step.strips_together = static_cast<int32_t>(group.code.strips_together);
         if (group.code.open_scratch_bytes)
             step.open = open_step(group.schedule, *group.code.open_scratch_bytes);
         if (options_.instrumented && group.is_scheduled)

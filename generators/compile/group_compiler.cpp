@@ -267,6 +267,7 @@ void GroupCompiler::take_code(const GroupSchedule& schedule, const GroupCode& eq
     code.constants = packed_block(equal.packings, network_, problems);
     code.scratch_bytes = equal.scratch_bytes;
     code.strips = equal.strips;
+    code.strips_together = equal.strips_together;
     code.open_scratch_bytes = equal.open_scratch_bytes;
     if (code.open_scratch_bytes)
         code.size = GroupExtents(schedule, problems, options_.any_size).reference();

@@ -35,7 +35,9 @@ int64_t next_number(std::string_view& rest) {
 }  // namespace
 
 std::string to_bytes(const GroupCode& code, const std::vector<std::string>& objects) {
-    std::string text = std::to_string(code.scratch_bytes) + "\n" + std::to_string(code.strips) + "\n";
+    std::string text;
+    for (const int64_t number : {code.scratch_bytes, code.strips, code.strips_together})
+        text += std::to_string(number) + "\n";
     text += (code.open_scratch_bytes ? to_text(*code.open_scratch_bytes) : "") + "\n";
     text += std::to_string(code.packings.size()) + "\n";
     for (const Packing& packing : code.packings) text += to_text(packing) + "\n";
@@ -51,6 +53,7 @@ std::optional<KeptCode> parse_kept_code(const std::string& bytes) {
     try {
         kept.code.scratch_bytes = next_number(rest);
         kept.code.strips = next_number(rest);
+        kept.code.strips_together = next_number(rest);
         const std::string open = next_line(rest);
         if (!open.empty()) kept.code.open_scratch_bytes = parse_size_formula(open, where);
         for (int64_t left = next_number(rest); left > 0; --left)

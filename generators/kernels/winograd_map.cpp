@@ -583,7 +583,9 @@ Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
 GroupCode winograd_map_code(LayerOutput output, const WinogradMapLayout& at) {
     MapCode code(std::move(output), at.block, Packing::Order::by_input);
     const Stmt body = all_parts(code, at);
-    return std::move(code).code(body, at.scratch_elements(), at.parts());
+    GroupCode made = std::move(code).code(body, at.scratch_elements(), at.parts());
+    made.strips_together = at.channel_parts;  // V of a chunk
+    return made;
 }
 
 }  // namespace laminate

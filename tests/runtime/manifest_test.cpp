@@ -46,8 +46,11 @@ HandNetwork example() {
 }
 
 TEST(Manifest, TextAndBackIsTheSameText) {
-    const std::string text = to_json(example().manifest);
+    HandNetwork network = example();
+    std::get<GroupStep>(network.manifest.steps.front()).strips_together = 3;
+    const std::string text = to_json(network.manifest);
     EXPECT_EQ(to_json(parse_manifest(text, "m")), text);
+    EXPECT_NE(text, to_json(example().manifest));
 }
 
 TEST(Manifest, TypesOfTensorsComeBack) {
@@ -183,6 +186,8 @@ TEST(Manifest, WhatIsWrongIsNamedWithItsPlace) {
               "m.json.steps[0]: kind is \"loop\", expected group or layer");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["strips"] = 0; }),
               "m.json.steps[0].strips: is 0, expected an integer 1 to 2147483647");
+    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["strips_together"] = 2; }),
+              "m.json: step group0 has 2 of 3 strips together, expected a divisor");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["scratch_bytes"] = int64_t{1} << 50; }),
               "m.json: step group0 needs 1125899906842624 bytes of scratch, expected at most "
               "1099511627776");

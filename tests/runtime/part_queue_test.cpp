@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace laminate {
@@ -11,14 +12,18 @@ namespace {
 TEST(PartQueue, EveryPartIsDoneOnceWhoeverComes) {
     for (const int threads : {1, 2, 3, 7}) {
         PartQueue queue(threads);
-        for (const int64_t parts : {0, 1, 2, 5, 64, 1000}) {
+        for (const auto& [parts, together] :
+             {std::pair{0, 1}, {1, 1}, {2, 1}, {5, 1}, {64, 1}, {64, 4}, {1000, 1}, {1000, 8}}) {
             for (int coming = 1; coming <= threads; ++coming) {
-                queue.fill(parts);
+                queue.fill(parts, together);
                 std::vector<std::atomic<int>> done(static_cast<size_t>(parts));
                 std::vector<std::thread> team;
                 for (int t = 0; t < coming; ++t)
                     team.emplace_back([&, t] {
-                        queue.work(t, [&](int64_t part) { ++done[static_cast<size_t>(part)]; });
+                        queue.work(t, [&](int64_t begin, int64_t end) {
+                            for (int64_t part = begin; part < end; ++part)
+                                ++done[static_cast<size_t>(part)];
+                        });
                     });
                 for (std::thread& thread : team) thread.join();
                 for (const std::atomic<int>& times : done)
@@ -32,8 +37,16 @@ TEST(PartQueue, AThreadBeginsWithNeighboursOfItsOwn) {
     PartQueue queue(3);
     queue.fill(8);
     std::vector<int64_t> order;
-    queue.work(1, [&](int64_t part) { order.push_back(part); });
+    queue.work(1, [&](int64_t part, int64_t) { order.push_back(part); });
     EXPECT_EQ(order, (std::vector<int64_t>{2, 3, 4, 5, 6, 7, 0, 1}));
+}
+
+TEST(PartQueue, PartsThatBelongTogetherAreTakenTogether) {
+    PartQueue queue(2);
+    queue.fill(12, 4);  // shares [0, 6) and [6, 12)
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    queue.work(1, [&](int64_t begin, int64_t end) { taken.emplace_back(begin, end); });
+    EXPECT_EQ(taken, (std::vector<std::pair<int64_t, int64_t>>{{6, 8}, {8, 12}, {0, 4}, {4, 6}}));
 }
 
 TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
@@ -51,7 +64,7 @@ TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
     for (int t = 0; t < threads; ++t) {
         team.emplace_back([&, t] {
             for (size_t n = 0; n < row.size(); ++n) {
-                row[n].finish(t, [&](int64_t part) {
+                row[n].finish(t, [&](int64_t part, int64_t) {
                     for (int64_t before = 0; n > 0 && before < parts; ++before) {
                         if (done[n - 1][static_cast<size_t>(before)] != static_cast<int64_t>(n))
                             ++too_early;
@@ -76,7 +89,7 @@ TEST(PartQueue, AThreadThatComesLateFindsAllDone) {
     }
     int parts = 0;
     const auto finish = [&](PartQueue& queue, int thread) {
-        queue.finish(thread, [&](int64_t) { ++parts; }, [] { return false; }, rest_a_moment);
+        queue.finish(thread, [&](int64_t, int64_t) { ++parts; }, [] { return false; }, rest_a_moment);
     };
     for (PartQueue& queue : row) finish(queue, 0);  // waits for nobody
     EXPECT_EQ(parts, 12);

@@ -12,7 +12,8 @@ namespace {
 KeptCode some_code() {
     KeptCode kept;
     kept.code.scratch_bytes = 4096;
-    kept.code.strips = 3;
+    kept.code.strips = 6;
+    kept.code.strips_together = 3;
     kept.code.open_scratch_bytes = SizeFormula(SizeVariable::rows) * 4 + 64;
     kept.code.packings = {{.layer = 1, .source = Packing::Source::bias, .block = 16},
                           {.source = Packing::Source::numbers, .values = {0.5F, -0.0F}}};
@@ -25,7 +26,8 @@ TEST(KeptCode, IsReadAsItWasWritten) {
     const std::optional<KeptCode> read = parse_kept_code(to_bytes(kept.code, kept.objects));
     ASSERT_TRUE(read);
     EXPECT_EQ(read->code.scratch_bytes, 4096);
-    EXPECT_EQ(read->code.strips, 3);
+    EXPECT_EQ(read->code.strips, 6);
+    EXPECT_EQ(read->code.strips_together, 3);
     EXPECT_EQ(read->code.open_scratch_bytes, kept.code.open_scratch_bytes);
     EXPECT_EQ(read->code.packings, kept.code.packings);
     EXPECT_EQ(read->objects, kept.objects);
