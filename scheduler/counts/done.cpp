@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/counts/chain_rows.h"
+#include "scheduler/counts/like_boxes.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
@@ -25,15 +26,18 @@ int64_t taps(const AxisWindow& w, Range outputs) {
     return count;
 }
 
-/// Multiply-accumulates of a box.
-int64_t needed(const LayerProblem& p, const PerDim<Range>& box) {
+/// Multiply-accumulates of all boxes.
+int64_t needed(const LayerProblem& p, const BoxRanges& boxes) {
     if (!p.has_weights()) return 0;
-    return box[Dim::z].size() * box[Dim::i].size() * taps(p.y(), box[Dim::y]) *
-           taps(p.x(), box[Dim::x]);
+    return sum_over_boxes(boxes, [&](Dim d, Range range) {
+        if (d == Dim::y) return taps(p.y(), range);
+        return d == Dim::x ? taps(p.x(), range) : range.size();
+    });
 }
 
-int64_t elements(const PerDim<Range>& box) {
-    return box[Dim::z].size() * box[Dim::y].size() * box[Dim::x].size();
+/// Elements of all boxes, of which input channels are no dimension.
+int64_t elements(const BoxRanges& boxes) {
+    return sum_over_boxes(boxes, [](Dim d, Range range) { return d == Dim::i ? 1 : range.size(); });
 }
 
 /// How many rows all boxes together have, along rows alone.
@@ -48,12 +52,13 @@ int64_t rows_of(const BoxRanges& boxes) {
 
 /// Y is written by every box of the sink, and read back by boxes that continue a sum.
 void count_output(DoneCounts& counts, const BoxRanges& boxes) {
-    for_each_box(boxes, [&](const PerDim<Range>& box, int64_t times) {
-        const Elements all(elements(box) * times);
-        counts.output_writes.done += all;
-        counts.nests.back().computed.done += all;
-        if (box[Dim::i].begin > 0) counts.output_reads.done += all;
+    const int64_t all = elements(boxes);
+    const int64_t begun = sum_over_boxes(boxes, [](Dim d, Range range) -> int64_t {
+        return d == Dim::i ? (range.begin > 0 ? 0 : 1) : range.size();
     });
+    counts.output_writes.done += Elements(all);
+    counts.nests.back().computed.done += Elements(all);
+    counts.output_reads.done += Elements(all - begun);
 }
 
 /// What kernels read of weights for the first time in a lifetime.
@@ -62,10 +67,8 @@ void count_weights(DoneCounts& counts, const std::vector<LayerProblem>& problems
     for (size_t k = 0; k < problems.size(); ++k) {
         if (!problems[k].has_weights()) continue;
         const int64_t taps = problems[k].y().kernel * problems[k].x().kernel;
-        for_each_box(boxes.weights[k], [&](const PerDim<Range>& box, int64_t times) {
-            counts.nests[k].weights.done +=
-                Elements(box[Dim::z].size() * box[Dim::i].size() * taps * times);
-        });
+        counts.nests[k].weights.done += Elements(
+            taps * sum_over_boxes(boxes.weights[k], [](Dim, Range range) { return range.size(); }));
     }
 }
 
@@ -102,7 +105,8 @@ void count_lines(DoneCounts& counts, const GroupSchedule& group,
         const Kernel& kernel = group.nests[k].kernel;
         const KernelRow& row = kernel_row(kernel.kind);
         const bool is_sink = k + 1 == problems.size();
-        for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
+        const BoxRanges like = like_boxes(boxes.nests[k], problems[k]);
+        for_each_box(like, [&](const PerDim<Range>& box, int64_t times) {
             counts.nests[k].done += Macs(row.multiplications(problems[k], kernel, box) * times);
             if (is_sink) return;
             // Sums that go on, in boxes of some of the input channels, are stored lane by lane.
@@ -115,11 +119,8 @@ void count_lines(DoneCounts& counts, const GroupSchedule& group,
                 Elements(box[Dim::z].size() * box[Dim::y].size() * stored * times);
         });
     }
-    for (size_t t = 0; t < boxes.inputs.size(); ++t) {
-        for_each_box(boxes.inputs[t], [&](const PerDim<Range>& box, int64_t times) {
-            counts.inputs[t].reads.done += Elements(elements(box) * times);
-        });
-    }
+    for (size_t t = 0; t < boxes.inputs.size(); ++t)
+        counts.inputs[t].reads.done += Elements(elements(boxes.inputs[t]));
 }
 
 /// A map kernel reads its arrays whole and stores Y once. An Add behind it has no kernel of its
@@ -175,10 +176,8 @@ DoneCounts done_counts(const GroupSchedule& group, const std::vector<LayerProble
     const GroupCounts scheduled = two_level_counts(problems, group);
     for (size_t k = 0; k < problems.size(); ++k) {
         NestDone nest{problems[k].name, {}, {}, {}, {scheduled.layers[k].weight_reads, {}}};
-        for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
-            nest.scheduled += Macs(needed(problems[k], box) * times);
-            nest.computed.scheduled += Elements(elements(box) * times);
-        });
+        nest.scheduled += Macs(needed(problems[k], boxes.nests[k]));
+        nest.computed.scheduled += Elements(elements(boxes.nests[k]));
         counts.nests.push_back(nest);
     }
     counts.scratch = scratch_bytes(group, problems);

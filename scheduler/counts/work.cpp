@@ -1,11 +1,10 @@
 #include "scheduler/counts/work.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 
 #include "scheduler/counts/chain_rows.h"
+#include "scheduler/counts/like_boxes.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/kernel_layouts.h"
@@ -75,26 +74,6 @@ bool has_one_width(const BoxRanges& boxes) {
                                    [&](const auto& entry) { return entry.first.size() == width; });
     }
     return true;
-}
-
-/// Boxes that are the same work, with one of them for all: ranges of equal size, of rows those away
-/// from the borders that begin on rows of equal parity.
-BoxRanges like_boxes(const BoxRanges& boxes, const LayerProblem& p) {
-    BoxRanges merged;
-    for (const AxisRanges& axis : boxes) {
-        AxisRanges& like = merged.emplace_back(AxisRanges{axis.dim, {}});
-        std::map<std::array<int64_t, 3>, Range> known;
-        for (const auto& [range, times] : axis.times) {
-            std::array<int64_t, 3> key{range.size(), 0, 0};
-            if (axis.dim == Dim::y) {
-                const int64_t border = p.y().span() + p.y().stride;
-                const bool is_inside = range.begin >= border && range.end + border <= p[Dim::y];
-                key = {range.size(), range.begin % 2, is_inside ? -1 : range.begin};
-            }
-            like.times[known.try_emplace(key, range).first->second] += times;
-        }
-    }
-    return merged;
 }
 
 /// The elements of the map that an external tensor is.
@@ -220,7 +199,7 @@ void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
     for (size_t k = 0; k < problems.size(); ++k) {
         const LayerProblem& p = problems[k];
         double reads = 0;
-        for_each_box(boxes.nests[k], [&](const PerDim<Range>& box, int64_t times) {
+        for_each_box(like_boxes(boxes.nests[k], p), [&](const PerDim<Range>& box, int64_t times) {
             reads += reads_of_box(p, group.nests[k].kernel, box) *
                      static_cast<double>(times * box[Dim::z].size() * box[Dim::i].size()) /
                      static_cast<double>(p[Dim::z] * p[Dim::i]);
