@@ -192,7 +192,8 @@ public:
         lifetimes_.insert(facts_);
     }
     /// A body of the compute level needs this; `now` says in which trip of a loop that is.
-    void need(Span span, const std::function<Trip(Level)>& now) {
+    template <class Now>
+    void need(Span span, const Now& now) {
         if (span.is_empty()) return;
         for (size_t n = 0; n < loops_.size(); ++n) {
             Seen& seen = seen_[n];
@@ -266,6 +267,25 @@ private:
     Lifetimes lifetimes_;
 };
 
+/// Ranges in the order in which they occur, with how often each does so in a row.
+class Occurrences {
+public:
+    void add(Range range) {
+        if (all_.empty() || all_.back().first != range) all_.emplace_back(range, 0);
+        ++all_.back().second;
+    }
+    [[nodiscard]] auto begin() const { return all_.begin(); }
+    [[nodiscard]] auto end() const { return all_.end(); }
+    [[nodiscard]] std::map<Range, int64_t> by_range() const {
+        std::map<Range, int64_t> times;
+        for (const auto& [range, count] : all_) times.try_emplace(times.end(), range)->second += count;
+        return times;
+    }
+
+private:
+    std::vector<std::pair<Range, int64_t>> all_;
+};
+
 /// Executes the group along one axis.
 class AxisRun {
 public:
@@ -332,15 +352,11 @@ public:
     [[nodiscard]] const Watched& weights(size_t k) const { return *weights_[k]; }
     [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
     /// By nest.
-    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& steps() const { return steps_; }
+    [[nodiscard]] const std::vector<Occurrences>& steps() const { return steps_; }
     /// By external input.
-    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& brought_in() const {
-        return brought_in_;
-    }
+    [[nodiscard]] const std::vector<Occurrences>& brought_in() const { return brought_in_; }
     /// By nest: of its weights, for the first time in a lifetime.
-    [[nodiscard]] const std::vector<std::map<Range, int64_t>>& first_reads() const {
-        return first_reads_;
-    }
+    [[nodiscard]] const std::vector<Occurrences>& first_reads() const { return first_reads_; }
 
 private:
     /// What the schedule places in the body of a level.
@@ -349,6 +365,9 @@ private:
         std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
         std::vector<std::pair<int, size_t>> tensors_slid;  ///< whose loop number so and so this is
         std::vector<int> weights_begin;  ///< lifetimes of weights that are read in place
+        // Of the body under way; no body of a level runs inside another one of it.
+        std::vector<std::pair<int, Span>> calls;  ///< of producers
+        std::vector<std::pair<int, Span>> needs;  ///< of tensors
     };
     struct NestState {
         Span part;  ///< what the body under way covers of the loops that run
@@ -386,7 +405,7 @@ private:
             span.begin = std::max(span.begin, *before);
             *before = std::max(*before, span.end);
         }
-        if (!span.is_empty()) ++first_reads_[at(k)][{span.begin, span.end}];
+        if (!span.is_empty()) first_reads_[at(k)].add({span.begin, span.end});
     }
 
     /// Without loops that run, and for shared channels, one element stands for all.
@@ -526,7 +545,7 @@ private:
 
     void body(Level level) {
         body_ = ++serial_;
-        const Stop& here = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
+        Stop& here = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
         if (rehearsal_.tensor >= 0) return rehearse_body(level, here);
         for (const int t : here.tensors_stored) {
             tensors_[at(t)].begin_lifetime();
@@ -538,13 +557,13 @@ private:
         for (const int k : here.weights_begin) read_before_[at(k)] = 0;
 
         const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
-        std::vector<std::pair<int, Span>> calls;
+        here.calls.clear();
         for (const int t : here.tensors_needed) {
             const Span span = missing(t, level);
             if (const int k = g_.tensors[at(t)].producer; k >= 0) {
-                calls.emplace_back(k, span);
+                here.calls.emplace_back(k, span);
             } else if (!span.is_empty()) {
-                ++brought_in_[at(t)][{span.begin, span.end}];
+                brought_in_[at(t)].add({span.begin, span.end});
             }
         }
         for (const int k : here.weights_needed) {
@@ -552,10 +571,10 @@ private:
             const bool is_index = axis_.kind == Axis::Kind::channels || part.is_empty();
             weights_[at(k)]->need(is_index ? part : Span{0, 1}, now);
         }
-        std::vector<std::pair<int, Span>> needs;
-        for (const int t : here.tensors_needed) needs.emplace_back(t, need(t, level));
-        for (const auto& [t, span] : needs) tensors_[at(t)].need(span, now);
-        for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+        here.needs.clear();
+        for (const int t : here.tensors_needed) here.needs.emplace_back(t, need(t, level));
+        for (const auto& [t, span] : here.needs) tensors_[at(t)].need(span, now);
+        for (auto call = here.calls.rbegin(); call != here.calls.rend(); ++call) {
             const auto& [k, output] = *call;
             if (output.is_empty()) continue;
             state_[at(k)].part = work_of_call(k, output);
@@ -570,7 +589,7 @@ private:
     void loops(int k, int first) {
         if (first > last_stop_[at(k)]) {
             if (rehearsal_.tensor < 0) {
-                ++steps_[at(k)][{state_[at(k)].part.begin, state_[at(k)].part.end}];
+                steps_[at(k)].add({state_[at(k)].part.begin, state_[at(k)].part.end});
                 read_weights(k);
             }
             return;
@@ -628,9 +647,9 @@ private:
     int64_t body_ = 0;          ///< number of the body under way
     std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
     std::vector<bool> skips_;   ///< by tensor
-    std::vector<std::map<Range, int64_t>> steps_;
-    std::vector<std::map<Range, int64_t>> brought_in_;
-    std::vector<std::map<Range, int64_t>> first_reads_;
+    std::vector<Occurrences> steps_;
+    std::vector<Occurrences> brought_in_;
+    std::vector<Occurrences> first_reads_;
     /// By nest: the end of what was read of its weights in the lifetime under way; none if every
     /// execution of the kernel is a lifetime.
     std::vector<std::optional<int64_t>> read_before_;
@@ -918,9 +937,9 @@ AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProble
         const AxisRun run(g, axis, {}, &in_place);
         for (size_t k = 0; k < problems.size(); ++k) {
             const bool is_channels = axis.kind == Axis::Kind::channels;
-            boxes.nests[k].push_back({axis.loops[k], run.steps()[k]});
+            boxes.nests[k].push_back({axis.loops[k], run.steps()[k].by_range()});
             boxes.weights[k].push_back(
-                {is_channels ? axis.loops[k] : std::nullopt, run.first_reads()[k]});
+                {is_channels ? axis.loops[k] : std::nullopt, run.first_reads()[k].by_range()});
         }
         for (size_t t = 0; t < g.tensors.size() && g.tensors[t].is_external(); ++t) {
             boxes.inputs.resize(std::max(boxes.inputs.size(), t + 1));
@@ -929,7 +948,7 @@ AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProble
                                                                  : Dim::z;
             const bool is_real = axis.kind != Axis::Kind::channels || axis.is_real[t];
             boxes.inputs[t].push_back(
-                {is_real ? std::optional(along) : std::nullopt, run.brought_in()[t]});
+                {is_real ? std::optional(along) : std::nullopt, run.brought_in()[t].by_range()});
         }
     }
     // A shared tensor comes in with all of its channels, which no axis has.
