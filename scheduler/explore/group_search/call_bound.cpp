@@ -11,6 +11,11 @@ namespace {
 /// Sums of square roots may come out a little too large.
 constexpr double rounding = 1 - 1e-9;
 
+/// Of a step of the staircase: how far it goes at most, and how far the bound falls there at most
+/// if it has more than one element.
+constexpr double most_step = 1.02;
+constexpr double most_fall_of_step = 1.03;
+
 }  // namespace
 
 CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail)
@@ -23,32 +28,55 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail)
     const double least = input_ + sizes_.output + weights_;
     double before = std::numeric_limits<double>::infinity();
     for (double memory = 1, next = 0; before > least; memory = next) {
-        // Steps are shorter where the bound falls fast, as where little memory is left beside the
-        // weights that are held.
-        const double at_once = accesses(memory);
-        double reached = 0;
-        for (const double length : {0.02, 0.01, 0.005, 0.0025, 0.00125}) {
-            next = std::max(memory + 1, std::floor(memory * (1 + length)));
+        const double falls_to = accesses(memory) / most_fall_of_step;
+        next = std::max(memory + 1, std::floor(memory * most_step));
+        double reached = accesses(next - 1);
+        // Where the bound falls fast, as where little memory is left beside the weights that are
+        // held, a step ends with the last memory that keeps it high.
+        if (reached < falls_to) {
+            double lowest = memory + 1;
+            while (next - lowest > 1) {
+                const double middle = std::floor((lowest + next) / 2);
+                (accesses(middle - 1) < falls_to ? next : lowest) = middle;
+            }
+            next = lowest;
             reached = accesses(next - 1);
-            if (reached * 1.03 >= at_once) break;
         }
         if (reached < before) steps_.push_back({reached, memory, macs});
         before = reached;
     }
 }
 
-const HaloBound& CallBound::halos(const Halos& halos) const {
-    const auto known = halos_.find(halos);
+HaloBound::End CallBound::end_of(const Halos& halos) const {
+    const size_t last = sizes_.layers - 1;
+    const bool is_narrow = (halos.narrow & last_but_one()) != 0;
+    const double parts =
+        is_narrow ? sizes_.channels[last] : std::ceil(sizes_.channels[last] / halos.last_channels);
+    return {is_narrow ? 1 : halos.last_channels,
+            halos.has_parts ? sizes_.weights[last] / parts : 0};
+}
+
+const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
+    const auto known = halos_.find({narrow, free});
     if (known != halos_.end()) return known->second;
     std::vector<double> channels;
-    for (size_t k = 1; k < sizes_.layers; ++k) {
-        const bool is_narrow = (halos.narrow >> k & 1U) != 0;
-        const double all = k + 1 < sizes_.layers ? sizes_.channels[k] : halos.last_channels;
-        channels.push_back(is_narrow ? 1 : all);
+    for (size_t k = 1; k + 1 < sizes_.layers; ++k)
+        channels.push_back((narrow >> k & 1U) != 0 ? 1 : sizes_.channels[k]);
+    std::vector<HaloBound::End> ends;
+    for (const CallChoice& c : choices_) {
+        if (!c.halos.count || narrow_before(c.halos) != narrow || (free != 0 && c.own != free))
+            continue;
+        const HaloBound::End end = end_of(c.halos);
+        if (std::ranges::find(ends, end) == ends.end()) ends.push_back(end);
     }
-    const bool of_parts = halos.narrow == 0 && halos.free == 0;
-    return halos_.emplace(halos, HaloBound(problems_, channels, halos.free, of_parts))
+    return halos_
+        .emplace(std::pair(narrow, free),
+                 HaloBound(problems_, channels, ends, free, narrow == 0 && free == 0))
         .first->second;
+}
+
+const HaloBound::Staircase& CallBound::halos(const Halos& halos, uint32_t free) const {
+    return halo_bound(narrow_before(halos), free).all(end_of(halos));
 }
 
 double CallBound::accesses(double memory) const {
@@ -57,42 +85,48 @@ double CallBound::accesses(double memory) const {
         if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
         const double rest = memory - c.held;
         const double apart = c.per_rest / rest + c.per_memory / (memory - c.beside);
-        // If `input` elements of X are read for what is computed once, and `own` elements are in
-        // buffers for whose calls weights come anew; `roots` as in 7 or 10.
-        const auto total_of = [&](double roots) {
-            return [&, roots](double input, double own) {
-                const double again = roots * roots / own + apart;
+        // If `input` elements of X are read for what is computed once, and the memory has two parts,
+        // `own` and `others`, in which calls with these roots bring weights.
+        const auto total_of = [&](double roots, double roots_of_others) {
+            return [&, roots, roots_of_others](double input, double own, double others) {
+                const double again = roots * roots / own +
+                                     roots_of_others * roots_of_others / others + apart;
                 return c.again * std::max(input_, std::floor(input * rounding)) + c.output +
                        std::max(weights_, std::floor((c.held + again) * rounding));
             };
         };
-        const auto total = total_of(c.roots);
-        double least = total(0, rest);
-        if (least < best && c.halos.count) least = total(halos(c.halos).input(rest), rest);
-        if (least < best && c.halos.count && c.own != 0 && c.own != some_layer) {
-            Halos others = c.halos;
-            others.free = c.own;
-            least = std::max(least, divided(halos(others), sizes_.layers, rest, total));
-        }
-        if (least < best && c.lowest != 0)
-            least = std::max(least, divided(halos(c.halos), c.lowest, rest, total_of(c.groups)));
+        const auto total = total_of(std::max(c.roots, c.groups + c.groups_before), 0);
+        double least = total(0, rest, rest);
+        if (least < best && c.halos.count)
+            least = total(halos(c.halos, 0).input(rest), rest, rest);
+        if (least < best && c.halos.count && c.own != 0 && c.own != some_layer)
+            least = std::max(
+                least, divided(halos(c.halos, c.own), rest, best, total_of(c.roots, 0)));
+        if (least < best && c.divider != 0)
+            least = std::max(least, divided(halo_bound(0, 0).part(c.divider), rest, best,
+                                            total_of(c.groups, c.groups_before)));
         best = std::min(best, least);
     }
     return best;
 }
 
 template <class Total>
-double CallBound::divided(const HaloBound& bound, size_t t, double rest, const Total& total) {
-    double least = std::numeric_limits<double>::infinity();
-    // The buffers of other layers hold more than `before` and at most `memory`.
-    double before = 0;
-    for (const double memory : bound.memories()) {
-        // The more they hold, the more the weights of this choice cost.
-        if (before >= rest || total(0, rest - before) >= least) return least;
-        least = std::min(least, total(bound.input(t, memory), rest - before));
-        before = memory;
+double CallBound::divided(const HaloBound::Staircase& halos, double rest, double most,
+                          const Total& total) {
+    const auto& [memories, inputs] = halos;
+    const auto is_too_much = [&](double input) { return total(input, rest, rest) >= most; };
+    auto n = static_cast<size_t>(std::ranges::partition_point(inputs, is_too_much) -
+                                 inputs.begin());
+    double least = most;
+    // The other part of the memory has more than `before` and at most memories[n].
+    for (double before = n == 0 ? 0 : memories[n - 1];; before = memories[n++]) {
+        // The more it has, the more the weights cost that have the first part.
+        if (before >= rest || total(0, rest - before, rest) >= least) return least;
+        const bool is_last = n == inputs.size();
+        least = std::min(least, total(is_last ? 0 : inputs[n], rest - before,
+                                      is_last ? rest : std::min(rest, memories[n])));
+        if (is_last) return least;
     }
-    return before < rest ? std::min(least, total(0, rest - before)) : least;
 }
 
 std::vector<Cost> at_least_both(const std::vector<Cost>& open, const CallBound& bound) {

@@ -69,15 +69,25 @@
 //    that no transposed one parts from k. Its *group* are the layers from k up to the next of U, as
 //    far as none is transposed. If the buffers of a group hold b, W_k moves at least g_k / b with
 //    g_k = V_k (rho_k D_k S_k + sum rho_j D_j S'_j), where t stands for D_k if k = n - 1, because a
-//    call then brings V_k t / D_k. What 6 adds to a_{n-1} is added to the g_k of its group. As in
-//    7, the weights of U move (sum sqrt g_k)^2 / (M' - mu), where mu is what the buffers before the
-//    lowest layer of U hold, and X comes rho_0 times with the halos that the layers up to it have
-//    in mu. The bound is the least over mu.
+//    call then brings V_k t / D_k. What 6 adds to a_{n-1} is added to the g_k of its group. The
+//    buffers of all groups fit in M', so as in 7 the weights of U move (sum sqrt g_k)^2 / M', and X
+//    has the halos of 8 besides. Let l be any layer of U, and mu what the buffers before A_l hold.
+//    Then the weights of U from l on move (sum sqrt g_k)^2 / (M' - mu), those before it
+//    (sum sqrt g_k)^2 / mu, and X comes rho_0 times with the halos that the layers up to l have in
+//    mu. The bound is the least over mu. With the first layer of U as l there are few halos; with
+//    the last one, few weights share M' - mu. So l begins at the last layer and moves on to each
+//    earlier one whose sqrt g_k is at least the sum of those from l on.
+// 11. Where layer n - 1 keeps a part of its weights as long as A_{n-1} (R_{n-1} = V_{n-1} t / D_{n-1}
+//    with t < D_{n-1}, or V_{n-1} / D_{n-1} if it is narrow), they come with each lifetime of
+//    A_{n-1}, so all V_{n-1} of them come with each piece of layer n, ceil(D_n / T_z) times. Small
+//    pieces have large halos and are many (halo_bound.h, 7).
 //
-// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 10.
+// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 11.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "scheduler/explore/group_search/call_choices.h"
@@ -100,18 +110,24 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
-    /// Made when first used.
-    [[nodiscard]] const HaloBound& halos(const Halos& halos) const;
-    /// The bound of 9 or 10: the least `total` over all divisions of `rest`, if `bound` tells the
-    /// elements of X that layers 1 .. t read.
+    /// Made when first used. `free` as of HaloBound.
+    [[nodiscard]] const HaloBound& halo_bound(uint32_t narrow, uint32_t free) const;
+    [[nodiscard]] const HaloBound::Staircase& halos(const Halos& halos, uint32_t free) const;
+    [[nodiscard]] HaloBound::End end_of(const Halos& halos) const;
+    /// The narrow layers before layer n - 1.
+    [[nodiscard]] uint32_t narrow_before(const Halos& halos) const {
+        return halos.narrow & ~last_but_one();
+    }
+    [[nodiscard]] uint32_t last_but_one() const { return 1U << (sizes_.layers - 1); }
+    /// The bound of 9 or 10: the least `total` over all divisions of `rest`, but no more than `most`.
     template <class Total>
-    [[nodiscard]] static double divided(const HaloBound& bound, size_t t, double rest,
+    [[nodiscard]] static double divided(const HaloBound::Staircase& halos, double rest, double most,
                                         const Total& total);
 
     std::vector<LayerProblem> problems_;
     ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
-    mutable std::map<Halos, HaloBound> halos_;
+    mutable std::map<std::pair<uint32_t, uint32_t>, HaloBound> halos_;
     double input_ = 0;    ///< elements of X that are needed
     double weights_ = 0;  ///< sum of V_k
     std::vector<Cost> steps_;

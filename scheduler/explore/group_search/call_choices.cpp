@@ -59,18 +59,18 @@ struct State {
     double beside = 0;    ///< weights held while layer n runs
     double per_rest = 0;  ///< V_k S_{n-1} D_{n-1} of weights that are not
     uint32_t own = 0;     ///< bit j: a_j > 0, or some_layer
+    bool has_parts = false;  ///< as of Halos
     // Of 10:
     bool has_groups = false;   ///< so far
-    size_t lowest = 0;         ///< layer whose weights come anew with each call; 0 if there is none
-    double groups = 0;         ///< sum of the square roots of g_j
+    size_t divider = 0;        ///< 0 if there is none
+    double groups = 0;         ///< sum of the square roots of g_j from there on
+    double groups_before = 0;  ///< and before
     double waiting = 0;        ///< elements of layers that the group of the next such layer gets
     double waiting_extra = 0;  ///< what layer n adds to it
 };
 using States = std::vector<State>;
 
-/// Weights held are rounded down to this many steps, which limits the number of states.
-constexpr double steps_of_held = 65536;
-
+/// Limits the number of states.
 constexpr size_t most_states = 160;
 
 /// Up to so many layers, weights held while layer n runs are told from others, and narrow layers
@@ -91,8 +91,16 @@ constexpr double most_again_of_groups = 4;
 constexpr size_t most_layers_of_sets = 8;
 constexpr int most_own = 2;
 
-/// Keeps the states that no other one beats. All agree in everything but `held`, `roots` and
-/// `groups`. Of the last, a state that is kept has the least of those that it stands for.
+/// Of what groups have.
+void take_less(State& s, const State& other) {
+    s.groups = std::min(s.groups, other.groups);
+    s.groups_before = std::min(s.groups_before, other.groups_before);
+    s.waiting = std::min(s.waiting, other.waiting);
+    s.waiting_extra = std::min(s.waiting_extra, other.waiting_extra);
+}
+
+/// Keeps the states that no other one beats. All agree in everything but `held`, `roots` and what
+/// groups have. Of the last, a state that is kept has the least of those that it stands for.
 void keep_best(States& states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
         return a.held != b.held ? a.held < b.held : a.roots < b.roots;
@@ -102,7 +110,7 @@ void keep_best(States& states) {
         if (kept.empty() || s.roots < kept.back().roots)
             kept.push_back(s);
         else
-            kept.back().groups = std::min(kept.back().groups, s.groups);
+            take_less(kept.back(), s);
     }
     if (kept.size() <= most_states) {
         states = std::move(kept);
@@ -115,7 +123,7 @@ void keep_best(States& states) {
         const size_t end = (n + 1) * kept.size() / most_states;
         s.roots = kept[end - 1].roots;
         for (size_t other = n * kept.size() / most_states; other < end; ++other)
-            s.groups = std::min(s.groups, kept[other].groups);
+            take_less(s, kept[other]);
         states.push_back(s);
     }
 }
@@ -155,7 +163,6 @@ public:
     CallChoices(const ChainSizes& sizes, Detail detail)
         : n_(sizes.layers),
           sizes_(sizes),
-          grain_(sizes.all_weights / steps_of_held),
           tells_apart_(detail == Detail::fine && n_ <= most_told_apart),
           is_short_(n_ <= most_layers_of_sets) {}
 
@@ -169,9 +176,11 @@ public:
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
                         const Halos halos{s.narrow != some_layer,
-                                          channels_of_halos(t, width), s.narrow};
+                                          channels_of_halos(t, width), s.narrow,
+                                          s.has_parts};
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
-                                           s.has_groups ? s.lowest : 0, s.groups, s.again, halos,
+                                           s.has_groups ? s.divider : 0, s.groups, s.groups_before,
+                                           s.again, halos,
                                            visits, last.per_memory, s.beside, s.per_rest});
                     }
                 }
@@ -191,7 +200,7 @@ private:
         const double weights = sizes_.weights[n_], channels = sizes_.channels[n_];
         const double work = weights * sizes_.pixels[n_];
         const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
-        std::vector<Last> lasts{{rounded(weights)}};
+        std::vector<Last> lasts{{weights}};
         if (wide) lasts.push_back({0, 1, weights * sizes_.pieces * t.least});
         for (const Tile& z : tiles_of(channels, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
@@ -200,7 +209,7 @@ private:
                     {0, again, 0, 0, work * z.least + weights * sizes_.pieces * t.least});
             else
                 lasts.push_back({0, again, 0, work * z.least});
-            lasts.push_back({rounded(kernel * t.least * z.least), again});
+            lasts.push_back({kernel * t.least * z.least, again});
         }
         return lasts;
     }
@@ -221,7 +230,7 @@ private:
         for (State& s : states) s.beside = last.per_memory > 0 ? s.held : 0;
         for (size_t k = n_ - 1; k-- > 1;) {
             const double channels = sizes_.channels[k], weights = sizes_.weights[k];
-            std::map<std::array<double, 7>, States> next;
+            std::map<std::array<double, 8>, States> next;
             States made;
             for (const State& s : states) {
                 made.clear();
@@ -233,7 +242,8 @@ private:
                         longer.per_rest = s.per_rest + per_rest;
                         next[{longer.open, longer.again, static_cast<double>(longer.narrow),
                               longer.beside, longer.per_rest, static_cast<double>(longer.own),
-                              longer.has_groups ? static_cast<double>(longer.lowest) : -1}]
+                              longer.has_groups ? static_cast<double>(longer.divider) : -1,
+                              longer.has_parts ? 1.0 : 0}]
                             .push_back(longer);
                     };
                     if (!tells_apart || m.held == s.held) {
@@ -261,8 +271,9 @@ private:
         bool is_narrow = false;   ///< one channel at a time
         double extra = 0;         ///< what layer k + 1 adds to a_k
     };
-    /// Appends the states that follow `s`: weights of layer k in its own nest, kept as long as A_k,
-    /// or (narrow) one channel of them kept as long as its channel.
+    /// Makes the states that follow `s`: weights of layer k in its own nest, kept as long as A_k, all
+    /// of them kept where those are a part, or (narrow) one channel of them kept as long as its
+    /// channel.
     void decide(const Decision& d, const State& s, States& out) const {
         const double weights = sizes_.weights[d.k];
         const double roots = s.roots + std::sqrt(s.open);
@@ -271,29 +282,43 @@ private:
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
                        d.again_before, narrow, 0, 0, with_own(s.own, d.k)});
         if (s.has_groups && !d.is_narrow) add_group(d, s, out.back());
-        out.push_back({s.held + rounded(d.long_held), roots, d.extra, d.again_before, narrow, 0, 0,
+        out.push_back({s.held + d.long_held, roots, d.extra, d.again_before, narrow, 0, 0,
                        d.extra > 0 ? with_own(s.own, d.k) : s.own});
         if (s.has_groups && !d.is_narrow) wait_for_group(d, s, out.back());
-        if (!d.is_narrow || d.k == n_ - 1) return;
-        const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
-        out.push_back({s.held + rounded(weights / sizes_.channels[d.k]),
-                       s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow, 0, 0,
-                       with_own(s.own, d.k + 1)});
+        if (d.long_held < weights) {
+            State at_root = out.back();
+            at_root.held = s.held + weights;
+            out.back().has_parts = true;
+            out.push_back(at_root);
+        }
+        if (d.is_narrow && d.k < n_ - 1) {
+            const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
+            out.push_back({s.held + weights / sizes_.channels[d.k],
+                           s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow, 0, 0,
+                           with_own(s.own, d.k + 1)});
+        }
+        for (State& made : out) made.has_parts |= s.has_parts;
     }
 
     /// Layer k begins a group: all layers from it to the next one whose weights come anew.
     void add_group(const Decision& d, const State& s, State& to) const {
+        const double group = std::sqrt(
+            sizes_.weights[d.k] * (d.c * s.again * sizes_.pixels[d.k] + s.waiting) +
+            s.waiting_extra + d.extra);
         to.has_groups = true;
-        to.lowest = d.k;
-        to.groups = s.groups + std::sqrt(sizes_.weights[d.k] *
-                                             (d.c * s.again * sizes_.pixels[d.k] + s.waiting) +
-                                         s.waiting_extra + d.extra);
+        // Any of these layers may be the divider. The earlier it is, the fewer layers have halos, so
+        // what the layer moves with calls must make up for it.
+        const bool divides = group >= s.groups;
+        to.divider = divides ? d.k : s.divider;
+        to.groups = s.groups + (divides ? group : 0);
+        to.groups_before = s.groups_before + (divides ? 0 : group);
     }
     /// The weights of layer k are held, so its calls are no more than those of a layer before.
     void wait_for_group(const Decision& d, const State& s, State& to) const {
         to.has_groups = true;
-        to.lowest = s.lowest;
+        to.divider = s.divider;
         to.groups = s.groups;
+        to.groups_before = s.groups_before;
         if (sizes_.transposed[d.k] != 0) return;
         to.waiting = s.waiting + sizes_.channels[d.k] * s.again * sizes_.inner[d.k];
         to.waiting_extra = s.waiting_extra + d.extra;
@@ -308,11 +333,8 @@ private:
         return with(own, k, is_short_ ? most_own : 0);
     }
 
-    [[nodiscard]] double rounded(double held) const { return std::floor(held / grain_) * grain_; }
-
     size_t n_;
     const ChainSizes& sizes_;
-    double grain_;
     bool tells_apart_;
     bool is_short_;
     static constexpr int most_narrow = most_told_apart;
@@ -352,9 +374,10 @@ std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
     for (const CallChoice& c : choices) {
         const auto no_worse = [&](const CallChoice& o) {
             return o.roots <= c.roots && (o.own & c.own) == c.own && o.again <= c.again &&
-                   (o.lowest == 0 || (o.lowest == c.lowest && o.groups <= c.groups)) &&
-                   o.halos.are_fewer(c.halos) && o.output <= c.output && o.per_memory <= c.per_memory &&
-                   o.beside <= c.beside && o.per_rest <= c.per_rest;
+                   (o.divider == 0 || (o.divider == c.divider && o.groups <= c.groups &&
+                                       o.groups_before <= c.groups_before)) &&
+                   o.halos.are_fewer(c.halos) && o.output <= c.output &&
+                   o.per_memory <= c.per_memory && o.beside <= c.beside && o.per_rest <= c.per_rest;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
     }

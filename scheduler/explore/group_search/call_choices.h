@@ -30,13 +30,14 @@ struct Halos {
     bool count = true;        ///< false: none
     double last_channels = 1; ///< least of A_{n-1} that layer n reads at a time
     uint32_t narrow = 0;      ///< bit k: calls of layer k make one channel
-    uint32_t free = 0;        ///< bit k: the buffer of A_k does not count as memory
+    /// The weights of layer n - 1 come with each lifetime of A_{n-1}, which has a part of its channels.
+    bool has_parts = false;
     /// Whether there are no more of them than of `other`, in every memory.
     [[nodiscard]] bool are_fewer(const Halos& other) const {
         return !count || (other.count && last_channels <= other.last_channels &&
+                          has_parts <= other.has_parts &&
                           (narrow & other.narrow) == other.narrow);
     }
-    friend auto operator<=>(const Halos&, const Halos&) = default;
 };
 
 /// Stands for sets of layers that are not told apart.
@@ -47,9 +48,10 @@ struct CallChoice {
     double held = 0;   ///< sum of R_k
     double roots = 0;  ///< sum of the square roots of the a_k
     uint32_t own = 0;  ///< bit k: `roots` has that of a_k; some_layer: of any layers
-    /// The lowest layer whose weights come anew with each call, if groups are formed; else 0.
-    size_t lowest = 0;
-    double groups = 0;  ///< then the sum of the square roots of the groups' g_k (10)
+    /// The layer at which 10 divides the memory, if it holds; else 0.
+    size_t divider = 0;
+    double groups = 0;         ///< then the sum of the square roots of g_k from there on
+    double groups_before = 0;  ///< and before
     double again = 1;   ///< rho_0
     Halos halos;
     double output = 0;      ///< accesses of Y

@@ -91,12 +91,14 @@ size_t up(const std::vector<double>& values, double value) {
 /// Layers 1 .. n as the recursion sees them, with square maps.
 class Chain {
 public:
+    /// `channels`: of A_1 .. A_{n-2}.
     Chain(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
           uint32_t free)
         : n_(problems.size()),
           free_(free),
           channels_{static_cast<double>(problems.front()[Dim::i])} {
         channels_.insert(channels_.end(), channels.begin(), channels.end());
+        channels_.push_back(1);
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
             window_.push_back(std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9),
@@ -127,12 +129,14 @@ public:
                 const auto& both = hulls_[m][j];
                 halos_[m][j] =
                     std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
-                buffers_[m][j] = buffer_of(m, j);
-                lines_[m][j] = m == j + 1 ? buffers_[m][j] : sum(lines_[m][j + 1], buffers_[m][j]);
-                areas_[m][j] = areas_[m][j + 1];
-                areas_[m][j].add(lesser(both[0], both[1]), is_free(j) ? 0 : channels_[j]);
             }
+            find_buffers(m);
         }
+    }
+    /// Gives A_{n-1} so many channels in its buffer.
+    void set_last_channels(double channels) {
+        channels_[n_ - 1] = channels;
+        find_buffers(n_);
     }
 
     [[nodiscard]] size_t layers() const { return n_; }
@@ -150,6 +154,18 @@ public:
     [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
     /// The same for all of A_{m-1} .. A_j together.
     [[nodiscard]] Hull lines(size_t m, size_t j) const { return lines_[m][j]; }
+    /// The same for all that layers 1 .. m hold. The input of layer 1 alone counts as nothing (5).
+    [[nodiscard]] Hull line(size_t m) const { return lines(m, m == 1 ? 1 : 0); }
+    /// The longest pieces of A_m for which `memory` suffices without a cut, in coordinates; 0 if it
+    /// suffices for none.
+    [[nodiscard]] double longest_line(size_t m, double memory) const {
+        const Hull all = line(m);
+        if (memory < all.of(1)) return 0;
+        if (all.slope == 0) return largest(m);
+        double p = std::floor((memory - all.extra) / all.slope) + 1;
+        while (all.of(p) > memory) --p;
+        return p;
+    }
     /// The buffers of A_{m-1} .. A_j for pieces of A_m of sides s and l, if one call makes all that
     /// is read.
     [[nodiscard]] double areas(size_t m, size_t j, double s, double l) const {
@@ -165,6 +181,16 @@ public:
     [[nodiscard]] bool moves(size_t m, size_t j) const { return moves_[m][j] != 0; }
 
 private:
+    /// For pieces of A_m.
+    void find_buffers(size_t m) {
+        for (size_t j = m; j-- > 0;) {
+            const auto& both = hulls_[m][j];
+            buffers_[m][j] = buffer_of(m, j);
+            lines_[m][j] = m == j + 1 ? buffers_[m][j] : sum(lines_[m][j + 1], buffers_[m][j]);
+            areas_[m][j] = areas_[m][j + 1];
+            areas_[m][j].add(lesser(both[0], both[1]), is_free(j) ? 0 : channels_[j]);
+        }
+    }
     [[nodiscard]] Hull buffer_of(size_t m, size_t j) const {
         if (is_free(j)) return {0, 0};
         const double window = window_[j];  // of layer j + 1
@@ -221,27 +247,41 @@ public:
         for (size_t m = 1; m <= chain.layers(); ++m) most = std::max(most, chain.largest(m));
         area_ = grid(1, most * most, step_of_area);
         pieces_ = piece_lengths(most);
-        find_lines();
+        lines_.resize(chain.layers() + 1);
         of_.resize(chain.layers());
         with_buffer_.resize(chain.layers());
         for (size_t m = 1; m < chain.layers(); ++m) {
+            find_lines(m);
             of_[m].assign(memory_.size() * area_.size(), never);
             for (size_t i = 0; i < memory_.size(); ++i) {
                 for (size_t a = 0; a < area_.size(); ++a)
                     of_[m][i * area_.size() + a] = least(m, memory_[i], area_[a], never);
             }
-            if (!chain_.is_free(m)) divide(m);
+            if (m + 1 < chain.layers()) divide(m);
         }
     }
+    /// Finds what depends on the last channels of the chain. Comes before least() of all layers.
+    void end() {
+        find_lines(chain_.layers());
+        divide(chain_.layers() - 1);
+    }
 
-    /// `area`: of pieces of A_m, on average; none is longer than `most`.
-    [[nodiscard]] double least(size_t m, double memory, double area, double most) const {
+    /// `area`: of a call of A_m, on average. No piece is longer than `most`, and each one after the
+    /// first costs `per_piece`.
+    [[nodiscard]] double least(size_t m, double memory, double area, double most,
+                               double per_piece = 0) const {
         const double longest = std::min(most, chain_.largest(m));
         const double square = std::min(std::sqrt(area), longest);
+        const auto all_pieces = [&](double short_side, double long_side) {
+            return per_piece * std::max(0.0, area / (short_side * long_side) - 1);
+        };
         double best = never;
         // No cut after this one.
-        const double piece = longest_piece(m, memory, square);
-        if (piece > 0) best = factor(m, 0, piece, std::min(area / piece, longest));
+        const double piece = std::min(square, chain_.longest_line(m, memory));
+        if (piece > 0) {
+            const double most_long = std::min(area / piece, longest);
+            best = factor(m, 0, piece, most_long) + all_pieces(piece, most_long);
+        }
         // The next cut is at m2. Pieces between two values of the grid stand for each other.
         for (size_t m2 = m; m2-- > 1;) {
             for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
@@ -252,9 +292,11 @@ public:
                 const double most_short = longest_at(p, square);
                 const double any_calls = with_buffer(m2, rest, own);
                 const double most_long = std::min(area / most_short, longest);
-                if (factor(m, m2, most_short, most_long) * any_calls >= best) continue;
+                const double at_least = factor(m, m2, most_short, most_long) * any_calls +
+                                        all_pieces(most_short, most_long);
+                if (at_least >= best) continue;
                 if (!chain_.moves(m, m2)) {
-                    best = factor(m, m2, most_short, most_long) * any_calls;
+                    best = at_least;
                     continue;
                 }
                 Piece at{side, std::max(1.0, side - 1), most_short, 0, 0};
@@ -264,11 +306,13 @@ public:
                     // Calls of narrower pieces may be longer, but no piece is better than the squarest.
                     at.most_long =
                         std::min({l * step_of_long_sides, area / at.least_short, longest});
-                    const double pieces =
-                        factor(m, m2, most_short, std::min(at.most_long, most_long));
-                    if (pieces * any_calls < best)
+                    const double long_side = std::min(at.most_long, most_long);
+                    const double pieces = factor(m, m2, most_short, long_side);
+                    const double more = all_pieces(most_short, long_side);
+                    if (pieces * any_calls + more < best)
                         best = std::min(best, pieces * std::max(any_calls,
-                                                                with_calls(m, m2, memory, at)));
+                                                                with_calls(m, m2, memory, at)) +
+                                                  more);
                 }
             }
         }
@@ -315,28 +359,17 @@ private:
     [[nodiscard]] const std::vector<double>& lines(size_t m, size_t j) const {
         return lines_[m][j];
     }
-    void find_lines() {
-        lines_.resize(chain_.layers() + 1);
-        for (size_t m = 1; m <= chain_.layers(); ++m) {
-            lines_[m].assign(m + 1, std::vector<double>(pieces_.size(), 0));
-            for (size_t j = m; j-- > 0;) {
-                for (size_t p = 0; p < pieces_.size(); ++p)
-                    lines_[m][j][p] = lines_[m][j + 1][p] + chain_.buffer(m, j).of(pieces_[p]);
-            }
+    void find_lines(size_t m) {
+        lines_[m].assign(m + 1, std::vector<double>(pieces_.size(), 0));
+        for (size_t j = m; j-- > 0;) {
+            for (size_t p = 0; p < pieces_.size(); ++p)
+                lines_[m][j][p] = lines_[m][j + 1][p] + chain_.buffer(m, j).of(pieces_[p]);
         }
     }
     /// The longest piece that the p-th stands for. Sides of pieces are integers.
     [[nodiscard]] double longest_at(size_t p, double square) const {
         return p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1] - 1) : square;
     }
-    /// The longest pieces of A_m, at most `square`, for which `memory` suffices without a cut; 0 if
-    /// it suffices for none.
-    [[nodiscard]] double longest_piece(size_t m, double memory, double square) const {
-        const std::vector<double>& all = lines(m, m == 1 ? 1 : 0);
-        const auto after = std::ranges::upper_bound(all, memory) - all.begin();
-        return after == 0 ? 0 : longest_at(static_cast<size_t>(after - 1), square);
-    }
-
     /// The factor of layers 1 .. m with a cut at m, if A_1 .. A_m have `memory`, of which A_m has
     /// at least `least_buffer`.
     [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
@@ -348,6 +381,7 @@ private:
     }
 
     void divide(size_t m) {
+        if (chain_.is_free(m)) return;
         with_buffer_[m].assign(memory_.size() * memory_.size(), never);
         for (size_t i = 0; i < memory_.size(); ++i) {
             double best = never;
@@ -380,6 +414,25 @@ bool has_no_gaps(const std::vector<LayerProblem>& problems) {
     });
 }
 
+/// Memories for which the bound of layers 1 .. t is found; each stands for what is less, down to the
+/// one before. Lines grow by whole columns, so the bound falls at once where memory suffices for one
+/// more, and the last memory below that is among them, with and without the input of layer 1.
+std::vector<double> memories_of(const Chain& chain, size_t t, double shorter_side) {
+    double least = 0;
+    for (size_t j = 1; j < t; ++j) least += chain.is_free(j) ? 0 : chain.channels(j);
+    least = std::max(1.0, least);
+    std::vector<double> memories =
+        grid(least, std::max(least, chain.line(t).of(shorter_side)), step_of_answer);
+    for (const Hull& line : {chain.line(t), chain.lines(t, 1)}) {
+        for (double p = 1; line.slope > line.of(p) * (step_of_answer - 1); ++p) {
+            if (p > shorter_side) break;
+            if (line.of(p) > least) memories.push_back(std::nextafter(line.of(p), 0.0));
+        }
+    }
+    std::ranges::sort(memories);
+    return memories;
+}
+
 /// Numbers of coordinates of A_0 .. A_n along an axis that the inner ones of A_n need.
 std::vector<double> inner_sides(const std::vector<LayerProblem>& problems, size_t axis) {
     std::vector<double> sides(problems.size() + 1,
@@ -399,37 +452,56 @@ std::vector<double> inner_pixels(const std::vector<LayerProblem>& problems) {
     return pixels;
 }
 
+double HaloBound::Staircase::input(double memory) const {
+    const auto at = std::ranges::lower_bound(memories, memory);
+    // Beyond the grid, everything fits in one piece.
+    return at == memories.end() ? 0 : inputs[static_cast<size_t>(at - memories.begin())];
+}
+
 HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
-                     const std::vector<double>& channels, uint32_t free, bool of_parts)
-    : layers_(problems.size()), input_(layers_ + 1) {
-    const size_t n = layers_;
+                     const std::vector<double>& channels, std::vector<End> ends, uint32_t free,
+                     bool of_parts)
+    : ends_(std::move(ends)), all_(ends_.size()), parts_(problems.size()) {
+    const size_t n = problems.size();
     if (n < 2 || !has_no_gaps(problems)) return;
-    const Chain chain(problems, channels, free);
+    Chain chain(problems, channels, free);
     const std::array<std::vector<double>, 2> sides{inner_sides(problems, 0),
                                                    inner_sides(problems, 1)};
     if (sides[0][n] == 0 || sides[1][n] == 0) return;
-    double most_memory = 0;
-    double least_memory = 0;
-    for (size_t j = 0; j < n; ++j) {
-        most_memory += chain.buffer(n, j).of(std::min(sides[0][n], sides[1][n]));
-        if (j > 0 && !chain.is_free(j)) least_memory += chain.channels(j);
+    const auto find_memories = [&](size_t t, Staircase& to) {
+        to.memories = memories_of(chain, t, std::min(sides[0][t], sides[1][t]));
+        return to.memories.back();
+    };
+    double most_memory = 1;
+    for (size_t e = 0; e < ends_.size(); ++e) {
+        chain.set_last_channels(ends_[e].channels);
+        most_memory = std::max(most_memory, find_memories(n, all_[e]));
     }
-    memory_ = grid(std::max(1.0, least_memory), most_memory, step_of_answer);
-    const Factors factors(chain, grid(memory_.front(), memory_.back(), step_of_memory));
-    for (size_t t = of_parts ? 1 : n; t <= n; ++t) {
+    for (size_t t = 1; of_parts && t < n; ++t)
+        most_memory = std::max(most_memory, find_memories(t, parts_[t]));
+    Factors factors(chain, grid(all_.front().memories.front(), most_memory, step_of_memory));
+    const auto find_inputs = [&](size_t t, double per_piece, Staircase& to) {
         const double rows = sides[0][t], columns = sides[1][t];
         const double whole = chain.channels(0) * rows * columns * chain.slope(t, 0, 0) *
                              chain.slope(t, 0, 1);
-        for (const double memory : memory_)
-            input_[t].push_back(whole * factors.least(t, memory, rows * columns,
-                                                      std::max(rows, columns)));
+        double factor = never;
+        for (const double memory : to.memories) {
+            factor = std::min(factor,
+                              factors.least(t, memory, rows * columns, std::max(rows, columns),
+                                            per_piece / whole));
+            to.inputs.push_back(whole * factor);
+        }
+    };
+    for (size_t t = 1; of_parts && t < n; ++t) find_inputs(t, 0, parts_[t]);
+    for (size_t e = 0; e < ends_.size(); ++e) {
+        chain.set_last_channels(ends_[e].channels);
+        factors.end();
+        find_inputs(n, ends_[e].per_piece, all_[e]);
     }
 }
 
-double HaloBound::input(size_t t, double memory) const {
-    const auto at = std::lower_bound(memory_.begin(), memory_.end(), memory);
-    // Beyond the grid, everything fits in one piece.
-    return at == memory_.end() ? 0 : input_[t][static_cast<size_t>(at - memory_.begin())];
+const HaloBound::Staircase& HaloBound::all(const End& end) const {
+    return all_[static_cast<size_t>(std::ranges::find(ends_, end) - ends_.begin())];
 }
 
 }  // namespace laminate::search

@@ -35,6 +35,8 @@
 //    axes are whole, a call makes the hull of the piece along both, and so do the calls of the
 //    layers between: B_j holds C_j times that. Where one is, B_j holds the hull along that axis,
 //    be it the longer one. The least traffic has no more pieces than inner coordinates, so p >= 1.
+// 7. Weights that live as long as A_{n-1} come once per piece of layer n. There are at least d / p
+//    pieces along an axis, so what they bring and the halos of 2 rise together as p falls.
 //
 // The bound is the least factor over all cuts, pieces and divisions of the memory. Dynamic
 // programming from the first layer to the last finds it, on grids of memory and area that are
@@ -52,26 +54,38 @@ namespace laminate::search {
 
 class HaloBound {
 public:
-    /// `channels`: the least numbers of channels of A_1 .. A_{n-1} in their buffers and in a call.
+    /// How the last layer reads.
+    struct End {
+        double channels = 1;   ///< of A_{n-1}, in its buffer and in a call, at least
+        double per_piece = 0;  ///< what each lifetime of A_{n-1} after the first brings besides (7)
+        friend bool operator==(const End&, const End&) = default;
+    };
+    /// A bound by memory.
+    struct Staircase {
+        std::vector<double> memories;  ///< where it changes, rising; it is 0 beyond the last one
+        std::vector<double> inputs;    ///< what it is up to each of them, falling
+        [[nodiscard]] double input(double memory) const;
+    };
+
+    /// `channels`: the least numbers of channels of A_1 .. A_{n-2} in their buffers and in a call.
     /// `free`: bit k says that the buffer of A_k does not count as memory, and that its calls have
     /// any size. `of_parts`: for layers 1 .. t with any t too. Chains of one layer, with gaps between
     /// windows, or without inner coordinates have no bound.
     HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
-              uint32_t free = 0, bool of_parts = false);
+              std::vector<End> ends, uint32_t free = 0, bool of_parts = false);
 
-    /// Least elements of A_0 that are read if the buffers of A_0 .. A_{n-1} that count together
-    /// hold at most `memory`; infinite if they do not fit.
-    [[nodiscard]] double input(double memory) const { return input(layers_, memory); }
-    /// The same for what layers 1 .. t make of it, whatever calls of layer t are like, if the
-    /// buffers of A_0 .. A_{t-1} hold at most `memory`. If t < n, for `of_parts` only.
-    [[nodiscard]] double input(size_t t, double memory) const;
-    /// Where the bound changes, rising. The bound is 0 beyond the last one.
-    [[nodiscard]] const std::vector<double>& memories() const { return memory_; }
+    /// Least elements of A_0 that are read, and of what pieces bring besides, if the buffers of
+    /// A_0 .. A_{n-1} that count together hold at most so much memory; infinite if they do not fit.
+    /// `end` is one of those given.
+    [[nodiscard]] const Staircase& all(const End& end) const;
+    /// Least elements of A_0 that are read for what layers 1 .. t < n make of it, whatever calls of
+    /// layer t are like, by the memory of A_0 .. A_{t-1}. For `of_parts` only.
+    [[nodiscard]] const Staircase& part(size_t t) const { return parts_[t]; }
 
 private:
-    size_t layers_;
-    std::vector<double> memory_;              ///< rising
-    std::vector<std::vector<double>> input_;  ///< [t]: the bound with memory up to memory_[n]
+    std::vector<End> ends_;
+    std::vector<Staircase> all_;    ///< by end
+    std::vector<Staircase> parts_;  ///< [t]
 };
 
 /// Elements per channel of A_0 .. A_n that the coordinates of A_n need which meet no border; 0 where

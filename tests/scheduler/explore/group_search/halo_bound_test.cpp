@@ -23,8 +23,12 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
     return layer_problems(network, all_layers(network));
 }
 
-std::vector<double> all_channels(size_t layers) {
-    return std::vector<double>(layers - 1, channels);
+/// The bound of calls of all channels.
+HaloBound::Staircase bound_of(const std::vector<LayerProblem>& problems, uint32_t free = 0,
+                              double per_piece = 0) {
+    const std::vector<double> before(problems.size() - 2, channels);
+    const HaloBound::End end{channels, per_piece};
+    return HaloBound(problems, before, {end}, free).all(end);
 }
 
 /// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
@@ -58,7 +62,7 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
 TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     for (const size_t layers : {2U, 4U, 8U}) {
         const auto problems = equal_layers(layers);
-        const HaloBound bound(problems, all_channels(problems.size()));
+        const HaloBound::Staircase bound = bound_of(problems);
         const std::vector<Reached> all = family(problems);
         ASSERT_GT(all.size(), 5U);
         double farthest = 1;
@@ -76,7 +80,7 @@ TEST(HaloBound, IsBelowLineBuffersButNotFar) {
 /// input being the eighth.
 TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
     const auto problems = equal_layers(8);
-    const HaloBound bound(problems, all_channels(problems.size()));
+    const HaloBound::Staircase bound = bound_of(problems);
     double line = 0;
     for (int j = 1; j <= 8; ++j) line += channels * 3 * (1 + 2 * j);
     EXPECT_GT(bound.input(line), 5.0 * channels * rows * columns);
@@ -90,21 +94,27 @@ TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
 TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
     const Network network = chain(
         channels, rows, columns, {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
-    const HaloBound bound(layer_problems(network, all_layers(network)), {channels});
-    // One column needs 3 (1 + 2) elements of a channel, two need 3 (2 + 2), and one element of X.
-    const double one = channels * 3 * 3 + 1;
-    const double two = channels * 3 * 4 + 1;
-    EXPECT_EQ(bound.input(two - 2), bound.input(one + 2));
-    EXPECT_LT(bound.input(two + 2), bound.input(two - 2));
+    const auto problems = layer_problems(network, all_layers(network));
+    const HaloBound::Staircase bound = bound_of(problems);
+    // One column needs 3 (1 + 2) elements of a channel, two need 3 (2 + 2). X comes for each call.
+    const double one = channels * 3 * 3;
+    const double two = channels * 3 * 4;
+    EXPECT_EQ(bound.input(two - 1), bound.input(one));
+    EXPECT_LT(bound.input(two), bound.input(two - 1));
     // 238 x 298 coordinates meet no border; a column brings 1 + 2 columns, and a row 1 + 2 / 298.
-    EXPECT_NEAR(bound.input(one + 2), channels * (238 + 2) * 298.0 * 3, channels * 240.0 * 3 * 10);
+    EXPECT_NEAR(bound.input(one), channels * (238 + 2) * 298.0 * 3, channels * 240.0 * 3 * 10);
+
+    // They are 238 lines of one row, or more pieces. Each but the first brings 100 elements besides.
+    const HaloBound::Staircase with_pieces = bound_of(problems, 0, 100);
+    EXPECT_NEAR(with_pieces.input(one) - bound.input(one), 100 * (238 - 1), 1e-3);
+    EXPECT_EQ(with_pieces.input(1e9), bound.input(1e9));
 }
 
 /// A free buffer leaves its memory to the others.
 TEST(HaloBound, FreeBuffersTakeNoMemory) {
     const auto problems = equal_layers(4);
-    const HaloBound all(problems, all_channels(problems.size()));
-    const HaloBound two(problems, all_channels(problems.size()), 1U << 1U);
+    const HaloBound::Staircase all = bound_of(problems);
+    const HaloBound::Staircase two = bound_of(problems, 1U << 1U);
     for (double memory = 20; memory < 2000; memory *= 1.3)
         EXPECT_LE(two.input(memory), all.input(memory)) << memory;
     // Lines of one column: 3 (1 + 2 j) elements of each channel of the j-th tensor from the end.
@@ -116,7 +126,7 @@ TEST(HaloBound, FreeBuffersTakeNoMemory) {
 /// and again, and a large area of a call has a buffer of that area.
 TEST(HaloBound, CallsOfLinesHaveOneRow) {
     const auto problems = equal_layers(16);
-    const HaloBound bound(problems, all_channels(problems.size()));
+    const HaloBound::Staircase bound = bound_of(problems);
     double line = 0;
     for (int j = 1; j <= 16; ++j) line += channels * 3 * (1 + 2 * j);
     EXPECT_GT(bound.input(line * 0.9), 20.0 * channels * rows * columns);
@@ -125,8 +135,8 @@ TEST(HaloBound, CallsOfLinesHaveOneRow) {
 
 TEST(HaloBound, OneLayerOrGapsHaveNone) {
     const Network network = chain(2, 40, 40, {{2, square_window(3)}, {2, square_window(1, 2)}});
-    EXPECT_EQ(HaloBound(layer_problems(network, all_layers(network)), {2}).input(1), 0);
-    EXPECT_EQ(HaloBound(equal_layers(1), {}).input(1), 0);
+    EXPECT_EQ(bound_of(layer_problems(network, all_layers(network))).input(1), 0);
+    EXPECT_EQ(HaloBound(equal_layers(1), {}, {{}}).all({}).input(1), 0);
 }
 
 }  // namespace
