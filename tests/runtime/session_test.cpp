@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -43,6 +44,13 @@ int sum_and_difference(const float* const* inputs, float* const* outputs, const 
         outputs[0][k] = inputs[0][k] + inputs[1][k];
         outputs[1][k] = inputs[0][k] - inputs[1][k];
     }
+    return 0;
+}
+
+/// Each strip's row has the number of the call's first strip.
+int first_strip(const float* const*, float* const* outputs, const float*, void*, int32_t begin,
+                int32_t end) {
+    std::fill(outputs[0] + begin * columns, outputs[0] + end * columns, static_cast<float>(begin));
     return 0;
 }
 
@@ -109,6 +117,28 @@ TEST(Session, GroupsRunInOrderWithTheirConstantsForEveryImageAndThreadCount) {
                 ASSERT_EQ(difference[k], a[k] - b[k])
                     << images << " images, " << threads << " threads, element " << k;
             }
+        }
+    }
+}
+
+TEST(Session, StripsThatBelongTogetherAreOneCall) {
+    constexpr int together = 3;
+    HandNetwork network;
+    const TensorId x = network.tensor("x", {2, 1, rows, columns}),
+                   y = network.tensor("y", {2, 1, rows, columns});
+    network.manifest.inputs = {x};
+    network.manifest.outputs = {y};
+    network.group(first_strip, {x}, {y}, rows);
+    std::get<GroupStep>(network.manifest.steps.front()).strips_together = together;
+    const Values in = ramp(2 * rows * columns);
+    for (const int threads : {2, 4}) {
+        Session session = Session::open(network.compiled(), {threads, 0});
+        Values out(in.size(), -1);
+        session.run({in.data()}, {out.data()});
+        for (size_t k = 0; k < out.size(); ++k) {
+            const int row = static_cast<int>(k) / columns % rows;
+            ASSERT_EQ(out[k], static_cast<float>(row / together * together))
+                << threads << " threads, element " << k;
         }
     }
 }

@@ -248,8 +248,9 @@ void expect_winograd_map_done(const Alone& layer, const VectorUnit& unit) {
             GroupSchedule group = layer.group;
             group.nests.front().kernel = kernel;
             const WinogradMapLayout at = winograd_map_layout(layer.problem, kernel);
-            expect_done(at, at.parts(), group_code(layer.network, group),
-                        text(layer.problem, unit) + ", " + to_text(kernel));
+            const GroupCode code = group_code(layer.network, group);
+            expect_done(at, at.parts(), code, text(layer.problem, unit) + ", " + to_text(kernel));
+            EXPECT_EQ(at.channel_parts, code.strips_together);
         }
     }
 }
