@@ -79,12 +79,22 @@ const HaloBound::Staircase& CallBound::halos(const Halos& halos, uint32_t free) 
     return halo_bound(narrow_before(halos), free).all(end_of(halos));
 }
 
+double CallBound::beside_weights(const CallChoice& c, double memory) const {
+    const double least = memory - c.beside;
+    if (c.either == 0) return c.per_memory / least;
+    // Each element of these weights that gives way comes with each call of layer n - 1.
+    const double calls = sizes_.pixels[sizes_.layers - 1] * sizes_.channels[sizes_.layers - 1] /
+                         (memory - c.held);
+    const double best = std::clamp(std::sqrt(c.per_memory / calls), least, least + c.either);
+    return c.per_memory / best + calls * (best - least);
+}
+
 double CallBound::accesses(double memory) const {
     double best = std::numeric_limits<double>::infinity();
     for (const CallChoice& c : choices_) {
         if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
         const double rest = memory - c.held;
-        const double apart = c.per_rest / rest + c.per_memory / (memory - c.beside);
+        const double apart = c.per_rest / rest + beside_weights(c, memory);
         // If `input` elements of X are read for what is computed once, and the memory has two parts,
         // `own` and `others`, in which calls with these roots bring weights.
         const auto total_of = [&](double roots, double roots_of_others) {

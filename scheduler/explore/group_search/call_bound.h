@@ -38,7 +38,8 @@
 //      at least V_n (S_n T_z + P t) over what both may hold beside the weights that live then.
 //      Those are R_{n-1}, and each R_k of a layer before that lives at the root or as long as
 //      A_{n-1}. Any other R_k comes again with each call of layer n - 1, which makes at most
-//      B_{n-1} elements, so W_k moves at least R_k S_{n-1} D_{n-1} / B_{n-1}.
+//      B_{n-1} elements, so W_k moves at least R_k S_{n-1} D_{n-1} / B_{n-1}. In chains of more
+//      than five layers, any part of sum R_k may be of the one kind and the rest of the other.
 //    - If one of them is outside ii and z, the weights hold a kernel for each of t T_z. If their
 //      store level is outside the compute level of A_{n-1}, they are held while layer 1 runs,
 //      R_n = V_n t T_z / (D_{n-1} D_n). Else they come for each call of layer n - 1, a kernel for
@@ -119,6 +120,9 @@ private:
         return halos.narrow & ~last_but_one();
     }
     [[nodiscard]] uint32_t last_but_one() const { return 1U << (sizes_.layers - 1); }
+    /// What 6 says of the last layer's weights that come with Y's and A_{n-1}'s buffers, and of those
+    /// that give way for these.
+    [[nodiscard]] double beside_weights(const CallChoice& choice, double memory) const;
     /// The bound of 9 or 10: the least `total` over all divisions of `rest`, but no more than `most`.
     template <class Total>
     [[nodiscard]] static double divided(const HaloBound::Staircase& halos, double rest, double most,

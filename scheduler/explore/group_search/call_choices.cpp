@@ -178,10 +178,12 @@ public:
                         const Halos halos{s.narrow != some_layer,
                                           channels_of_halos(t, width), s.narrow,
                                           s.has_parts};
+                        const bool may_be_either = last.per_memory > 0 && !tells_apart_;
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
                                            s.has_groups ? s.divider : 0, s.groups, s.groups_before,
-                                           s.again, halos,
-                                           visits, last.per_memory, s.beside, s.per_rest});
+                                           s.again, halos, visits, last.per_memory,
+                                           may_be_either ? s.held : s.beside,
+                                           may_be_either ? s.held - s.beside : 0, s.per_rest});
                     }
                 }
             }
@@ -377,7 +379,8 @@ std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
                    (o.divider == 0 || (o.divider == c.divider && o.groups <= c.groups &&
                                        o.groups_before <= c.groups_before)) &&
                    o.halos.are_fewer(c.halos) && o.output <= c.output &&
-                   o.per_memory <= c.per_memory && o.beside <= c.beside && o.per_rest <= c.per_rest;
+                   o.per_memory <= c.per_memory && o.beside <= c.beside && o.either <= c.either &&
+                   o.per_rest <= c.per_rest;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
     }

@@ -56,7 +56,8 @@ struct CallChoice {
     Halos halos;
     double output = 0;      ///< accesses of Y
     double per_memory = 0;  ///< V_n (S_n T_z + P t) of 6, over what is left beside ...
-    double beside = 0;      ///< ... the weights held while layer n runs
+    double beside = 0;      ///< ... the weights held while layer n runs,
+    double either = 0;      ///< of which these may come with calls of layer n - 1 instead
     double per_rest = 0;    ///< R_k S_{n-1} D_{n-1} of 6, over what is left beside `held`
 };
 

@@ -241,6 +241,16 @@ TEST(CallBound, LinesHaveHalosAndBringPartsOfWeights) {
     EXPECT_LT(bound.accesses(held + 87372), 46e6);
 }
 
+/// DMCNN-VD's first eleven layers at 540 x 960, with 817 elements more than all weights. Those of the
+/// last layer may come again with Y's and A_10's buffers, if other weights give way for these.
+/// Each element that does comes with each call of layer 10, some 900 times.
+TEST(CallBound, WeightsThatGiveWayForTheLastLayerComeAgain) {
+    std::vector<LayerSpec> layers(11, {64, square_window(3, 1, 1)});
+    const CallBound bound(problems_of(chain(3, 540, 960, layers)));
+    const double compulsory = 10 * 36864 + 1728 + (3 + 64) * 540.0 * 960;
+    EXPECT_GT(bound.accesses(10 * 36864 + 1728 + 817), compulsory + 30e6);
+}
+
 TEST(CallBound, RaisesWhatASearchLeftOpen) {
     const auto problems = problems_of(
         chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
