@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "generators/kernels/group_kernels.h"
+#include "generators/kernels/line_buffers.h"
 #include "instrumentation/first_reads.h"
 #include "instrumentation/replay.h"
 #include "scheduler/schedule/kernels/columns.h"
@@ -85,7 +86,7 @@ bool contains(const std::array<int64_t, 6>& box, int64_t z, int64_t y, int64_t x
 /// An array of floats that the code reaches by a name of its own.
 struct NamedArray {
     enum class Kind { input, output, weights, ring } kind = Kind::input;
-    int index = 0;       ///< input or nest
+    int index = 0;       ///< input or nest; of rings that share an array -1
     int64_t offset = 0;  ///< weights: among the constants
 };
 
@@ -221,6 +222,7 @@ private:
         }
         std::sort(begins.begin(), begins.end());
         for (const auto& [name, place] : bound) {
+            if (name == rows_of_steps) names_[name] = {NamedArray::Kind::ring, -1, 0};
             if (place.first == "scratch" && scope_ == KernelScope::nest) {
                 for (size_t k = 0; k + 1 < problems_.size(); ++k) {
                     if (name == problems_[k].name + ".rows")
@@ -357,7 +359,7 @@ private:
             case NamedArray::Kind::weights:
                 return touch_weights(array, at);
             case NamedArray::Kind::ring:
-                return touch_output(array.index, at);
+                return touch_output(array.index < 0 ? nest_ : array.index, at);
             case NamedArray::Kind::output:
                 return touch_y(array.index, is_store, at);
         }

@@ -37,9 +37,14 @@ public:
                 return Variable::make(Halide::Int(32), name + of);
             };
             const bool has_all_channels = at.channels >= channels(t);
-            rings_.push_back({name, at, sizes_.rings[static_cast<size_t>(t)],
+            rings_.push_back({at.parts ? rows_of_steps : name,
+                              at,
+                              sizes_.rings[static_cast<size_t>(t)],
                               has_all_channels ? Expr(0) : first(".first_channel"),
-                              first(".first")});
+                              first(".first"),
+                              {}});
+            if (at.parts)
+                rings_.back().step = {first(".step"), first(".step.last"), first(".step.block")};
         }
     }
 
@@ -47,10 +52,18 @@ public:
         GroupCode code;
         Stmt body = lower();
         body = constants_.around(body);
-        for (const RowRing& ring : rings_)
-            body = ir::with_array(ring.name, argument::scratch, expression(ring.size.offset), body);
+        for (const RowRing& ring : rings_) {
+            if (!ring.step)
+                body = ir::with_array(ring.name, argument::scratch, expression(ring.size.offset), body);
+        }
+        if (std::ranges::any_of(rings_, [](const RowRing& ring) { return ring.step.has_value(); }))
+            body = ir::with_array(rows_of_steps, argument::scratch, 0, body);
         body = ir::with_array(transforms_, argument::scratch,
                               expression(sizes_.transforms_offset), body);
+        if (std::ranges::any_of(plan_.winograd, [](const std::optional<WinogradTile>& tile) {
+                return tile && tile->transforms_weights;
+            }))
+            body = ir::with_array(transformed_, argument::scratch, plan_.weights_offset, body);
         for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
             body = ir::with_pointer(input_name(t), argument::inputs, t, body);
             code.arrays.push_back({input_name(t), ArrayRole::external_input, t});
@@ -86,6 +99,8 @@ protected:
                 const std::optional<Slide>& slide = slide_of(t, axis);
                 if (slide && slide->at == level) body = slid(t, axis, *slide, body);
             }
+            if (ring(t).step && placement_of(group_, tensor(t)).compute == level)
+                body = stepped(t, level, body);
         }
         return body;
     }
@@ -93,9 +108,11 @@ protected:
     Stmt copy_weights(int, const Interval&, const Interval&) override { return {}; }
     Stmt begin_output(const Box&) override { return {}; }
     Stmt end_output(const Box&) override { return {}; }
-    Stmt begin_call(int k, const Box& box) override { return zero_columns(output_tensor(k), box); }
+    Stmt begin_call(int, const Box&) override { return {}; }
+    /// Not before: until a kernel stores rows, the block where they will lie may be another tensor's.
     Stmt end_call(int k, const Box& box) override {
-        return zero_columns_after(output_tensor(k), box);
+        const int t = output_tensor(k);
+        return ir::sequence({zero_columns(t, box), zero_columns_after(t, box)});
     }
 
     Interval weights_read(int k, const Interval& z) const override {
@@ -300,6 +317,39 @@ private:
         return ir::sequence({guarded(reads, step), LetStmt::make(name->name, load, body)});
     }
 
+    /// The body in which rows of a ring in two parts come in. When it ends, the last of them move to
+    /// where a later one finds them.
+    Stmt stepped(int t, Level level, const Stmt& body) {
+        const RowRing& r = ring(t);
+        const std::string name = problem(tensor(t).producer).name;
+        const Interval rows = missing(t, Dim::y, level);
+        const Expr count = simplify(rows.end - rows.begin);
+        const std::vector<RingParts::Block>& blocks = r.at.parts->blocks;
+        Expr block = size(blocks.front().offset);
+        for (const RingParts::Block& other : blocks)
+            block = Halide::select(count == size(other.rows), size(other.offset), block);
+        const Expr moved = Halide::max(rows.begin, rows.end - size(r.at.parts->kept));
+        const Stmt move = for_each(name + ".kept", {moved, rows.end}, [&](const Expr& row) {
+            const auto at = [&](const Expr& begin, const Expr& vector) {
+                return lanes_from(simplify(begin + vector * size(lanes_)), lanes_);
+            };
+            const Expr from = r.step->block + (row - r.step->first) * r.row_elements();
+            return for_each(name + ".kept.v", {0, simplify(r.row_elements() / size(lanes_))},
+                            [&](const Expr& v) {
+                                return ir::store(r.name,
+                                                 ir::load(r.name, at(from, v), ir::Alignment::element),
+                                                 at(r.kept_row(row), v), ir::Alignment::element);
+                            });
+        });
+        const auto named = [](const Expr& variable, const Expr& value, const Stmt& inside) {
+            return LetStmt::make(variable.as<Variable>()->name, simplify(value), inside);
+        };
+        return named(r.step->first, rows.begin,
+                     named(r.step->last, count - 1,
+                           named(r.step->block, block,
+                                 r.at.parts->kept == 0 ? body : ir::sequence({body, move}))));
+    }
+
     /// Zero columns left of the picture, in the new rows of a tensor.
     Stmt zero_columns(int t, const Box& box) {
         const RowRing& to = ring(t);
@@ -417,8 +467,12 @@ private:
             code.weights[0] = append(".transformed1", weights, Packing::Order::winograd_1);
         if (tile.has_bands && tile.rows == 2)
             code.weights[1] = append(".transformed2", weights, Packing::Order::winograd_2);
-        if (tile.has_bands && tile.rows == 4)
+        if (tile.transforms_weights) {
+            code.plain_weights = append(".plain", weights, Packing::Order::by_input);
+            code.weights[1] = transformed_;
+        } else if (tile.has_bands && tile.rows == 4) {
             code.weights[1] = append(".transformed4", weights, Packing::Order::winograd_4);
+        }
         code.scratch = transforms_;
         code.input_row = [&](const Expr& row) { return simplify(nest.input().index(0, row, 0)); };
         code.input_plane = nest.input().pitch();
@@ -441,6 +495,7 @@ private:
     std::vector<RowRing> rings_;  ///< by tensor
     NamedConstants constants_;
     std::string transforms_ = unique("transforms");
+    std::string transformed_ = unique("transformed");  ///< weights of a step
 };
 
 }  // namespace

@@ -11,6 +11,9 @@
 
 namespace laminate {
 
+/// The array that rings in two parts lie in, by its name in the code: the scratch block.
+inline constexpr const char* rows_of_steps = "rows.of.steps";
+
 /// Every nest of the group has a kernel of KernelScope::nest. `open`: for code of any size.
 [[nodiscard]] GroupCode line_buffer_code(const Network& network, const GroupSchedule& group,
                                          Events events, const TensorSizes* open = nullptr);

@@ -9,6 +9,19 @@ namespace laminate {
 
 using namespace Halide::Internal;
 
+Expr RowRing::kept_row(const Expr& row) const {
+    return expression(size.offset) + row % Expr(static_cast<int32_t>(at.parts->kept)) * row_elements();
+}
+
+Expr RowRing::row_begin(const Expr& row) const {
+    if (!step) return (size.rotates ? row % rows() : row) * row_elements();
+    // Windows that reach over what came in read a row of it and do not use it.
+    const Expr incoming =
+        step->block + Halide::clamp(row - step->first, 0, step->last) * row_elements();
+    return at.parts->kept == 0 ? incoming
+                               : Halide::select(row < step->first, kept_row(row), incoming);
+}
+
 Expr NestCode::output_index(const Expr& z, const Expr& y, const Expr& x) const {
     if (!is_sink()) return output->index(z, y, x);
     return (z * out(Dim::y) + y) * out(Dim::x) + x;

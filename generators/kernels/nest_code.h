@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,13 @@
 
 namespace laminate {
 
+/// The rows of a ring in two parts during a step.
+struct RingStep {
+    Expr first;  ///< the row that came in first
+    Expr last;   ///< from it to the one that came in last
+    Expr block;  ///< where it lies
+};
+
 /// A ring of rows in the scratch block, as code sees it.
 struct RowRing {
     std::string name;
@@ -34,15 +42,19 @@ struct RowRing {
     LineSizes::Ring size;
     Expr first_channel;  ///< coordinates of the channel and the column stored first
     Expr first_column;
+    std::optional<RingStep> step;  ///< of a ring in two parts, whose array is the scratch block itself
 
     /// The distance from one channel's row to the next channel's.
     [[nodiscard]] Expr pitch() const { return expression(size.pitch); }
     [[nodiscard]] Expr rows() const { return expression(size.rows); }
     [[nodiscard]] Expr row_elements() const { return expression(size.pitch * at.channels); }
-    [[nodiscard]] Expr slot(const Expr& row) const { return size.rotates ? row % rows() : row; }
+    /// Where a row begins that stays from one step to the next, in a ring of two parts.
+    [[nodiscard]] Expr kept_row(const Expr& row) const;
+    /// Where any row begins.
+    [[nodiscard]] Expr row_begin(const Expr& row) const;
     /// Where channel 0's element in the first stored column of that row would be.
     [[nodiscard]] Expr row_index(const Expr& row) const {
-        const Expr first = slot(row) * row_elements();
+        const Expr first = row_begin(row);
         if (Halide::Internal::is_const_zero(first_channel)) return first;
         return first - first_channel * pitch();
     }

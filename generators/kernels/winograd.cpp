@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
@@ -138,21 +139,66 @@ Stmt multiply(const Step& s, int64_t vectors, int64_t scalars,
 
 /// First weight of a block of output channels at one frequency.
 Expr weights_of(const Step& s, const Expr& block, const Expr& f) {
-    return (block * size(s.layout.frequencies) + f) * size(s.p[Dim::i] * s.tile.channels);
+    return (block * size(s.layout.frequencies) + f) * size(weights_of_frequency(s.p, s.tile));
 }
 
-Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f) {
+/// G g G^T of a block's weights for bands, lane by lane in the order in which products read them: input
+/// channel by input channel, output channels of the block.
+Stmt transform_weights(const Step& s, const Expr& block) {
+    constexpr int64_t taps = kernel_size * kernel_size;
+    const int64_t lanes = s.layout.lanes, channels = s.tile.channels, inputs = s.p[Dim::i];
+    const int64_t piece = std::gcd(lanes, channels);
+    return s.loop(".wi", size(inputs * channels / lanes), [&](const Expr& vector) {
+        Values name(s.p.name + ".weights");
+        const auto rounded = [&](const Expr& value) { return name(Halide::strict_float(value)); };
+        std::vector<Expr> begins;  // of a piece's first tap
+        for (int64_t lane = 0; lane < lanes; lane += piece) {
+            const Expr at = vector * size(lanes) + size(lane);
+            const Expr input = block * size(inputs) + at / size(channels);
+            begins.push_back(name(input * size(taps * channels) + at % size(channels)));
+        }
+        winograd::Kernel<Expr> g(kernel_size);
+        for (int64_t tap = 0; tap < taps; ++tap) {
+            std::vector<Expr> pieces;
+            for (const Expr& begin : begins)
+                pieces.push_back(ir::load(s.names.plain_weights,
+                                          lanes_from(begin + size(tap * channels), piece),
+                                          ir::Alignment::element));
+            g[static_cast<size_t>(tap / kernel_size)].push_back(
+                name(pieces.size() == 1 ? pieces.front() : Shuffle::make_concat(pieces)));
+        }
+        // Row by row, so that few are in registers at a time.
+        std::vector<Stmt> stores;
+        int64_t f = 0;
+        for (const auto& row : winograd::rows_of_kernel(g, s.rows, rounded)) {
+            Values of_row(s.p.name + ".weights.row");
+            const auto rounded_row = [&](const Expr& value) {
+                return of_row(Halide::strict_float(value));
+            };
+            std::vector<Stmt> of_this;
+            for (const Expr& u : winograd::columns_of_kernel(row, winograd::columns, rounded_row)) {
+                const Expr at = simplify(weights_of(s, block, size(f++)) + vector * size(lanes));
+                of_this.push_back(ir::store(s.names.weights[1], u, lanes_from(at, lanes)));
+            }
+            stores.push_back(of_row.around(ir::sequence(of_this)));
+        }
+        return name.around(ir::sequence(stores));
+    });
+}
+
+/// `next`: the first weight of those that are needed next.
+Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f, const Expr& next) {
     const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
     Values once(s.p.name + ".base");
     const Expr patches = once(f * size(s.layout.frequency));
     const Expr kernel = once(weights_of(s, block, f));
     const int64_t lanes = s.layout.lanes;
-    // Weights of a layer may come from the third-level cache; the next frequency's lie behind these.
+    const Expr then = once(next);
+    // Weights of a layer may come from the third-level cache.
     const int64_t of_frequency = s.p[Dim::i] * s.tile.channels;
     const Stmt ahead =
         s.loop(".ahead", size(ceil_div(of_frequency, ir::elements_of_line)), [&](const Expr& line) {
-            return ir::prefetch(weights,
-                                kernel + size(of_frequency) + line * size(ir::elements_of_line));
+            return ir::prefetch(weights, then + line * size(ir::elements_of_line));
         });
     const Stmt products = multiply(
         s, s.tile.tiles / lanes, s.tile.channels,
@@ -282,8 +328,10 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
     return name.around(ir::sequence(stores));
 }
 
-/// One row, or a band, from `row` on.
-Stmt rows_by_tiles(const Step& s, const Expr& row) {
+/// One row, or a band, from `row` on. Plain weights are transformed block by block with the step's first
+/// tiles: what the first products read is then in a near cache, and so is where the next block's go, which
+/// the code asks for meanwhile.
+Stmt rows_by_tiles(const Step& s, const Expr& row, const Expr& is_first_row) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     const int64_t vectors = s.tile.tiles / lanes;
@@ -302,11 +350,19 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                                                     size(v * lanes)));
                 return ir::sequence(all);
             });
+            const Expr blocks = size(ceil_div(p[Dim::z], s.tile.channels));
+            const Expr transforms = s.names.plain_weights.empty() ? const_false()
+                                                                  : simplify(is_first_row && part == 0);
             const Stmt outputs =
-                s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
+                s.loop(".z", blocks, [&](const Expr& block) {
                     const Stmt products =
-                        s.loop(".f", size(s.layout.frequencies),
-                               [&](const Expr& f) { return multiply_by_tiles(s, block, f); });
+                        s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) {
+                            return multiply_by_tiles(
+                                s, block, f,
+                                simplify(Halide::select(transforms,
+                                                        weights_of(s, (block + 1) % blocks, f),
+                                                        weights_of(s, block, f + 1))));
+                        });
                     const Stmt stores = s.loop(".zi", size(s.tile.channels), [&](const Expr& z) {
                         const Expr channel = simplify(block * size(s.tile.channels) + z);
                         std::vector<Stmt> all;
@@ -317,7 +373,9 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                                    ? ir::sequence(all)
                                    : guarded(channel < size(p[Dim::z]), ir::sequence(all));
                     });
-                    return ir::sequence({products, stores});
+                    if (is_const_zero(transforms)) return ir::sequence({products, stores});
+                    return ir::sequence(
+                        {guarded(transforms, transform_weights(s, block)), products, stores});
                 });
             return ir::sequence({patches, outputs});
         }));
@@ -415,7 +473,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
         if (tile.bands == 1) {
             parts.push_back(several.loop(".band", bands, [&](const Expr& band) {
                 const Expr row = simplify(begin + band * size(tile.rows));
-                return tile.axis == VectorAxis::x ? rows_by_tiles(several, row)
+                return tile.axis == VectorAxis::x ? rows_by_tiles(several, row, band == 0)
                                                   : rows_by_channels(several, row, 1);
             }));
         } else {
@@ -431,7 +489,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
         const Step one = step(1);
         const Expr last = simplify(end - 1);
         parts.push_back(guarded(count % 2 == 1 && end < names.output_rows,
-                                tile.axis == VectorAxis::x ? rows_by_tiles(one, last)
+                                tile.axis == VectorAxis::x ? rows_by_tiles(one, last, const_true())
                                                            : rows_by_channels(one, last, 1)));
     }
     return name.around(ir::sequence(parts));

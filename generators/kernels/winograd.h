@@ -6,6 +6,8 @@
 // from a patch d of four by six inputs with 24 multiplications instead of 72 (Winograd 1980; Lavin
 // and Gray, CVPR 2016), F(4x4, 3x3) four rows from six by six with 36 instead of 144.
 //
+// Weights are transformed when code is made, or for every step (line_plan.h): to the same bits.
+//
 // Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use the same, F(2,3) at 0, 1, -1 or, one at
 // a time, the plain sum. Line buffers pass rows on by steps of a schedule, which are divided into
 // bands of two or four rows from their first row on. With two, a row without a partner is computed
@@ -60,6 +62,9 @@ struct WinogradNames {
     std::string output;
     std::array<std::string, 2>
         weights;  ///< for one row, for bands; empty where the tile has none such
+    /// Weights as they are, by input (packing.h), from which the code transforms those for bands; empty
+    /// where these are constants.
+    std::string plain_weights;
     std::string scratch;  ///< array of winograd_scratch_elements()
     /// Index of column 0 of a row of channel 0; the next channel's is a plane further.
     std::function<Halide::Expr(const Halide::Expr& row)> input_row;

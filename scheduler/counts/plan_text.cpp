@@ -56,11 +56,24 @@ std::string rings_text(const GroupSchedule& group, const std::vector<LayerProble
     std::string text;
     for (size_t t = 0; t < tensors.size(); ++t) {
         const RingLayout& ring = plan.rings[t];
-        text += "  " + tensors[t].name + ": " + std::to_string(ring.rows) + " rows x " +
+        const int64_t rows = ring.parts ? ring.parts->kept : ring.rows;
+        text += "  " + tensors[t].name + ": " + std::to_string(rows) + " rows x " +
                 std::to_string(ring.channels) + " channels x " + std::to_string(ring.pitch) +
                 " columns at element " + with_thousands(ring.offset) + "; columns: buffer " +
                 std::to_string(ring.columns) + ", padding " + std::to_string(ring.padding) +
                 ", vectors " + std::to_string(ring.pitch - ring.columns - ring.padding) + "\n";
+        if (!ring.parts) continue;
+        text += "    with a step come";
+        for (const RingParts::Block& block : ring.parts->blocks) {
+            text += &block == &ring.parts->blocks.front() ? " " : ", ";
+            text += std::to_string(block.rows) + " rows at element " + with_thousands(block.offset);
+        }
+        text += "\n";
+    }
+    if (plan.transforms_offset > plan.weights_offset) {
+        text += "  transformed weights: " +
+                with_thousands(plan.transforms_offset - plan.weights_offset) +
+                " elements at element " + with_thousands(plan.weights_offset) + "\n";
     }
     if (plan.scratch_elements > plan.transforms_offset) {
         text += "  transforms: " + with_thousands(plan.scratch_elements - plan.transforms_offset) +

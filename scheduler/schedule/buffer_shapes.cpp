@@ -286,6 +286,39 @@ private:
     std::vector<std::pair<Range, int64_t>> all_;
 };
 
+/// Watches what comes in with the bodies of compute levels during a run along rows: the rows of those
+/// tensors for which the traffic has kept rows.
+class StepWatch {
+public:
+    explicit StepWatch(RowTraffic& traffic) : traffic_(traffic), came_in_(traffic.kept.size()) {}
+
+    /// A body begins that needs `all` of a tensor, of which `incoming` is not present yet; what is ends
+    /// at `frontier`.
+    void begin(int t, Span all, Span incoming, int64_t frontier) {
+        came_in_[at(t)] = incoming.is_empty() ? 0 : incoming.end - incoming.begin;
+        std::optional<int64_t>& kept = traffic_.kept[at(t)];
+        if (kept && !all.is_empty()) kept = std::max(*kept, frontier - all.begin);
+    }
+    /// A kernel stores rows of the body under way.
+    void store(int t) {
+        if (!traffic_.kept[at(t)]) return;
+        const IncomingRows rows{t, came_in_[at(t)]};
+        std::set<IncomingRows>& beside = traffic_.beside[rows];
+        for (const IncomingRows& other : present_) {
+            if (other == rows) continue;
+            beside.insert(other);
+            traffic_.beside[other].insert(rows);
+        }
+        present_.insert(rows);
+    }
+    void end(int t) { present_.erase({t, came_in_[at(t)]}); }
+
+private:
+    RowTraffic& traffic_;
+    std::vector<int64_t> came_in_;  ///< by tensor: rows, with the body under way
+    std::set<IncomingRows> present_;
+};
+
 /// Executes the group along one axis.
 class AxisRun {
 public:
@@ -297,10 +330,11 @@ public:
     };
     /// `output`: what is computed of the sink's output along the axis, nothing for all of it.
     AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {},
-            const WeightsInPlace* in_place = nullptr)
+            const WeightsInPlace* in_place = nullptr, StepWatch* watch = nullptr)
         : g_(g),
           axis_(axis),
           in_place_(in_place),
+          steps_watch_(watch),
           stops_(g.problems.size()),
           state_(g.problems.size()) {
         for (const GroupTensor& tensor : g.tensors)
@@ -355,6 +389,8 @@ public:
     [[nodiscard]] const std::vector<Occurrences>& steps() const { return steps_; }
     /// By external input.
     [[nodiscard]] const std::vector<Occurrences>& brought_in() const { return brought_in_; }
+    /// By nest: the innermost loop that is not the kernel's.
+    [[nodiscard]] const std::vector<int>& last_stops() const { return last_stop_; }
     /// By nest: of its weights, for the first time in a lifetime.
     [[nodiscard]] const std::vector<Occurrences>& first_reads() const { return first_reads_; }
 
@@ -573,6 +609,10 @@ private:
         }
         here.needs.clear();
         for (const int t : here.tensors_needed) here.needs.emplace_back(t, need(t, level));
+        for (const auto& [t, span] : here.needs) {
+            if (steps_watch_ != nullptr)
+                steps_watch_->begin(t, span, missing(t, level), tensors_[at(t)].presence().frontier);
+        }
         for (const auto& [t, span] : here.needs) tensors_[at(t)].need(span, now);
         for (auto call = here.calls.rbegin(); call != here.calls.rend(); ++call) {
             const auto& [k, output] = *call;
@@ -582,6 +622,9 @@ private:
         }
         level.is_root() ? loops(g_.group.sink(), 0) : loops(level.nest, level.loop + 1);
 
+        for (const int t : here.tensors_needed) {
+            if (steps_watch_ != nullptr) steps_watch_->end(t);
+        }
         for (const int t : here.tensors_stored) tensors_[at(t)].end_lifetime();
         for (const int k : here.weights_stored) weights_[at(k)]->end_lifetime();
     }
@@ -591,6 +634,8 @@ private:
             if (rehearsal_.tensor < 0) {
                 steps_[at(k)].add({state_[at(k)].part.begin, state_[at(k)].part.end});
                 read_weights(k);
+                if (steps_watch_ != nullptr && g_.output_tensor[at(k)] >= 0)
+                    steps_watch_->store(g_.output_tensor[at(k)]);
             }
             return;
         }
@@ -636,6 +681,7 @@ private:
     const Group& g_;
     const Axis& axis_;
     const WeightsInPlace* in_place_;
+    StepWatch* steps_watch_;
     std::vector<Watched> tensors_;
     std::vector<std::optional<Watched>> weights_;
     Stop root_;
@@ -905,11 +951,15 @@ GroupSchedule with_resident_weights(GroupSchedule group) {
 }
 
 /// Calls `make` with the runs along each axis, once for all strips in order and once for each strip
-/// that a thread may begin with.
+/// that a thread may begin with. `watch`: of the runs along rows.
 void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
                     const std::vector<Axis>& axes,
-                    const std::function<void(const Axis&, const AxisRun&)>& make) {
-    for (const Axis& axis : axes) make(axis, AxisRun(g, axis));
+                    const std::function<void(const Axis&, const AxisRun&)>& make,
+                    StepWatch* watch = nullptr) {
+    const auto of = [&](const Axis& axis) {
+        return axis.kind == Axis::Kind::rows ? watch : nullptr;
+    };
+    for (const Axis& axis : axes) make(axis, AxisRun(g, axis, {}, nullptr, of(axis)));
     const Nest& sink = g.group.nests.back();
     const Loop outermost = sink.loops.front();
     if (outermost.band != Band::strip) return;
@@ -917,7 +967,28 @@ void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
     const int64_t extent = problems.back()[outermost.dim];
     const int64_t step = sink.strip[at(outermost.dim) - 1];
     for (int64_t begin = step; begin < extent; begin += step)
-        make(strips, AxisRun(g, strips, Span{begin, std::min(begin + 2 * step, extent)}));
+        make(strips, AxisRun(g, strips, Span{begin, std::min(begin + 2 * step, extent)}, nullptr,
+                             of(strips)));
+}
+
+/// Whether a loop of a nest, no strip, runs once in every call.
+bool is_single_trip(const Group& g, Level level) {
+    const Nest& nest = g.nest(level.nest);
+    const Loop loop = nest.loops[at(level.loop)];
+    return nest.step(loop) >=
+           (loop.band == Band::outer ? g.problem(level.nest)[loop.dim] : nest[loop.dim]);
+}
+
+/// Whether loops before kernels, strips excepted, go over rows alone.
+bool has_row_loops_alone(const Group& g, const std::vector<int>& last_stops) {
+    for (int k = 0; k < std::ssize(g.problems); ++k) {
+        for (int l = 0; l <= last_stops[at(k)]; ++l) {
+            const Loop loop = g.nest(k).loops[at(l)];
+            if (loop.dim != Dim::y && loop.band != Band::strip && !is_single_trip(g, {k, l}))
+                return false;
+        }
+    }
+    return true;
 }
 
 }  // namespace
@@ -1070,6 +1141,30 @@ std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
         }
     });
     return steps;
+}
+
+RowTraffic row_traffic(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const GroupSchedule resident = with_resident_weights(group);
+    const Group g(resident, problems);
+    RowTraffic traffic;
+    traffic.kept.resize(g.tensors.size());
+    const std::vector<Axis> all = axes_of(g), axes{all[0], all[1]};
+    if (!has_row_loops_alone(g, AxisRun(g, axes.front()).last_stops())) return traffic;
+    for (size_t t = 0; t < g.tensors.size(); ++t) {
+        const GroupTensor& tensor = g.tensors[t];
+        if (tensor.is_external() || tensor.is_shared()) continue;
+        const Placement& placement = placement_of(resident, tensor);
+        const int reader = tensor.readers.front().nest;
+        const std::vector<Level> between = levels_between(g.paths[at(reader)], placement);
+        if (!placement.compute.is_root() && placement.compute.nest == reader &&
+            std::ranges::all_of(between, [&](Level v) {
+                return g.dim(v) == Dim::y || g.nest(v.nest).loops[at(v.loop)].band != Band::strip;
+            }))
+            traffic.kept[t] = 0;
+    }
+    StepWatch watch(traffic);
+    for_each_start(g, problems, axes, [](const Axis&, const AxisRun&) {}, &watch);
+    return traffic;
 }
 
 }  // namespace laminate

@@ -121,4 +121,24 @@ void for_each_box(const BoxRanges& ranges,
 [[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
     const GroupSchedule& group, const std::vector<LayerProblem>& problems);
 
+/// Rows of a tensor that come in with one body of its compute level.
+struct IncomingRows {
+    int tensor = 0;  ///< number in group_tensors()
+    int64_t rows = 0;
+    friend auto operator<=>(const IncomingRows&, const IncomingRows&) = default;
+};
+/// What the rows of a group's intermediate tensors do from step to step of its row loops.
+struct RowTraffic {
+    /// By tensor: the most rows that a body of its compute level needs of those that came in before
+    /// it. None where other loops than those over rows bring parts of rows in, or several nests or
+    /// another nest than the one around the body read them.
+    std::vector<std::optional<int64_t>> kept;
+    /// Rows that come in together, with all others that are there before their body ends. Nothing of
+    /// tensors without kept rows.
+    std::map<IncomingRows, std::set<IncomingRows>> beside;
+};
+/// Whichever strip a thread begins with.
+[[nodiscard]] RowTraffic row_traffic(const GroupSchedule& group,
+                                     const std::vector<LayerProblem>& problems);
+
 }  // namespace laminate

@@ -18,6 +18,7 @@
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
 
@@ -214,6 +215,20 @@ TEST(Deployed, FilteredStripsOfColumns) {
         const int64_t tiles = (32 + 32 + 32) * 3;
         EXPECT_EQ(done_counts(group, problems).nests.back().done, Macs(36 * 24 * 24 * tiles))
             << to_text(group);
+    }
+}
+
+/// Eight layers whose rings have two parts.
+TEST(Deployed, LongChains) {
+    const Network network =
+        chain(24, 21, 70, std::vector<LayerSpec>(8, {24, square_window(3, 1, 1)}));
+    for (const int64_t strip_columns : {0, 32}) {
+        const GroupSchedule lines = line_buffer_group(network, schedulable_chains(network).front(),
+                                                      {4, 0, strip_columns, true});
+        const std::vector<LayerProblem> problems = group_problems(network, lines);
+        const GroupSchedule group = with_default_kernels(problems, lines, avx512);
+        EXPECT_TRUE(line_plan(group, problems).rings.back().parts.has_value()) << to_text(group);
+        expect_equal(network, group, "long chain");
     }
 }
 

@@ -12,6 +12,7 @@
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
 
@@ -77,6 +78,23 @@ Network branches() {
     const TensorId conv2 = append(network, "conv2", 0, {5, square_window(1)});
     append(network, "add3", {.kind = LayerKind::add, .inputs = {conv1, conv2}});
     return network;
+}
+
+/// The rings of eight layers lie in one array (generators/kernels/line_buffers.h).
+TEST(Touched, LongChains) {
+    const Network network =
+        chain(3, 13, 12, std::vector<LayerSpec>(8, {3, square_window(3, 1, 1)}));
+    GroupSchedule group = line_buffer_group(network, all_layers(network), {4, 0, 0});
+    for (Nest& nest : group.nests) {
+        nest.tile[Dim::y] = 4;
+        nest.kernel = {KernelKind::rows, {}};
+        for (const KernelSize size : {KernelSize::channels, KernelSize::rows, KernelSize::columns})
+            nest.kernel.size[size] = 1;
+        nest.kernel.size[KernelSize::lanes] = 4;
+    }
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    EXPECT_TRUE(line_plan(group, problems).rings.back().parts.has_value());
+    expect_true_events(network, group, "long chain");
 }
 
 Network pooling(LayerKind kind) {

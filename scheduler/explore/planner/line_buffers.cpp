@@ -114,7 +114,20 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
     return group;
 }
 
-int64_t rows_per_input_row(const LayerProblem& sink) {
+/// Rows of the last layer for each row of the one before it; `through_adds`: before an Add, if that is
+/// last.
+int64_t rows_per_input_row(const std::vector<LayerProblem>& problems, bool through_adds = false) {
+    const LayerProblem& sink = problems.back();
+    if (through_adds && sink.operation == Operation::add) {
+        int64_t most = 1;
+        for (auto layer = problems.begin(); layer != problems.end(); ++layer) {
+            if (std::ranges::any_of(sink.inputs, [&](const LayerInput& input) {
+                    return input.tensor == layer->output;
+                }))
+                most = std::max(most, rows_per_input_row({problems.begin(), layer + 1}, true));
+        }
+        return most;
+    }
     const Sampling& s = sink.y().sampling;
     if (sink.y().is_sampled()) return std::max<int64_t>(1, s.denominator / s.numerator);
     return sink.y().transposed ? sink.y().stride : 1;
@@ -130,9 +143,9 @@ bool takes_all_rows(const std::vector<LayerProblem>& problems) {
 
 /// Candidate rows of the sink's tile, preferred first. The first gives the layers before the sink
 /// enough rows for a register tile as well.
-std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
+std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems, bool fours) {
     const LayerProblem& sink = problems.back();
-    const int64_t up = rows_per_input_row(sink);
+    const int64_t up = rows_per_input_row(problems, fours);
     std::vector<int64_t> rows;
     if (takes_all_rows(problems)) rows.push_back(sink[Dim::y]);
     for (const int64_t r : {4 * up, 2 * up, up, int64_t{1}}) {
@@ -217,15 +230,16 @@ public:
     }
 
 private:
-    /// Weights of the 3x3 layers for tiles of four rows and columns.
-    [[nodiscard]] static Bytes transformed_weights(const std::vector<LayerProblem>& problems) {
+    /// The most weights of a 3x3 layer for tiles of four rows and columns.
+    [[nodiscard]] static Bytes most_transformed_weights(const std::vector<LayerProblem>& problems) {
         constexpr int64_t tile_rows = 4;
-        Elements all;
+        Elements most;
         for (const LayerProblem& p : problems) {
-            if (kernel_pays(p, KernelKind::winograd_rows))
-                all += Elements(WinogradTile::frequencies(tile_rows) * p[Dim::i] * p[Dim::z]);
+            if (!winograd_pays(p)) continue;
+            most = std::max(
+                most, Elements(WinogradTile::frequencies(tile_rows) * p[Dim::i] * p[Dim::z]));
         }
-        return to_bytes(all);
+        return to_bytes(most);
     }
 
     [[nodiscard]] Chosen chosen_for(const std::vector<LayerProblem>& problems) {
@@ -244,9 +258,9 @@ private:
         const int64_t fewest_rows =
             options_.memory
                 ? 1
-                : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
+                : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems));
         const int64_t rows_of_fours =
-            std::min(problems.back()[Dim::y], 4 * rows_per_input_row(problems.back()));
+            std::min(problems.back()[Dim::y], 4 * rows_per_input_row(problems, true));
         const bool has_winograd = has_winograd_layer(problems);
         const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
         const bool by_column_tiles =
@@ -270,8 +284,8 @@ private:
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
             // Strips of columns leave seams and empty lanes. Narrower ones are better than fewer rows.
             const bool cuts_tiles = columns != 0 && !options_.memory && has_winograd;
-            if (cuts_tiles && transformed_weights(problems) > options_.weights_of_strips) break;
-            for (const int64_t rows : row_choices(problems)) {
+            if (cuts_tiles && most_transformed_weights(problems) > options_.weights_of_strips) break;
+            for (const int64_t rows : row_choices(problems, options_.fours)) {
                 if (rows < (cuts_tiles ? rows_of_fours : fewest_rows)) continue;
                 LineBufferSizes sizes{rows, 0, columns, options_.fours};
                 const GroupCounts counts =

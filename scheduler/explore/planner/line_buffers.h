@@ -66,8 +66,8 @@ struct LineBufferOptions {
     bool winograd = true;
     bool wide_maps = false;  ///< also wide maps (is_wide_map), for tiles of 6 x 6
     bool fours = false;  ///< LineBufferSizes::fours of all groups
-    /// Without a budget, too, lines for Winograd may be strips of columns if the weights of a group take
-    /// no more than this once transformed for tiles of four rows. Every four rows read all of them.
+    /// Without a budget, too, lines for Winograd may be strips of columns if the weights of each layer
+    /// take no more than this once transformed for tiles of four rows. A step reads them several times.
     Bytes weights_of_strips{0};
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of

@@ -272,7 +272,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         wishes.back().fours = true;
         wishes.back().second_level_cache = Bytes(6 * options.second_level_cache.value());
         // The same in strips of columns: as many layers in less memory, or more layers.
-        for (const int64_t caches : {2, 8}) {
+        for (const int64_t caches : {2, 8, 12}) {
             wishes.push_back(wishes.back());
             wishes.back().weights_of_strips = options.second_level_cache;
             wishes.back().second_level_cache = Bytes(caches * options.second_level_cache.value());

@@ -1,6 +1,7 @@
 #include "scheduler/schedule/kernels/line_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "base/error.h"
@@ -77,7 +78,104 @@ void add_winograd(LinePlan& plan, const GroupSchedule& group,
     }
 }
 
-constexpr int64_t boundary = 16;  // elements, of every ring
+/// Leaves the weights of a chain plain where all of them transformed would take much memory and pass
+/// through the caches with every step. Transforming them for a step takes little of its time where one
+/// layer's stay in a second-level cache and rows are long. Returns the elements of the largest layer's.
+int64_t leave_weights_plain(LinePlan& plan, const std::vector<LayerProblem>& problems,
+                            const std::vector<GroupTensor>& tensors) {
+    constexpr Bytes most_of_group{4 << 20}, most_of_layer{1 << 20};
+    constexpr int64_t long_row = 128;
+    const auto bytes = [&](size_t k) {
+        return to_bytes(Elements(transformed_weight_elements(problems[k], *plan.winograd[k])));
+    };
+    std::vector<size_t> able;
+    Bytes all;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const std::optional<WinogradTile>& tile = plan.winograd[k];
+        if (!tile || tile->axis != VectorAxis::x || tile->rows != 4) continue;
+        const auto input = std::ranges::find_if(tensors, [&](const GroupTensor& tensor) {
+            return std::ranges::any_of(tensor.readers, [&](const TensorReader& reader) {
+                return reader.nest == static_cast<int>(k);
+            });
+        });
+        const int64_t columns = plan.rings[static_cast<size_t>(input - tensors.begin())].columns;
+        if (columns < long_row || bytes(k) > most_of_layer ||
+            problems[k][Dim::i] * tile->channels % plan.lanes != 0)
+            continue;
+        able.push_back(k);
+        all += bytes(k);
+    }
+    if (all <= most_of_group) return 0;
+    int64_t most = 0;
+    for (const size_t k : able) {
+        plan.winograd[k]->transforms_weights = true;
+        most = std::max(most, transformed_weight_elements(problems[k], *plan.winograd[k]));
+    }
+    return most;
+}
+
+constexpr int64_t boundary = 16;  // elements, of every ring and block
+
+/// Places blocks of rows, the largest first, each where none lies that is there at the same time.
+/// Returns the elements that they need together.
+int64_t place_blocks(std::vector<RingLayout>& rings, const RowTraffic& traffic) {
+    struct Placed {
+        IncomingRows rows;
+        int64_t begin = 0;
+        int64_t end = 0;
+    };
+    const auto elements = [&](const IncomingRows& rows) {
+        return round_up(rows.rows * rings[static_cast<size_t>(rows.tensor)].row_elements(), boundary);
+    };
+    std::vector<IncomingRows> largest_first;
+    for (const auto& [rows, others] : traffic.beside) largest_first.push_back(rows);
+    std::ranges::stable_sort(largest_first, std::greater<>(), elements);
+    std::vector<Placed> placed;  // by begin
+    int64_t end = 0;
+    for (const IncomingRows& rows : largest_first) {
+        std::optional<RingParts>& parts = rings[static_cast<size_t>(rows.tensor)].parts;
+        if (!parts) continue;
+        const std::set<IncomingRows>& others = traffic.beside.at(rows);
+        const int64_t size = elements(rows);
+        int64_t begin = 0;
+        for (const Placed& other : placed) {
+            if (others.contains(other.rows) && other.begin < begin + size)
+                begin = std::max(begin, other.end);
+        }
+        const auto behind =
+            std::ranges::upper_bound(placed, begin, std::less<>(), &Placed::begin);
+        placed.insert(behind, {rows, begin, begin + size});
+        parts->blocks.push_back({rows.rows, begin});
+        end = std::max(end, begin + size);
+    }
+    return end;
+}
+
+/// Divides rings into parts where that saves enough to be worth the copies. Returns what their blocks
+/// need.
+int64_t part_rings(std::vector<RingLayout>& rings, const GroupSchedule& group,
+                   const std::vector<LayerProblem>& problems) {
+    constexpr size_t fewest = 4;  // rings that two blocks may replace
+    constexpr double most = 0.75;
+    if (problems.size() <= fewest) return 0;
+    const RowTraffic traffic = row_traffic(group, problems);
+    std::vector<RingLayout> parted = rings;
+    for (const auto& [incoming, others] : traffic.beside) {
+        RingLayout& ring = parted[static_cast<size_t>(incoming.tensor)];
+        const int64_t kept = *traffic.kept[static_cast<size_t>(incoming.tensor)];
+        if (kept < ring.rows) ring.parts = RingParts{kept, {}};
+    }
+    int64_t before = 0, after = 0;
+    for (size_t t = 0; t < rings.size(); ++t) {
+        const RingLayout& ring = parted[t];
+        before += rings[t].elements();
+        after += ring.elements();
+    }
+    const int64_t blocks = place_blocks(parted, traffic);
+    if (static_cast<double>(after + blocks) > most * static_cast<double>(before)) return 0;
+    rings = std::move(parted);
+    return blocks;
+}
 
 int64_t transform_elements(const LinePlan& plan, const GroupSchedule& group,
                            const std::vector<LayerProblem>& problems) {
@@ -144,12 +242,21 @@ LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& 
     add_winograd(plan, group, problems);
     const std::vector<BufferShape> shapes = buffer_shapes(group, problems, StripRange::any).tensors;
     const std::vector<GroupTensor> tensors = group_tensors(problems);
-    for (size_t t = 0; t < tensors.size(); ++t) {
-        RingLayout ring = ring_of(group, problems, tensors[t], shapes[t], plan.lanes);
+    for (size_t t = 0; t < tensors.size(); ++t)
+        plan.rings.push_back(ring_of(group, problems, tensors[t], shapes[t], plan.lanes));
+    const int64_t blocks = part_rings(plan.rings, group, problems);
+    for (RingLayout& ring : plan.rings) {
         ring.offset = plan.scratch_elements;
         plan.scratch_elements += round_up(ring.elements(), boundary);
-        plan.rings.push_back(ring);
     }
+    plan.blocks_offset = plan.scratch_elements;
+    for (RingLayout& ring : plan.rings) {
+        if (!ring.parts) continue;
+        for (RingParts::Block& block : ring.parts->blocks) block.offset += plan.blocks_offset;
+    }
+    plan.scratch_elements += blocks;
+    plan.weights_offset = plan.scratch_elements;
+    plan.scratch_elements += round_up(leave_weights_plain(plan, problems, tensors), boundary);
     // Last: patches behind the end of a row may be read beyond it.
     plan.transforms_offset = plan.scratch_elements;
     plan.scratch_elements += transform_elements(plan, group, problems);
@@ -179,6 +286,7 @@ LineSizes open_line_sizes(LinePlan& plan, const GroupSchedule& group,
         if (plan.rings[t].column_slide)
             throw InputError("layer " + reader.name + ": cannot be of any size: it keeps parts of " +
                              "the rows of " + tensors[t].name + "; expected whole rows");
+        plan.rings[t].parts.reset();
         LineSizes::Ring ring;
         ring.rotates = !kept[t].all;
         ring.rows = kept[t].all ? sizes.extent(tensors[t].tensor, Dim::y)

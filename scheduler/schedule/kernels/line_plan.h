@@ -3,7 +3,15 @@
 // A tensor lies as [row slot][channel][column], a ring of rows. It has the rows and channels of its
 // buffer (buffer_shapes.h); a row has the buffer's columns, the padding around them, and room for
 // the vectors that run over its end. Where channels or columns fold, the ring slides along them.
-// Patches and products of Winograd's filtering follow behind the rings; nests use them in turn.
+//
+// A long chain needs few rows of a tensor from one step of its row loops to the next, and many while
+// its reader works. Such a ring has two parts: rows that stay, in a ring of their own, and rows that
+// come in with a step, in a block that other tensors use at other times. What a later step needs
+// moves from the block to the ring when the step ends.
+//
+// Behind rings and blocks follow what nests use in turn: the transformed weights of one layer, where a
+// chain has so many that they are transformed for every step, and patches and products of Winograd's
+// filtering.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +26,16 @@
 
 namespace laminate {
 
+/// Of a ring in two parts.
+struct RingParts {
+    struct Block {
+        int64_t rows = 0;    ///< that come in with a step
+        int64_t offset = 0;  ///< in the scratch block: where these lie
+    };
+    int64_t kept = 0;           ///< rows of the ring
+    std::vector<Block> blocks;  ///< for each number of rows that come in together
+};
+
 /// Of one tensor; extents and offsets in elements.
 struct RingLayout {
     int64_t rows = 1;
@@ -29,8 +47,10 @@ struct RingLayout {
     int64_t offset = 0;       ///< in the scratch block
     std::optional<Slide> channel_slide;
     std::optional<Slide> column_slide;
-    [[nodiscard]] int64_t elements() const { return rows * channels * pitch; }
-    /// What the ring has beyond its buffer.
+    std::optional<RingParts> parts;
+    [[nodiscard]] int64_t row_elements() const { return channels * pitch; }
+    [[nodiscard]] int64_t elements() const { return (parts ? parts->kept : rows) * row_elements(); }
+    /// What a ring in one part has beyond its buffer.
     [[nodiscard]] int64_t overhead() const { return rows * channels * (pitch - columns); }
 };
 
@@ -39,6 +59,8 @@ struct LinePlan {
     std::vector<RingLayout> rings;                      ///< by tensor, as group_tensors()
     std::vector<std::optional<WinogradTile>> winograd;  ///< by nest; none: another kernel
     std::vector<char> has_whole_rows;  ///< by nest with such a tile: whether its boxes have
+    int64_t blocks_offset = 0;   ///< of what comes in with steps
+    int64_t weights_offset = 0;  ///< of weights that are transformed for every step
     int64_t transforms_offset = 0;
     int64_t scratch_elements = 0;
 };
@@ -68,8 +90,8 @@ struct LineSizes {
 };
 /// The plan's own numbers.
 [[nodiscard]] LineSizes line_sizes(const LinePlan& plan);
-/// The same of any size. `plan`: at the size of the problems; its rows of Winograd's filtering
-/// become those of any kind. Throws InputError as kept_rows().
+/// The same of any size. `plan`: at the size of the problems; its rings become whole, its rows of
+/// Winograd's filtering those of any kind. Throws InputError as kept_rows().
 [[nodiscard]] LineSizes open_line_sizes(LinePlan& plan, const GroupSchedule& group,
                                         const std::vector<LayerProblem>& problems,
                                         const TensorSizes& sizes);

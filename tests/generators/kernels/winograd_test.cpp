@@ -13,6 +13,7 @@
 #include "generators/kernels/winograd_map.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/generators/kernels/added.h"
 #include "tests/generators/kernels/last_elements.h"
 #include "tests/generators/kernels/poisoned_run.h"
@@ -409,6 +410,49 @@ TEST(Winograd, StripsOfColumns) {
             }
         }
     }
+}
+
+LinePlan default_plan(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    return line_plan(with_default_kernels(problems, group, unit), problems);
+}
+
+/// Two rows of each tensor stay from step to step, and what comes in lies where other tensors' rows lie
+/// at other times: in strips of columns, of which the last is short.
+TEST(Winograd, LongChainsKeepTwoRowsFromStepToStep) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    const Network network = chain_of(23, 5 * unit.lanes, {16, 16, 16, 16, 16, 16, 16, 16}, same());
+    const GroupSchedule group = line_buffer_group(network, schedulable_chains(network).front(),
+                                                  {4, 0, 4 * unit.lanes, true});
+    const LinePlan plan = default_plan(network, group, unit);
+    EXPECT_EQ(std::ranges::count_if(plan.rings,
+                                    [](const RingLayout& ring) {
+                                        return ring.parts && ring.parts->kept == 2;
+                                    }),
+              6)
+        << to_text(group);
+    EXPECT_LE(error_of(network, group, unit, true), 8 * allowed) << to_text(group);
+}
+
+/// Five layers of 80 channels: 4.4 MiB of transformed weights.
+TEST(Winograd, ManyWeightsAreTransformedForEveryStep) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    const Network network = chain_of(8, 128, {80, 80, 80, 80, 80, 80}, same());
+    const GroupSchedule group =
+        line_buffer_group(network, schedulable_chains(network).front(), {4, 0, 0, true});
+    const LinePlan plan = default_plan(network, group, unit);
+    for (const std::optional<WinogradTile>& tile : plan.winograd) {
+        ASSERT_TRUE(tile.has_value());
+        EXPECT_TRUE(tile->transforms_weights);
+    }
+    const GroupCode code = default_code(network, group, unit, {.tile_rows = 4});
+    // Nine weights for each pair of channels, biases, slopes and what fills them up.
+    EXPECT_LT(std::ssize(code.constants), 5 * (9 * 80 * 96 + 2 * 96 + 64));
+    EXPECT_LE(error_of(network, group, unit, true), 8 * allowed);
+    const Network shorter = chain_of(8, 128, {80, 80, 80, 80, 80}, same());
+    const GroupSchedule four_layers =
+        line_buffer_group(shorter, schedulable_chains(shorter).front(), {4, 0, 0, true});
+    EXPECT_FALSE(default_plan(shorter, four_layers, unit).winograd.front()->transforms_weights);
 }
 
 /// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every

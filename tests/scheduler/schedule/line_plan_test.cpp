@@ -4,10 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <set>
+
 #include "nets/random/random_network.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/buffer_shapes.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
@@ -16,6 +23,7 @@ struct Seen {
     int64_t rings = 0;
     int64_t slide_along_columns = 0;
     int64_t slide_along_channels = 0;
+    int64_t parted = 0;
 };
 
 /// Columns outside of a tensor that its readers' windows cover, on both sides together.
@@ -67,7 +75,17 @@ void expect_buffers(const Network& network, const GroupSchedule& group, const st
                                   : counts.layers[static_cast<size_t>(tensor.producer)].output_buffer)
                 .value();
         const std::string where = what + ", " + tensor.name + ": " + to_text(group);
-        const int64_t held = ring.elements() - ring.overhead();
+        const int64_t held = ring.rows * ring.row_elements() - ring.overhead();
+        if (ring.parts) {
+            ++seen.parted;
+            EXPECT_LT(ring.parts->kept, ring.rows) << where;
+            const auto most = std::ranges::max_element(ring.parts->blocks, {}, &RingParts::Block::rows);
+            EXPECT_GE(ring.parts->kept + most->rows, ring.rows) << where;
+            for (const RingParts::Block& block : ring.parts->blocks) {
+                EXPECT_GE(block.offset, plan.blocks_offset) << where;
+                EXPECT_LE(block.offset + block.rows * ring.row_elements(), plan.weights_offset) << where;
+            }
+        }
         if (may_be_larger) {
             EXPECT_GE(held, buffer) << where;
         } else {
@@ -85,7 +103,9 @@ void expect_buffers(const Network& network, const GroupSchedule& group, const st
         seen.slide_along_columns += ring.column_slide ? 1 : 0;
         seen.slide_along_channels += ring.channel_slide ? 1 : 0;
     }
-    EXPECT_EQ(plan.transforms_offset, scratch);
+    EXPECT_EQ(plan.blocks_offset, scratch);
+    EXPECT_GE(plan.transforms_offset, plan.weights_offset);
+    EXPECT_GE(plan.weights_offset, plan.blocks_offset);
 }
 
 template <class MakeNetwork>
@@ -111,6 +131,60 @@ TEST(LinePlan, RingsHoldTheBuffersOfTheModel) {
     EXPECT_GT(seen.rings, 3000);
     EXPECT_GT(seen.slide_along_columns, 300);
     EXPECT_GT(seen.slide_along_channels, 50);
+}
+
+/// Ten layers in steps of four rows, as a schedule goes by lines: {rows of the ring, or with parts those
+/// that stay}, and what comes in.
+TEST(LinePlan, LongChainsKeepTwoRowsFromStepToStep) {
+    const Network network =
+        chain(4, 40, 64, std::vector<LayerSpec>(10, {4, square_window(3, 1, 1)}));
+    GroupSchedule group = line_buffer_group(network, schedulable_chains(network).front(), {4, 0, 0});
+    for (Nest& nest : group.nests) {
+        nest.tile[Dim::y] = 4;
+        nest.kernel = {KernelKind::rows, {}};
+        for (const KernelSize size : {KernelSize::channels, KernelSize::rows, KernelSize::columns})
+            nest.kernel.size[size] = 1;
+        nest.kernel.size[KernelSize::lanes] = 16;
+    }
+    Seen seen;
+    expect_buffers(network, group, "ten layers", seen);
+    EXPECT_EQ(seen.parted, 9);
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const LinePlan plan = line_plan(group, problems);
+    const int64_t row = plan.rings[1].row_elements();
+    for (size_t t = 1; t < plan.rings.size(); ++t) {
+        const RingLayout& ring = plan.rings[t];
+        EXPECT_EQ(ring.rows, 6);
+        EXPECT_EQ(ring.parts->kept, 2);
+        ASSERT_EQ(ring.row_elements(), row);
+        // The first tile of a reader needs five rows, for which a producer goes by a tile and a row;
+        // what comes in for that row is one row of each tensor before.
+        std::set<int64_t> rows;
+        for (const RingParts::Block& block : ring.parts->blocks) rows.insert(block.rows);
+        EXPECT_TRUE(rows.contains(5) && rows.contains(4)) << t;
+    }
+    // Two blocks of five rows, beside which there are single rows of two tensors.
+    EXPECT_EQ(plan.weights_offset - plan.blocks_offset, (5 + 5 + 1 + 1) * row);
+    // Every fourth row begins a step, and each of its readers' tiles needs two rows of the step before.
+    const RowTraffic traffic = row_traffic(group, problems);
+    EXPECT_FALSE(traffic.kept[0].has_value());
+    for (const auto& [rows, others] : traffic.beside) {
+        for (const IncomingRows& other : others) EXPECT_TRUE(traffic.beside.at(other).contains(rows));
+    }
+}
+
+TEST(LinePlan, RingsThatBranchesReadStayWhole) {
+    Network network = chain(4, 40, 64, std::vector<LayerSpec>(8, {4, square_window(3, 1, 1)}));
+    append(network, "add9", {.kind = LayerKind::add, .inputs = {network.layers[0].output,
+                                                               network.layers.back().output}});
+    std::vector<LayerId> all(network.layers.size());
+    std::iota(all.begin(), all.end(), LayerId{0});
+    const GroupSchedule group = line_buffer_group(network, all, {4, 0, 0});
+    const RowTraffic traffic = row_traffic(group, group_problems(network, group));
+    // The input, and what conv1 and the Add read.
+    EXPECT_FALSE(traffic.kept[0].has_value());
+    EXPECT_FALSE(traffic.kept[1].has_value());
+    EXPECT_TRUE(traffic.kept[2].has_value());
 }
 
 }  // namespace

@@ -151,6 +151,16 @@ int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTil
     return WinogradRowsLayout(problem, tile, unit, tile.has_bands ? tile.rows : 1).elements();
 }
 
+int64_t weights_of_frequency(const LayerProblem& p, const WinogradTile& tile) {
+    constexpr int64_t line = 16;
+    return p[Dim::i] * tile.channels + (tile.transforms_weights ? line : 0);
+}
+
+int64_t transformed_weight_elements(const LayerProblem& p, const WinogradTile& tile) {
+    return WinogradTile::frequencies(tile.rows) * ceil_div(p[Dim::z], tile.channels) *
+           weights_of_frequency(p, tile);
+}
+
 WinogradRows winograd_rows_of(const LayerProblem& p, const WinogradTile& tile, int64_t begin,
                               int64_t end) {
     const int64_t count = end - begin;

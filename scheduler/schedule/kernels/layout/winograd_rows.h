@@ -33,6 +33,8 @@ struct WinogradTile {
     bool has_bands = false;     ///< some rows are computed by bands
     bool has_singles = false;   ///< some rows are computed alone
     bool has_partial = false;   ///< some bands reach over the end of their step into zeros
+    /// Weights are transformed for every step (line_plan.h); else they are constants.
+    bool transforms_weights = false;
 };
 
 /// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
@@ -70,6 +72,13 @@ struct WinogradRowsLayout {
 /// Elements of V and M together.
 [[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem,
                                                 const WinogradTile& tile, const VectorUnit& unit);
+
+/// From one frequency of a block of transformed weights for bands to the next. Those that are transformed
+/// for every step lie a cache line apart: as powers of two all frequencies would meet in one cache set.
+[[nodiscard]] int64_t weights_of_frequency(const LayerProblem& problem, const WinogradTile& tile);
+/// Elements of these weights, zeros that fill up the last block among them.
+[[nodiscard]] int64_t transformed_weight_elements(const LayerProblem& problem,
+                                                  const WinogradTile& tile);
 
 /// Rows [begin, end) of a step as the code divides them: bands from the first row on, the last one
 /// perhaps partial, and perhaps a single row.
