@@ -8,7 +8,6 @@
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/planner/runs.h"
-#include "scheduler/explore/planner/tiled_layer.h"
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "scheduler/schedule/kernels/columns.h"
@@ -339,9 +338,8 @@ private:
 
     /// tiled_layer_points() of layers of the same shape.
     const std::vector<GroupPoint>& tiled(const std::vector<LayerProblem>& problems) {
-        const auto [known, is_new] = tiled_.try_emplace(shape_key(problems));
-        if (is_new) known->second = tiled_layer_points(problems, options_.threads, cache_);
-        return known->second;
+        TiledLayers& all = options_.tiled_layers != nullptr ? *options_.tiled_layers : own_tiled_;
+        return all.points(problems, options_.threads);
     }
 
     /// A group extended by an Add of its output. Among several, the one with the lowest price is
@@ -456,7 +454,7 @@ private:
     const Network& network_;
     const LineBufferOptions& options_;
     TwoLevelCache cache_;
-    std::map<std::vector<int64_t>, std::vector<GroupPoint>> tiled_;
+    TiledLayers own_tiled_;
     std::map<std::vector<int64_t>, Chosen> chosen_;
 };
 

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "nets/network/network.h"
 #include "scheduler/explore/front.h"
+#include "scheduler/explore/planner/tiled_layer.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -73,6 +74,8 @@ struct LineBufferOptions {
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of
     /// layers with weights alone.
     bool joins = true;
+    /// What plans with different options share; null if there is one plan.
+    TiledLayers* tiled_layers = nullptr;
 };
 
 /// Partitions every run (runs.h) with the fewest accesses, then the fewest groups, within the budget.

@@ -152,4 +152,16 @@ std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& prob
     return best_points(best);
 }
 
+const std::vector<GroupPoint>& TiledLayers::points(const std::vector<LayerProblem>& problems,
+                                                   int threads) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    Front& front = fronts_[{shape_key(problems), threads}];
+    lock.unlock();
+    std::call_once(front.is_found, [&] {
+        TwoLevelCache cache;
+        front.points = tiled_layer_points(problems, threads, cache);
+    });
+    return front.points;
+}
+
 }  // namespace laminate

@@ -2,6 +2,9 @@
 // the line buffers of line_buffers.h do not fit into.
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "scheduler/counts/two_level/two_level.h"
@@ -26,5 +29,19 @@ namespace laminate {
 /// holds one layer.
 [[nodiscard]] std::vector<GroupPoint> tiled_layer_points(const std::vector<LayerProblem>& problems,
                                                          int threads, TwoLevelCache& cache);
+
+/// tiled_layer_points() of each shape of a layer, found once. Threads may share them.
+class TiledLayers {
+public:
+    const std::vector<GroupPoint>& points(const std::vector<LayerProblem>& problems, int threads);
+
+private:
+    struct Front {
+        std::once_flag is_found;
+        std::vector<GroupPoint> points;
+    };
+    std::mutex mutex_;  ///< of the map, not of what is in it
+    std::map<std::pair<std::vector<int64_t>, int>, Front> fronts_;
+};
 
 }  // namespace laminate

@@ -98,6 +98,9 @@ public:
         }
     }
 
+    /// For plans of the network.
+    [[nodiscard]] TiledLayers& tiled_layers() { return tiled_layers_; }
+
     [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
 
     /// Every part of the network, with its groups that fit into `memory`.
@@ -223,6 +226,7 @@ private:
     const Network& network_;
     const TimedOptions& options_;
     Pricing pricing_;
+    TiledLayers tiled_layers_;
     std::vector<Groups> schedules_;
     Groups others_;
     std::vector<size_t> part_;  ///< by layer: another layer of its part, itself for the first
@@ -246,6 +250,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     LineBufferOptions plain;
     plain.threads = options.threads;
     plain.winograd = options.kernels.filters();
+    plain.tiled_layers = &candidates.tiled_layers();
     std::vector<LineBufferOptions> wishes;
     for (const auto& [numerator, denominator] :
          {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{4, 1}}) {
@@ -325,6 +330,7 @@ void add_smallest(Candidates& candidates, const Network& network, const TimedOpt
     LineBufferOptions smallest;
     smallest.threads = options.threads;
     smallest.winograd = options.kernels.filters();
+    smallest.tiled_layers = &candidates.tiled_layers();
     smallest.memory = Bytes(0);
     const auto none = line_buffer_schedule(network, smallest);
     if (const auto* infeasible = std::get_if<Infeasible>(&none)) {
