@@ -98,6 +98,7 @@ struct AxisBody {
     int64_t held = 0;
     /// Whether some execution needs a coordinate that an earlier one of the same lifetime needed.
     bool overlaps = false;
+    friend bool operator==(const AxisBody&, const AxisBody&) = default;
 };
 /// Indexed like AxisBuffer::levels.
 using AxisLifetime = std::vector<AxisBody>;

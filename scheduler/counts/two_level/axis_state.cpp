@@ -62,10 +62,12 @@ void AxisState::add_buffer(const AxisArray& array) {
     buffers.push_back(std::move(buffer));
 }
 
-void merge(AxisBody& into, const AxisBody& other) {
+bool merge(AxisBody& into, const AxisBody& other) {
+    const AxisBody before = into;
     into.trips = std::max(into.trips, other.trips);
     into.held = std::max(into.held, other.held);
     into.overlaps = into.overlaps || other.overlaps;
+    return into != before;
 }
 
 }  // namespace laminate::two_level

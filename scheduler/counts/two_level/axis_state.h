@@ -65,13 +65,14 @@ struct AxisState {
     std::vector<Buffer> buffers;          ///< by AxisProblem::arrays
     std::vector<Reader> readers;
     IndexVector<std::vector<size_t>, int64_t> waiting;  ///< by nest: its readers not `inside`
+    int64_t lifetime_changes = 0;  ///< how often Buffer::lifetimes have changed
 
 private:
     void add_nodes(const AxisProblem& problem);
     void add_buffer(const AxisArray& array);
 };
 
-/// Takes the larger counts of two executions of a body.
-void merge(AxisBody& into, const AxisBody& other);
+/// Takes the larger counts of two executions of a body. Returns whether that changes any.
+bool merge(AxisBody& into, const AxisBody& other);
 
 }  // namespace laminate::two_level

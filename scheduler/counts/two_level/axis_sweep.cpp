@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "scheduler/counts/two_level/axis_state.h"
 #include "scheduler/counts/two_level/call_memory.h"
+#include "scheduler/counts/two_level/steady_trips.h"
 #include "scheduler/schedule/window.h"
 
 namespace laminate::two_level {
@@ -27,7 +28,7 @@ public:
     /// Gives up (complete() is false) after `step_limit` bodies. `remember`: repeats calls from a
     /// CallMemory.
     AxisSweep(const AxisProblem& problem, bool remember, int64_t step_limit)
-        : problem_(problem), state_(problem), steps_left_(step_limit) {
+        : problem_(problem), state_(problem), steady_(problem, state_), steps_left_(step_limit) {
         if (remember) memory_.emplace(state_, problem);
         const int64_t sink = std::ssize(problem.nests) - 1;
         body(state_.first[sink], whole(sink));
@@ -121,8 +122,11 @@ private:
             const int64_t step = nest(k).steps[static_cast<size_t>(depth)];
             for (const auto& [b, t] : state_.nodes[node_index + 1].tracked)
                 state_.buffers[b].tracks[t].trips = 0;
-            for (int64_t begin = part.begin; begin < part.end; begin += step)
+            SteadyTrips::Execution steady(steady_, k, node_index + 1, part, step);
+            for (int64_t begin = part.begin; begin < part.end; begin += step) {
                 body(node_index + 1, {begin, std::min(begin + step, part.end)});
+                begin += step * steady.repeat(begin);
+            }
         }
         // A buffer changes only at its own compute level, so consumers may be looked at before
         // their producers: a producer must bring what its consumers call for in this body.
@@ -164,7 +168,7 @@ private:
         for (const size_t b : node.stored) end_lifetime(state_.buffers[b]);
     }
 
-    static void end_lifetime(Buffer& buffer) {
+    void end_lifetime(Buffer& buffer) {
         if (buffer.tracks.front().seen.held == 0) return;  // nothing was needed
         const auto alike = [&](const AxisLifetime& other) {
             for (size_t t = 0; t < other.size(); ++t) {
@@ -178,9 +182,12 @@ private:
         if (same == buffer.lifetimes.end()) {
             buffer.lifetimes.emplace_back();
             for (const Track& t : buffer.tracks) buffer.lifetimes.back().push_back(t.seen);
+            ++state_.lifetime_changes;
             return;
         }
-        for (size_t t = 0; t < same->size(); ++t) merge((*same)[t], buffer.tracks[t].seen);
+        for (size_t t = 0; t < same->size(); ++t) {
+            if (merge((*same)[t], buffer.tracks[t].seen)) ++state_.lifetime_changes;
+        }
     }
 
     void bring(size_t b, Range need) {
@@ -209,6 +216,7 @@ private:
 
     const AxisProblem& problem_;
     AxisState state_;
+    SteadyTrips steady_;
     std::optional<CallMemory> memory_;
     int64_t steps_left_;
 };

@@ -6,13 +6,16 @@
 #include <mutex>
 #include <thread>
 
+#include "base/error.h"
 #include "base/parallel.h"
+#include "base/rng.h"
 #include "instrumentation/walker.h"
 #include "nets/random/random_network.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/dag/dag_groups.h"
 #include "scheduler/explore/random_schedule.h"
 #include "tests/support/chain.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -87,6 +90,35 @@ TEST(ModelAgainstWalker, RandomChains) {
     sweep.run(random_chain, 1, 1001, 2, 2);
     EXPECT_EQ(sweep.differences, 0) << sweep.first;
     EXPECT_GT(sweep.groups, 2500);
+}
+
+/// A chain of few columns but many rows, most of which do what the rows before did.
+Network tall_chain(uint64_t seed) {
+    for (Rng rng(seed);;) {
+        std::vector<LayerSpec> specs;
+        for (int64_t k = rng.between(1, 4); k > 0; --k) {
+            LayerSpec spec;
+            spec.window = square_window(rng.between(1, 4), rng.between(1, 2), rng.between(0, 1),
+                                        rng.between(1, 2));
+            if (rng.chance(1, 8)) {
+                spec.kind = LayerKind::conv_transpose;
+                spec.window = square_window(rng.between(2, 3), 2);
+            }
+            specs.push_back(spec);
+        }
+        try {
+            Network network = chain(1, rng.between(60, 200), rng.between(6, 9), specs);
+            if (schedulable_chains(network).size() == 1) return network;
+        } catch (const InputError&) {  // an output without extent: draw again
+        }
+    }
+}
+
+TEST(ModelAgainstWalker, TallChains) {
+    Sweep sweep;
+    sweep.run(tall_chain, 1, test::samples<uint64_t>(600), 2, 2);
+    EXPECT_EQ(sweep.differences, 0) << sweep.first;
+    EXPECT_GT(sweep.groups, test::samples<int64_t>(1200));
 }
 
 /// Of networks of seeds 1 to `last`; at least so many groups, and tensors that several layers share.
