@@ -1,8 +1,10 @@
-// Tiles of one axis of a group with their factors of each term of its costs, and trees of them for
-// bounds.
+// Tiles of one axis of a group with their factors of each term of its costs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "scheduler/explore/group_search/axis_patterns.h"
@@ -32,7 +34,7 @@ struct Terms {
 /// Whether the weights of a layer are resident, as decided before its structure.
 enum class Residence : uint8_t { no, yes, open };
 
-/// Tiles of one axis with their factors.
+/// Tiles of one axis with their factors of all terms.
 struct Option {
     std::vector<double> factors;
     /// From the last layer to the first; for a channel axis, T_i and T_z.
@@ -40,12 +42,64 @@ struct Option {
     AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far read
 };
 
-/// Approximate bytes that `options` take.
-[[nodiscard]] size_t bytes_of(const std::vector<Option>& options);
+/// The factors of some options by term.
+struct AxisFactors {
+    struct Column {
+        double all = 1;                ///< the factor of each option, ...
+        std::vector<double> by_option;  ///< ... unless it has one of its own
+    };
+    std::vector<Column> columns;
+};
+
+/// Many options in one table. Searches make millions of them, so they share their allocations, and only
+/// the factors of some terms are stored: the others are one.
+class Options {
+public:
+    Options() = default;
+    /// `terms` rise. Every option has as many `tiles`.
+    Options(std::vector<size_t> terms, size_t tiles)
+        : terms_(std::move(terms)), tiles_of_each_(tiles) {}
+
+    [[nodiscard]] bool empty() const { return patterns_.empty(); }
+    [[nodiscard]] size_t size() const { return patterns_.size(); }
+    [[nodiscard]] const std::vector<size_t>& terms() const { return terms_; }
+    /// Of an option, in the order of terms().
+    [[nodiscard]] const double* factors(size_t n) const {
+        return factors_.data() + n * terms_.size();
+    }
+    /// Of an option.
+    [[nodiscard]] std::span<const int64_t> tiles(size_t n) const {
+        return std::span(tiles_).subspan(n * tiles_of_each_, tiles_of_each_);
+    }
+    [[nodiscard]] AxisPatterns::Id pattern(size_t n) const { return patterns_[n]; }
+    /// A table of such options without any.
+    [[nodiscard]] Options none() const { return {terms_, tiles_of_each_}; }
+    [[nodiscard]] AxisFactors by_term(size_t terms) const;
+
+    void add(const Option& option);
+    /// Adds an option whose factors are all one, and returns them.
+    double* add(std::span<const int64_t> tiles, int64_t last_tile, AxisPatterns::Id pattern);
+    /// Adds an option of another table with the same terms and as many tiles.
+    void add(const Options& other, size_t n);
+    void shrink_to_fit();
+
+    /// What the limit of memory of a search counts: a row of all `terms` for each option, of which this
+    /// table takes a part.
+    [[nodiscard]] size_t counted_bytes(size_t terms) const;
+
+private:
+    friend class AxisTree;
+
+    std::vector<size_t> terms_;
+    size_t tiles_of_each_ = 0;
+    std::vector<double> factors_;
+    std::vector<int64_t> tiles_;
+    std::vector<AxisPatterns::Id> patterns_;
+};
 
 /// Keeps the options that no other one equals or beats in every factor. `by_pattern`: compares only
 /// options of equal patterns, which earlier layers will see.
-[[nodiscard]] std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern);
+[[nodiscard]] Options keep_useful(Options options, bool by_pattern);
 
 enum class Tiles : uint8_t {
     whole,
@@ -57,64 +111,5 @@ enum class Tiles : uint8_t {
 };
 /// Sizes that a tile of an extent may take, ascending; the extent itself is last.
 [[nodiscard]] std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind);
-
-/// The options of an axis, repeatedly halved, with the smallest factors of each part.
-class AxisTree {
-public:
-    struct Node {
-        uint32_t left = 0;  ///< 0 for a leaf
-        uint32_t right = 0;
-        uint32_t option = 0;
-        uint32_t parent = 0;
-        uint32_t unmarked = 0;  ///< unmarked options in the node
-        uint32_t first = 0;     ///< the node's options are neighbours, from this place on
-        uint32_t count = 1;
-        double spread = 0;  ///< how far the factors in the node lie apart
-    };
-
-    /// `marks`: flags by option, which mark() sets; outlives the tree.
-    AxisTree(std::vector<Option> options, size_t terms, std::vector<char>* marks = nullptr);
-
-    [[nodiscard]] bool empty() const { return options_.empty(); }
-    [[nodiscard]] const Node& node(uint32_t n) const { return nodes_[n]; }
-    /// By term, padded_terms() of them.
-    [[nodiscard]] const double* least(uint32_t n) const {
-        return least_.data() + n * padded_terms(terms_);
-    }
-    /// Factors of one term that varies: by place.
-    [[nodiscard]] const double* column(size_t term) const {
-        return columns_.data() + column_of_[term] * options_.size();
-    }
-    [[nodiscard]] uint32_t leaf_at(uint32_t place) const { return leaves_[place]; }
-    /// By term: whether its factors differ.
-    [[nodiscard]] const std::vector<char>& varies() const { return varies_; }
-    [[nodiscard]] const Option& option(uint32_t n) const { return options_[nodes_[n].option]; }
-    /// Approximate bytes stored.
-    [[nodiscard]] size_t bytes() const;
-    /// Marks the option of a leaf.
-    void mark(uint32_t n) {
-        if (nodes_[n].unmarked == 0) return;
-        (*marks_)[nodes_[n].option] = 1;
-        for (;; n = nodes_[n].parent) {
-            --nodes_[n].unmarked;
-            if (n == 0) return;
-        }
-    }
-
-private:
-    using Iterator = std::vector<uint32_t>::iterator;
-
-    uint32_t build(Iterator begin, Iterator end, uint32_t first);
-
-    size_t terms_;
-    std::vector<Option> options_;
-    std::vector<Node> nodes_;
-    std::vector<double> least_;
-    std::vector<double> columns_;     ///< of the terms that vary
-    std::vector<size_t> column_of_;   ///< by term
-    std::vector<uint32_t> leaves_;  ///< by place
-    std::vector<char> varies_;      ///< by term
-    std::vector<char>* marks_;
-};
 
 }  // namespace laminate::search

@@ -1,6 +1,7 @@
 #include "scheduler/explore/group_search/channel_axes.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/units.h"
 
@@ -23,9 +24,13 @@ ChannelAxes::ChannelAxes(const std::vector<LayerProblem>& problems, Tiles tiles)
 AxisTree& ChannelAxes::tree(int j, int k, const PartialChoice& choice) {
     const ChannelUse asked = use(j, k, choice);
     auto& tree = trees_[{static_cast<uint64_t>(j), asked.key(), choice.residences(j)}];
-    if (!tree)
-        tree = std::make_unique<AxisTree>(keep_useful(options(j, asked, choice), false),
-                                          terms_.count());
+    if (!tree) {
+        std::vector<size_t> all(terms_.count());
+        std::iota(all.begin(), all.end(), size_t{0});
+        Options table(std::move(all), 2);
+        for (const Option& option : options(j, asked, choice)) table.add(option);
+        tree = std::make_unique<AxisTree>(keep_useful(std::move(table), false), terms_.count());
+    }
     return *tree;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "scheduler/explore/group_search/axis_options.h"
+#include "scheduler/explore/group_search/axis_tree.h"
 #include "scheduler/explore/group_search/partial_choice.h"
 #include "scheduler/schedule/problem.h"
 

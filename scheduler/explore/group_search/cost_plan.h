@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "scheduler/explore/group_search/axis_options.h"
+#include "scheduler/explore/group_search/axis_tree.h"
 #include "scheduler/explore/pareto.h"
 
 namespace laminate::search {

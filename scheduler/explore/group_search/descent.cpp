@@ -49,7 +49,7 @@ Cost Descent::bound() const {
     double product[max_terms];
     std::copy(coefficients_.begin(), coefficients_.end(), product);
     for (size_t a = 0; a < axes_.size(); ++a)
-        multiply(product, axes_[a]->least(at_[a]), coefficients_.size());
+        axes_[a]->multiply(at_[a], product);
     return plan_->cost(product);
 }
 
@@ -110,13 +110,13 @@ GroupChoice Descent::taken() const {
         const LayerProblem& p = space_.problem(k);
         const auto from_last = static_cast<size_t>(layers - k);
         PerDim<int64_t> tiles;
-        tiles[Dim::y] = axes_[0]->option(at_[0]).tiles[from_last];
-        tiles[Dim::x] = axes_[1]->option(at_[1]).tiles[from_last];
+        tiles[Dim::y] = axes_[0]->tiles(at_[0])[from_last];
+        tiles[Dim::x] = axes_[1]->tiles(at_[1])[from_last];
         // Axis 2 + n - j has the channels of A_j: T_i of the reader and T_z of the producer.
         const size_t outputs = 2 + from_last;
         const size_t inputs = outputs + 1;
-        tiles[Dim::z] = axes_[outputs]->option(at_[outputs]).tiles[1];
-        tiles[Dim::i] = p.groups > 1 ? p[Dim::i] : axes_[inputs]->option(at_[inputs]).tiles[0];
+        tiles[Dim::z] = axes_[outputs]->tiles(at_[outputs])[1];
+        tiles[Dim::i] = p.groups > 1 ? p[Dim::i] : axes_[inputs]->tiles(at_[inputs])[0];
         taken.tiles.push_back(tiles);
     }
     return taken;
@@ -147,11 +147,9 @@ void Descent::scan() {
     std::copy(coefficients_.begin(), coefficients_.end(), product);
     for (size_t a = 0; a < axes_.size(); ++a) {
         const AxisTree& axis = *axes_[a];
-        if (axis.node(at_[a]).count == 1) multiply(product, axis.least(at_[a]), count);
+        if (axis.node(at_[a]).count == 1) axis.multiply(at_[a], product);
     }
-    for (size_t t = 0; t < space_.terms().count(); ++t) {
-        if (axes_[row_axis]->varies()[t] == 0) product[t] *= axes_[row_axis]->least(0)[t];
-    }
+    axes_[row_axis]->multiply_fixed(product);
     if (!rows_of_[row_axis]) rows_of_[row_axis].emplace(*plan_, *axes_[row_axis]);
     scan_from(0, product);
 }
@@ -168,7 +166,7 @@ void Descent::scan_from(size_t depth, double* product) {
         at_[a] = axis.leaf_at(place);
         double* next = product + count;
         std::copy_n(product, count, next);
-        multiply(next, axis.least(at_[a]), count);
+        axis.multiply(at_[a], next);
         scan_from(depth + 1, next);
     }
     at_[a] = before;

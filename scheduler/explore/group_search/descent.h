@@ -13,14 +13,6 @@
 
 namespace laminate::search {
 
-/// Multiplies `product`, term by term, by the factors of one more axis. `count` is a multiple of
-/// four.
-inline void multiply(double* product, const double* factors, size_t count) {
-    for (size_t begin = 0; begin < count; begin += 4) {
-        for (size_t t = begin; t < begin + 4; ++t) product[t] *= factors[t];
-    }
-}
-
 class Descent {
 public:
     static constexpr size_t max_terms = padded_terms(Terms(CostPlan::most_layers).count());

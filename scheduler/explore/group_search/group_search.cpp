@@ -225,7 +225,7 @@ private:
         if (!plan) plan = space_.plan(k, choice);
         double product[Descent::max_terms];
         std::copy(later.product.begin(), later.product.end(), product);
-        for (const AxisTree* tree : own) multiply(product, tree->least(0), later.product.size());
+        for (const AxisTree* tree : own) tree->multiply(0, product);
         if (!incumbents_.is_wanted(plan->cost(product))) return false;
 
         std::vector<AxisTree*> axes{own[0], own[1]};
@@ -250,7 +250,7 @@ private:
             known.product = shared.coefficients;
             for (int j = space_.layers(); j > k; --j) {
                 known.later.push_back(&channels.tree(j, k, choice));
-                multiply(known.product.data(), known.later.back()->least(0), known.product.size());
+                known.later.back()->multiply(0, known.product.data());
             }
         }
         AxisTree*& output = known.output_channels[uses.output_channels];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace laminate::search {
 
@@ -48,7 +49,8 @@ SpatialAxis::SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis,
     start.pattern = patterns_.whole();
     nothing_.layer = terms_.n + 1;
     nothing_.is_made = true;
-    nothing_.options = {std::move(start)};
+    nothing_.options = Options(decided(nothing_.layer), 0);
+    nothing_.options.add(start);
     nothing_.is_marked = {1};
     lists_.resize(problems.size() + 1);
 }
@@ -72,29 +74,42 @@ AxisTree& SpatialAxis::tree(List& list, const std::vector<Residence>& residence,
     make(list);
     if (k == 1) {
         // Nothing extends these options, and there is one tree of them.
-        const size_t before = bytes_of(list.options);
-        tree = std::make_unique<AxisTree>(std::move(list.options), terms_.count(), &list.is_marked);
-        stored_ += tree->bytes() - before;
+        const size_t before = list.options.counted_bytes(terms_.count());
+        tree = std::make_unique<AxisTree>(std::exchange(list.options, {}), terms_.count(),
+                                          &list.is_marked);
+        stored_ += tree->counted_bytes() - before;
         check_memory(0);
         return *tree;
     }
-    std::vector<Option> options = list.options;
-    for (Option& o : options) {
-        o.tiles = {};  // only needed of whole choices
-        const AxisPatterns::Facts& facts = patterns_.facts(k - 1, o.pattern);
-        o.factors[terms_.input()] = static_cast<double>(facts.least_input);
+    AxisFactors factors = list.options.by_term(terms_.count());
+    std::vector<double>& input = factors.columns[terms_.input()].by_option;
+    for (size_t n = 0; n < list.options.size(); ++n) {
+        const AxisPatterns::Facts& facts = patterns_.facts(k - 1, list.options.pattern(n));
+        input.push_back(static_cast<double>(facts.least_input));
         for (int j = 1; j < k; ++j) {
-            o.factors[terms_.macs(j)] =
-                static_cast<double>(facts.least_taps[static_cast<size_t>(j - 1)]);
-            const bool once = residence[static_cast<size_t>(j - 1)] != Residence::no;
-            o.factors[terms_.weights(j)] = once ? 1.0 : static_cast<double>(facts.scopes);
-            o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
+            factors.columns[terms_.macs(j)].by_option.push_back(
+                static_cast<double>(facts.least_taps[static_cast<size_t>(j - 1)]));
+            if (residence[static_cast<size_t>(j - 1)] == Residence::no)
+                factors.columns[terms_.weights(j)].by_option.push_back(
+                    static_cast<double>(facts.scopes));
         }
     }
-    tree = std::make_unique<AxisTree>(std::move(options), terms_.count(), &list.is_marked);
-    stored_ += tree->bytes();
+    for (int j = 1; j < k; ++j)
+        factors.columns[terms_.buffer(j - 1)].all = static_cast<double>(patterns_.least_window(j));
+    tree = std::make_unique<AxisTree>(factors, list.options, &list.is_marked);
+    stored_ += tree->counted_bytes();
     check_memory(0);
     return *tree;
+}
+
+std::vector<size_t> SpatialAxis::decided(int k) const {
+    std::vector<size_t> terms;
+    if (k == 1) terms.push_back(terms_.input());
+    for (int j = k; j <= terms_.n; ++j) terms.push_back(terms_.weights(j));
+    for (int j = k; j <= terms_.n; ++j) terms.push_back(terms_.macs(j));
+    for (int j = k; j <= terms_.n; ++j) terms.push_back(terms_.buffer(j - 1));
+    terms.push_back(terms_.output_buffer());
+    return terms;
 }
 
 void SpatialAxis::make(List& list) {
@@ -102,6 +117,7 @@ void SpatialAxis::make(List& list) {
     list.is_made = true;
     const List& before = *list.before;
     const int k = list.layer;
+    list.options = Options(decided(k), static_cast<size_t>(terms_.n - k + 1));
     size_t untidied = least_untidied;
     for (size_t n = 0; n < before.options.size(); ++n) {
         if (before.is_marked[n] == 0) continue;
@@ -110,36 +126,36 @@ void SpatialAxis::make(List& list) {
             list.is_cut = true;
             break;
         }
-        extend(before.options[n], list.use, k, list.options);
+        extend(before, n, list);
         check_memory(0);
         if (list.options.size() < untidied) continue;
         list.options = keep_useful(std::move(list.options), k > 1);
         untidied = 2 * list.options.size() + least_untidied;
-        check_memory(bytes_of(list.options));
+        check_memory(list.options.counted_bytes(terms_.count()));
     }
     list.options = keep_useful(std::move(list.options), k > 1);
     list.is_marked.assign(list.options.size(), 0);
-    stored_ += bytes_of(list.options);
+    stored_ += list.options.counted_bytes(terms_.count());
     check_memory(0);
 }
 
 void SpatialAxis::finish(int k) {
     for (List* list : lists_[k]) {
-        for (const auto& [key, tree] : list->trees) stored_ -= tree->bytes();
-        stored_ -= bytes_of(list->options);
+        for (const auto& [key, tree] : list->trees) stored_ -= tree->counted_bytes();
+        stored_ -= list->options.counted_bytes(terms_.count());
         list->trees.clear();
-        std::vector<Option> marked;
+        Options marked = list->options.none();
         for (size_t n = 0; n < list->options.size(); ++n) {
-            if (list->is_marked[n] != 0) marked.push_back(std::move(list->options[n]));
+            if (list->is_marked[n] != 0) marked.add(list->options, n);
         }
         marked.shrink_to_fit();
         list->options = std::move(marked);
         list->is_marked.assign(list->options.size(), 1);
-        stored_ += bytes_of(list->options);
+        stored_ += list->options.counted_bytes(terms_.count());
     }
     if (k >= terms_.n) return;
     for (List* list : lists_[k + 1]) {
-        stored_ -= bytes_of(list->options);
+        stored_ -= list->options.counted_bytes(terms_.count());
         list->options = {};
     }
 }
@@ -148,9 +164,31 @@ void SpatialAxis::check_memory(size_t more) {
     if (stored_ + more + patterns_.bytes() > most_bytes) steps_ = std::max(steps_, most_steps_);
 }
 
-void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k,
-                         std::vector<Option>& options) {
-    const AxisPatterns::Facts& facts = patterns_.facts(k, before.pattern);
+void SpatialAxis::extend(const List& before, size_t n, List& list) {
+    const int k = list.layer;
+    const AxisPatterns::Id calls = before.options.pattern(n);
+    // Options of equal patterns are neighbours.
+    if (last_.list != &list || last_.calls != calls) {
+        last_ = {&list, calls, 0, {}};
+        find_tiles(calls, list.use, k);
+    }
+    steps_ += last_.steps;
+    const double taps = static_cast<double>(patterns_.facts(k, calls).taps);
+    for (const TileOfLayer& t : last_.tiles) {
+        double* factors = list.options.add(before.options.tiles(n), t.tile, t.pattern);
+        if (k == 1) *factors++ = t.brought;
+        const double* later = before.options.factors(n);
+        for (const double own : {t.weights, taps, t.held}) {
+            *factors++ = own;
+            factors = std::copy_n(later, terms_.n - k, factors);
+            later += terms_.n - k;
+        }
+        *factors = k == terms_.n ? t.output : *later;
+    }
+}
+
+void SpatialAxis::find_tiles(AxisPatterns::Id calls, const SpatialUse& use, int k) {
+    const AxisPatterns::Facts& facts = patterns_.facts(k, calls);
     std::vector<int64_t> tiles{facts.largest};
     const bool matters = use.kind == Kind::between || use.kind == Kind::below || use.output_holds ||
                          use.weights == SpatialUse::Weights::per_tile;
@@ -163,25 +201,24 @@ void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k,
         use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
     std::array<double, 4> last{};
     for (const int64_t tile : tiles) {
-        steps_ += steps_of_a_tile;
+        last_.steps += steps_of_a_tile;
         if (use.weights == SpatialUse::Weights::per_tile)
-            weights = static_cast<double>(patterns_.tiles(k, before.pattern, tile));
+            weights = static_cast<double>(patterns_.tiles(k, calls, tile));
         const double output = k == terms_.n && use.output_holds ? static_cast<double>(tile) : 1;
         AxisPatterns::Id pattern = 0;
         double held = 0;
         double brought = 0;
         if (k == 1 && is_own) {
-            const AxisPatterns::InputStep step =
-                patterns_.input_step(before.pattern, use.kind, tile);
+            const AxisPatterns::InputStep step = patterns_.input_step(calls, use.kind, tile);
             if (use.disjoint && step.overlaps) continue;
             held = static_cast<double>(use.fold > 0 ? step.folded : step.whole);
             brought = static_cast<double>(step.brought);
         } else {
-            const AxisPatterns::Step& step = patterns_.step(k, before.pattern, use.kind, tile);
+            const AxisPatterns::Step& step = patterns_.step(k, calls, use.kind, tile);
             if (use.disjoint && step.overlaps) continue;
             held = static_cast<double>(step.held[static_cast<size_t>(use.fold)]);
             pattern = step.pattern;
-            if (k > 1) steps_ += patterns_.facts(k - 1, pattern).size / 16;
+            if (k > 1) last_.steps += patterns_.facts(k - 1, pattern).size / 16;
             if (k == 1) brought = static_cast<double>(patterns_.facts(0, pattern).brought);
         }
         // Most tiles make the same calls as the tile before and are only a little larger.
@@ -190,15 +227,7 @@ void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k,
             these[2] >= last[2] && these[3] >= last[3])
             continue;
         last = these;
-        Option o = before;
-        o.tiles.push_back(tile);
-        o.pattern = pattern;
-        o.factors[terms_.macs(k)] = static_cast<double>(facts.taps);
-        o.factors[terms_.weights(k)] = weights;
-        o.factors[terms_.buffer(k - 1)] = held;
-        if (k == terms_.n) o.factors[terms_.output_buffer()] = output;
-        if (k == 1) o.factors[terms_.input()] = brought;
-        options.push_back(std::move(o));
+        last_.tiles.push_back({tile, pattern, weights, held, brought, output});
     }
 }
 

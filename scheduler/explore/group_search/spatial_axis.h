@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/indexed.h"
-#include "scheduler/explore/group_search/axis_options.h"
+#include "scheduler/explore/group_search/axis_tree.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/schedule/problem.h"
 
@@ -43,7 +43,7 @@ public:
         SpatialUse use;
         int layer = 0;  ///< the layer of `use`
         bool is_made = false;
-        std::vector<Option> options;
+        Options options;
         std::vector<char> is_marked;
         bool is_cut = false;  ///< lacks options for good
         std::map<SpatialUse, std::unique_ptr<List>> longer;
@@ -69,10 +69,22 @@ public:
     AxisTree& tree(List& list, const std::vector<Residence>& residence, Residences key);
 
 private:
+    /// What a tile of a layer adds to an option of the layers after it.
+    struct TileOfLayer {
+        int64_t tile;
+        AxisPatterns::Id pattern;
+        double weights, held, brought, output;
+    };
+
     void make(List& list);
     /// Cuts all lists that are made from now on if there is no room for `more` bytes.
     void check_memory(size_t more);
-    void extend(const Option& before, const SpatialUse& use, int k, std::vector<Option>& options);
+    /// The terms that the layers n .. k decide along the axis: of each kind those of layer k first.
+    [[nodiscard]] std::vector<size_t> decided(int k) const;
+    /// Adds option n of the list before with each tile of the list's layer that matters.
+    void extend(const List& before, size_t n, List& list);
+    /// Sets `last_` to the tiles of layer k that matter where it is called like this.
+    void find_tiles(AxisPatterns::Id calls, const SpatialUse& use, int k);
 
     Terms terms_;
     Tiles tiles_;
@@ -86,6 +98,12 @@ private:
     static constexpr size_t most_bytes = size_t{7} << 25;
     size_t stored_ = 0;                           ///< bytes of options and trees
     IndexVector<std::vector<List*>, int> lists_;  ///< by layer
+    struct {
+        const List* list = nullptr;
+        AxisPatterns::Id calls = 0;
+        int64_t steps = 0;  ///< that finding them takes
+        std::vector<TileOfLayer> tiles;
+    } last_;  ///< tiles for the options that extend() saw last
 };
 
 }  // namespace laminate::search

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/rng.h"
 #include "scheduler/explore/group_search/group_search.h"
@@ -42,18 +43,21 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
         const CostPlan plan(terms, places);
         std::vector<char> varies(terms.count());
         for (char& v : varies) v = rng.chance(1, 2) ? 1 : 0;
-        std::vector<Option> options(static_cast<size_t>(rng.between(1, 100)));
-        for (Option& o : options) {
+        std::vector<size_t> all(terms.count());
+        std::iota(all.begin(), all.end(), size_t{0});
+        Options options(all, 0);
+        for (int64_t n = rng.between(1, 100); n > 0; --n) {
+            Option o;
             for (size_t t = 0; t < terms.count(); ++t)
                 o.factors.push_back(varies[t] != 0 ? static_cast<double>(rng.between(1, 50)) : 3);
+            options.add(o);
         }
         const AxisTree axis(options, terms.count());
         std::vector<double> others;
         for (size_t t = 0; t < padded_terms(terms.count()); ++t)
             others.push_back(t < terms.count() ? static_cast<double>(rng.between(1, 50)) : 0);
         std::vector<double> row_product = others;
-        for (size_t t = 0; t < terms.count(); ++t)
-            row_product[t] *= axis.varies()[t] != 0 ? 1 : axis.least(0)[t];
+        axis.multiply_fixed(row_product.data());
         const CostPlan::Row row(plan, axis);
         for (uint32_t first = 0; first < options.size(); first += CostRow::most) {
             const size_t size = std::min<size_t>(CostRow::most, options.size() - first);
@@ -62,7 +66,7 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
             for (size_t j = 0; j < size; ++j) {
                 const uint32_t leaf = axis.leaf_at(first + static_cast<uint32_t>(j));
                 std::vector<double> product = others;
-                for (size_t t = 0; t < product.size(); ++t) product[t] *= axis.least(leaf)[t];
+                axis.multiply(leaf, product.data());
                 EXPECT_EQ((Cost{costs.accesses[j], costs.memory[j], costs.macs[j]}),
                           plan.cost(product.data()))
                     << "round " << round << " place " << first + j;
