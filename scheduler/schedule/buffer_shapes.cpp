@@ -168,7 +168,8 @@ public:
         is_open_ = true;
         frontier_ = 0;
         span_ = {};
-        facts_ = {0, std::vector<LoopFacts>(loops_.size())};
+        facts_.whole = 0;
+        facts_.loops.assign(loops_.size(), {});
         seen_.assign(loops_.size(), {});
         reach_.assign(loops_.size(), {});
         bodies_.resize(loops_.size());
