@@ -76,8 +76,9 @@ public:
           any_size_(options.any_size),
           may_be_fours_(options.tile_rows >= 4 && !options.any_size),
           whole_(whole_dimensions(group_, problems)),
-          columns_at_once_(may_be_fours_ ? columns_at_once(group_, problems)
-                                         : std::vector<bool>(problems.size(), false)),
+          columns_at_once_(may_be_fours_ && std::ranges::any_of(problems, pays_winograd)
+                               ? columns_at_once(group_, problems)
+                               : std::vector<bool>(problems.size(), false)),
           blocks_(channel_blocks(group_, problems)),
           shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
           tensors_(group_tensors(problems)),
@@ -85,12 +86,12 @@ public:
 
     [[nodiscard]] GroupSchedule with_kernels(bool winograd) const {
         GroupSchedule group = group_;
-        const auto steps = winograd ? row_steps(group_, problems_)
-                                    : std::vector<std::set<std::pair<int64_t, int64_t>>>{};
+        std::vector<std::set<std::pair<int64_t, int64_t>>> steps;  // found when first needed
         for (size_t k = 0; k < problems_.size(); ++k) {
             Kernel& kernel = group.nests[k].kernel;
             kernel = direct_kernel(k);
             if (!winograd || !allows_winograd(k)) continue;
+            if (steps.empty()) steps = row_steps(group_, problems_);
             const WinogradAxes axes =
                 any_size_ || !whole_[k][Dim::x] ? WinogradAxes::tiles : WinogradAxes::any;
             if (const auto tile = winograd_tile(problems_[k], steps[k], most_asked(k, Dim::x), unit_,
@@ -103,8 +104,11 @@ public:
 private:
     [[nodiscard]] const Nest& sink() const { return group_.nests.back(); }
 
+    [[nodiscard]] static bool pays_winograd(const LayerProblem& p) {
+        return kernel_pays(p, KernelKind::winograd_rows);
+    }
     [[nodiscard]] bool allows_winograd(size_t k) const {
-        return kernel_pays(problems_[k], KernelKind::winograd_rows) && whole_[k][Dim::z] &&
+        return pays_winograd(problems_[k]) && whole_[k][Dim::z] &&
                (whole_[k][Dim::x] || columns_at_once_[k]) && whole_[k][Dim::i] &&
                (k + 1 == problems_.size() || strips_begin_anew(group_));
     }

@@ -144,6 +144,8 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         });
         if (is_map || has_higher) offer(kernels, 1);
     }
+    const auto filters = [](const Nest& nest) { return kernel_row(nest.kernel.kind).filters; };
+    if (std::ranges::none_of(priced.group.nests, filters)) return;
     kernels.winograd = false;
     offer(kernels, surely_faster);
 }
