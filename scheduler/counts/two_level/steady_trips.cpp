@@ -58,7 +58,7 @@ bool SteadyTrips::find_shifts(int64_t nest, size_t node, int64_t step,
         if (array.whole > 0) return false;
         for (const AxisReader& reader : array.readers) {
             if (inner_[reader.nest].empty() || reader.is_repeated) return false;
-            // The producers of nests that are called earlier have been looked at, those of weights not.
+            // Every row and column reads the same weights, so they stay where they are.
             if (array.is_weights) {
                 of_arrays[b] = 0;
                 continue;

@@ -69,7 +69,8 @@ public:
 private:
     const Body& body_of(int64_t nest, size_t node, int64_t step);
     [[nodiscard]] bool runs_inside(size_t node, size_t body) const;
-    /// Sets by nest how far a trip moves its calls. Returns false if they do more than move.
+    /// Sets how far a trip moves the calls of each nest and what it needs of each array, for those that
+    /// run inside it. Returns false if something may do more than move.
     bool find_shifts(int64_t nest, size_t node, int64_t step,
                      IndexVector<int64_t, int64_t>& shifts,
                      std::vector<int64_t>& of_arrays) const;
