@@ -15,6 +15,7 @@
 #include "instrumentation/first_reads.h"
 #include "instrumentation/replay.h"
 #include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/kernels/line_plan.h"
 
 namespace laminate {
 
@@ -87,8 +88,12 @@ bool contains(const std::array<int64_t, 6>& box, int64_t z, int64_t y, int64_t x
 struct NamedArray {
     enum class Kind { input, output, weights, ring } kind = Kind::input;
     int index = 0;       ///< input or nest; of rings that share an array -1
-    int64_t offset = 0;  ///< weights: among the constants
+    /// Weights: among the constants. Rings that share an array: where rows lie that come in; before, they
+    /// stay from step to step, and no kernel stores them there.
+    int64_t offset = 0;
 };
+
+std::string ring_name(const LayerProblem& p) { return p.name + ".rows"; }
 
 /// Names that the code binds to places in a block: by name, the block and the offset in elements.
 std::map<std::string, std::pair<std::string, int64_t>> bound_arrays(const Stmt& body) {
@@ -175,7 +180,7 @@ public:
         }
         for (const LayerProblem& p : problems)
             weights_.push_back({FirstReads(p[Dim::i], 1), FirstReads(p[Dim::i], 1), {}});
-        name_arrays();
+        name_arrays(group);
     }
 
     TouchedCounts run() && {
@@ -207,7 +212,7 @@ private:
     };
     enum class Doing { nothing, copying, computing };
 
-    void name_arrays() {
+    void name_arrays(const GroupSchedule& group) {
         for (size_t a = 0; a < code_.arrays.size(); ++a) {
             const CodeArray& array = code_.arrays[a];
             if (array.role == ArrayRole::external_input)
@@ -222,13 +227,11 @@ private:
         }
         std::sort(begins.begin(), begins.end());
         for (const auto& [name, place] : bound) {
-            if (name == rows_of_steps) names_[name] = {NamedArray::Kind::ring, -1, 0};
-            if (place.first == "scratch" && scope_ == KernelScope::nest) {
-                for (size_t k = 0; k + 1 < problems_.size(); ++k) {
-                    if (name == problems_[k].name + ".rows")
-                        names_[name] = {NamedArray::Kind::ring, static_cast<int>(k), 0};
-                }
-            }
+            const auto k = std::ranges::find(problems_, name, ring_name) - problems_.begin();
+            if (name == rows_of_steps)
+                names_[name] = {NamedArray::Kind::ring, -1, line_plan(group, problems_).blocks_offset};
+            else if (scope_ == KernelScope::nest && k < std::ssize(problems_))
+                names_[name] = {NamedArray::Kind::ring, static_cast<int>(k), 0};
             if (place.first != "constants") continue;
             const auto next = std::upper_bound(begins.begin(), begins.end(), place.second);
             const auto end = next == begins.end() ? places_.end() : places_.begin() + *next;
@@ -359,6 +362,7 @@ private:
             case NamedArray::Kind::weights:
                 return touch_weights(array, at);
             case NamedArray::Kind::ring:
+                if (at < array.offset) return;
                 return touch_output(array.index < 0 ? nest_ : array.index, at);
             case NamedArray::Kind::output:
                 return touch_y(array.index, is_store, at);
