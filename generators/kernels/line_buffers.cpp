@@ -109,7 +109,7 @@ protected:
     Stmt begin_output(const Box&) override { return {}; }
     Stmt end_output(const Box&) override { return {}; }
     Stmt begin_call(int, const Box&) override { return {}; }
-    /// Not before: until a kernel stores rows, the block where they will lie may be another tensor's.
+    /// Zeros follow the call: until a kernel stores rows, their block may be another tensor's.
     Stmt end_call(int k, const Box& box) override {
         const int t = output_tensor(k);
         return ir::sequence({zero_columns(t, box), zero_columns_after(t, box)});

@@ -38,7 +38,11 @@ int64_t random_size(int64_t extent, Rng& rng) {
     }
 }
 
-Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
+/// `least`: of tiles and strips, where their extents are not smaller.
+Nest random_nest(const LayerProblem& problem, bool is_sink, int64_t least, Rng& rng) {
+    const auto size = [&](Dim d) {
+        return std::max(random_size(problem[d], rng), std::min(least, problem[d]));
+    };
     Nest nest;
     nest.layer = problem.name;
     if (is_sink) {
@@ -47,7 +51,7 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
             if (!rng.chance(1, 4)) continue;
             const Dim d = axis == 0 ? Dim::y : Dim::x;
             strips.push_back({d, Band::strip});
-            nest.strip[axis] = random_size(problem[d], rng);
+            nest.strip[axis] = size(d);
         }
         rng.shuffle(strips);
         nest.loops = strips;
@@ -58,7 +62,7 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
         rng.shuffle(loops);
         nest.loops.insert(nest.loops.end(), loops.begin(), loops.end());
     }
-    for (const Dim d : all_dims) nest.tile[d] = random_size(problem[d], rng);
+    for (const Dim d : all_dims) nest.tile[d] = size(d);
     if (!is_sink || problem.reads_all_of_i()) nest.tile[Dim::i] = problem[Dim::i];
     return nest;
 }
@@ -99,11 +103,12 @@ Placement random_tensor_placement(const GroupSchedule& group,
     return random_placement(levels, stores, rng);
 }
 
-GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything) {
+GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything,
+                   int64_t least) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
     for (int k = 0; k <= sink; ++k)
-        group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, rng));
+        group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, least, rng));
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (int k = sink; k >= 0; --k) {
         Nest& nest = group.nest(k);
@@ -187,8 +192,10 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
     constexpr int free_draws = 100;
     for (int attempt = 0;; ++attempt) {
         // In a long chain hardly any free draw stays below the limits. After many draws,
-        // intermediates are stored at the root, where nothing is computed twice.
-        GroupSchedule group = draw(problems, rng, attempt >= free_draws);
+        // intermediates are stored at the root, where nothing is computed twice. After still more,
+        // tiles grow, which ends the search: with whole tiles each kernel is called once.
+        const int doublings = std::min(std::max(attempt / free_draws - 1, 0), 60);
+        GroupSchedule group = draw(problems, rng, attempt >= free_draws, int64_t{1} << doublings);
         try {
             if ((segment.size() == 1 || two_level_work(problems, group) <= limit) &&
                 kernel_calls(asked_boxes(group, problems)) <= options.max_calls)

@@ -390,7 +390,7 @@ public:
     [[nodiscard]] const std::vector<Occurrences>& steps() const { return steps_; }
     /// By external input.
     [[nodiscard]] const std::vector<Occurrences>& brought_in() const { return brought_in_; }
-    /// By nest: the innermost loop that is not the kernel's.
+    /// The innermost loop of each nest that is not the kernel's.
     [[nodiscard]] const std::vector<int>& last_stops() const { return last_stop_; }
     /// By nest: of its weights, for the first time in a lifetime.
     [[nodiscard]] const std::vector<Occurrences>& first_reads() const { return first_reads_; }

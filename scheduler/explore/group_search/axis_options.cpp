@@ -47,6 +47,8 @@ void Options::shrink_to_fit() {
 
 size_t Options::counted_bytes(size_t terms) const {
     if (empty()) return 0;
+    // An Option by itself has two vectors, whose own 24 bytes, a pattern and its padding make 56, and
+    // each vector's allocation has 16 more. The vector of tiles has room for twice what it needs.
     constexpr size_t of_an_option = 56;
     constexpr size_t of_an_allocation = 16;
     const size_t tiles = tiles_of_each_ < 2 ? tiles_of_each_ : 2 * (tiles_of_each_ - 1);

@@ -63,11 +63,11 @@ public:
     [[nodiscard]] bool empty() const { return patterns_.empty(); }
     [[nodiscard]] size_t size() const { return patterns_.size(); }
     [[nodiscard]] const std::vector<size_t>& terms() const { return terms_; }
-    /// Of an option, in the order of terms().
+    /// The factors of option n, in the order of terms().
     [[nodiscard]] const double* factors(size_t n) const {
         return factors_.data() + n * terms_.size();
     }
-    /// Of an option.
+    /// The tiles of option n.
     [[nodiscard]] std::span<const int64_t> tiles(size_t n) const {
         return std::span(tiles_).subspan(n * tiles_of_each_, tiles_of_each_);
     }

@@ -46,9 +46,9 @@ public:
         return columns_.data() + column_of_[term] * leaves_.size();
     }
     [[nodiscard]] uint32_t leaf_at(uint32_t place) const { return leaves_[place]; }
-    /// By term: whether its factors differ.
+    /// Says of each term whether its factors differ.
     [[nodiscard]] const std::vector<char>& varies() const { return varies_; }
-    /// Of the option of a leaf.
+    /// The tiles of the option of leaf n.
     [[nodiscard]] std::span<const int64_t> tiles(uint32_t n) const {
         return options_.tiles(nodes_[n].option);
     }

@@ -11,8 +11,8 @@ namespace {
 /// Sums of square roots may come out a little too large.
 constexpr double rounding = 1 - 1e-9;
 
-/// Of a step of the staircase: how far it goes at most, and how far the bound falls there at most
-/// if it has more than one element.
+/// A step of the staircase ends at so many times the memory at which it begins, or before. If it has
+/// more than one element, the bound falls by no more than this factor.
 constexpr double most_step = 1.02;
 constexpr double most_fall_of_step = 1.03;
 

@@ -91,7 +91,7 @@ constexpr double most_again_of_groups = 4;
 constexpr size_t most_layers_of_sets = 8;
 constexpr int most_own = 2;
 
-/// Of what groups have.
+/// Gives `s` the lesser of what the groups of both have.
 void take_less(State& s, const State& other) {
     s.groups = std::min(s.groups, other.groups);
     s.groups_before = std::min(s.groups_before, other.groups_before);

@@ -181,7 +181,7 @@ public:
     [[nodiscard]] bool moves(size_t m, size_t j) const { return moves_[m][j] != 0; }
 
 private:
-    /// For pieces of A_m.
+    /// Finds buffers_, lines_ and areas_ of all arrays before A_m.
     void find_buffers(size_t m) {
         for (size_t j = m; j-- > 0;) {
             const auto& both = hulls_[m][j];

@@ -98,7 +98,7 @@ public:
         }
     }
 
-    /// For plans of the network.
+    /// The tiled layers that all plans of the network share.
     [[nodiscard]] TiledLayers& tiled_layers() { return tiled_layers_; }
 
     [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }

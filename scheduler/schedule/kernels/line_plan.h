@@ -26,7 +26,7 @@
 
 namespace laminate {
 
-/// Of a ring in two parts.
+/// The two parts of a ring.
 struct RingParts {
     struct Block {
         int64_t rows = 0;    ///< that come in with a step

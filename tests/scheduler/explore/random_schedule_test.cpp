@@ -173,6 +173,18 @@ TEST(RandomSchedule, KernelsAreCalledNoMoreThanWanted) {
     EXPECT_GT(most, options.max_calls / 2);
 }
 
+/// Only whole tiles call the kernels of all layers of a group once.
+TEST(RandomSchedule, TilesGrowUntilTheLimitHolds) {
+    const Network network = l3net();
+    std::vector<LayerId> all;
+    for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) all.push_back(id);
+    RandomOptions options;
+    options.max_calls = std::ssize(all);
+    Rng rng(1);
+    const GroupSchedule group = random_group(network, all, rng, options);
+    EXPECT_EQ(kernel_calls(asked_boxes(group, group_problems(network, group))), options.max_calls);
+}
+
 TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {
     std::map<std::string, int> seen;
     for (uint64_t seed = 0; seed < 400; ++seed) {
