@@ -16,6 +16,11 @@ WalkPlan::WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedul
     place_weights();
     put_arrivals();
     find_parts();
+    for (int k = 0; k <= group.sink(); ++k) {
+        like_trips.push_back({});
+        for (int l = 0; l < static_cast<int>(sites_[k].size()); ++l)
+            like_trips[k].push_back(find_like_trips({k, l}));
+    }
 }
 
 void WalkPlan::place_tensors() {
@@ -158,6 +163,47 @@ void WalkPlan::find_parts() {
             }
         }
     }
+}
+
+/// Whether what a nest reads of an operand, or of its weights, depends on where its loops over `dim`
+/// are.
+bool WalkPlan::moves(int nest, const Reader& reader, bool is_weights, Dim dim) const {
+    const LayerProblem& p = problem(nest);
+    const bool is_along_channels = axis_of(dim) == Axis::channels;
+    if (is_weights) return is_along_channels;
+    const LayerInput& input = p.inputs[static_cast<size_t>(reader.operand)];
+    if (!is_along_channels) return !input.is_pixel;
+    const bool reads_z = p.is_grouped() || p.operation == Operation::concat;
+    return !input.is_plane && (dim == Dim::i || reads_z);
+}
+
+/// Boxes of nests that the body calls follow from what the level's own nest reads. Needs of a shared
+/// tensor are found by the trips of the loops around, so their loops are taken as they are.
+LikeTrips WalkPlan::find_like_trips(Level level) const {
+    const Dim dim = group_.loop(level).dim;
+    LikeTrips trips;
+    for (int k = 0; k <= group_.sink(); ++k) {
+        const std::vector<Level> around = path(group_, k);
+        if (std::find(around.begin(), around.end(), level) == around.end()) continue;
+        trips.nests.push_back(k);
+        const int first = k == level.nest ? level.loop : 0;
+        for (int l = first; l < static_cast<int>(sites_[k].size()); ++l) {
+            const Site& site = sites_[k][l];
+            trips.writes_output |= site.writes_output;
+            for (const Arrival& arrival : site.computed) {
+                const Kept& buffer = kept[arrival.buffer];
+                const bool is_weights = buffer.kind == Kept::Kind::weights;
+                if (buffer.is_shared) return {};
+                for (const Reader& reader : arrival.readers) {
+                    if (reader.nest == level.nest && moves(level.nest, reader, is_weights, dim))
+                        return {};
+                }
+                trips.arriving.push_back(arrival.buffer);
+            }
+        }
+    }
+    trips.are_alike = true;
+    return trips;
 }
 
 bool WalkPlan::is_needed(const Site& site, int part) const {

@@ -66,6 +66,15 @@ struct Kept {
     PerEnum<NeedsAlone, Axis, 3> alone{};  ///< of a shared tensor
 };
 
+/// What happens in the trips of a loop that all ask for the same: nothing that arrives in its body
+/// depends on the loop's coordinate. Its trips still differ in the part of Y that they compute.
+struct LikeTrips {
+    bool are_alike = false;
+    std::vector<size_t> arriving;  ///< buffers
+    std::vector<int> nests;        ///< its own and those called inside
+    bool writes_output = false;
+};
+
 /// Where each buffer is stored, where its elements arrive, and who reads them.
 class WalkPlan {
 public:
@@ -87,6 +96,7 @@ public:
     /// The innermost loop of each nest in whose body anything is stored, computed or written; by
     /// the same index, by nest.
     IndexVector<IndexVector<int, int>, int> last_site;
+    IndexVector<IndexVector<LikeTrips, int>, int> like_trips;  ///< by nest, by loop
 
 private:
     void place_tensors();
@@ -98,6 +108,8 @@ private:
     void find_calls(Site& site) const;
     [[nodiscard]] Where where(int reader, Level level) const;
     void find_parts();
+    [[nodiscard]] LikeTrips find_like_trips(Level level) const;
+    [[nodiscard]] bool moves(int nest, const Reader& reader, bool is_weights, Dim dim) const;
     [[nodiscard]] bool is_needed(const Site& site, int part) const;
     [[nodiscard]] const LayerProblem& problem(int nest) const {
         return problems_[static_cast<size_t>(nest)];

@@ -23,18 +23,71 @@ namespace {
 
 using namespace walking;
 
+/// Which elements of Y have been written.
+class Visits {
+public:
+    explicit Visits(const LayerProblem& sink)
+        : rows_(sink[Dim::y]),
+          columns_(sink[Dim::x]),
+          visited_(static_cast<size_t>(sink.output_elements().value())) {}
+
+    struct Counts {
+        int64_t elements = 0;
+        int64_t visited = 0;
+    };
+    /// Of the output of these iterations.
+    [[nodiscard]] Counts of(const Ranges& ranges) {
+        Counts counts;
+        for_each_row(ranges, [&](auto begin, auto end) {
+            counts.elements += end - begin;
+            counts.visited += std::count(begin, end, true);
+        });
+        return counts;
+    }
+    /// Visits them all. Returns how many they are.
+    int64_t add(const Ranges& ranges) {
+        int64_t elements = 0;
+        for_each_row(ranges, [&](auto begin, auto end) {
+            std::fill(begin, end, true);
+            elements += end - begin;
+        });
+        return elements;
+    }
+
+private:
+    template <class Visit>
+    void for_each_row(const Ranges& ranges, const Visit& visit) {
+        const Range &zs = ranges[Dim::z], &ys = ranges[Dim::y], &xs = ranges[Dim::x];
+        for (int64_t z = zs.begin; z < zs.end; ++z) {
+            for (int64_t y = ys.begin; y < ys.end; ++y) {
+                const auto row = visited_.begin() + (z * rows_ + y) * columns_;
+                visit(row + xs.begin, row + xs.end);
+            }
+        }
+    }
+
+    int64_t rows_, columns_;
+    std::vector<char> visited_;
+};
+
+/// For fewer trips than this it is cheaper to run them all.
+constexpr int64_t fewest_alike = 2;
+
 class Walker {
 public:
     /// With `only`, the problems and the group are those of one axis alone, and the needs of a
     /// shared tensor are what its readers are seen to read. Otherwise they are what the walks on
     /// each axis alone have found.
-    Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
+    Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group, WalkTrips trips,
            std::optional<Axis> only = {})
-        : problems_(problems), group_(group), only_(only), plan_(problems, group) {
+        : problems_(problems),
+          group_(group),
+          trips_(trips),
+          only_(only),
+          plan_(problems, group),
+          visits_(problems.back()) {
         for (size_t k = 0; k < problems.size(); ++k)
             layers_.push_back({problems[k], group.nests[k]});
-        const LayerProblem& sink = problems.back();
-        visits_.resize(static_cast<size_t>(sink.output_elements().value()), false);
         if (!only_) judge_shared();
     }
 
@@ -77,7 +130,7 @@ private:
             GroupSchedule group;
             for (const LayerProblem& problem : problems_) problems.push_back(alone(problem, axis));
             for (const Nest& nest : group_.nests) group.nests.push_back(alone(nest, axis));
-            Walker walker(problems, group, axis);
+            Walker walker(problems, group, trips_, axis);
             (void)walker.walk();
             for (size_t b = 0; b < plan_.kept.size(); ++b)
                 plan_.kept[b].alone[axis].needs = std::move(walker.plan_.kept[b].alone[axis].needs);
@@ -137,11 +190,69 @@ private:
         const Range whole = range;
         int64_t& trip = plan_.site(level).trip;
         trip = 0;
+        // Trips of a whole tile behind the second.
+        const int64_t further = whole.size() / step - 2;
+        const bool are_alike = trips_ == WalkTrips::alike_together && further >= fewest_alike &&
+                               plan_.like_trips[k][index].are_alike;
         for (int64_t begin = whole.begin; begin < whole.end; begin += step, ++trip) {
             range = {begin, std::min(begin + step, whole.end)};
-            body(level, rehearsal);
+            if (are_alike && trip == 1 && body_and_alike(level, further, rehearsal)) {
+                trip += further;
+                begin += further * step;
+            } else {
+                body(level, rehearsal);
+            }
         }
         range = whole;
+    }
+
+    /// Runs the second trip of a loop whose trips are alike, and counts it for as many further trips
+    /// as well. Runs nothing and returns false if they do not find Y as the second trip does.
+    bool body_and_alike(Level level, int64_t further, Rehearsal* rehearsal) {
+        if (rehearsal != nullptr) {
+            body(level, rehearsal);
+            return true;
+        }
+        const LikeTrips& trips = plan_.like_trips[level.nest][level.loop];
+        LayerState& own = layer(level.nest);
+        const Dim dim = group_.loop(level).dim;
+        const Ranges second = own.ranges;
+        Ranges rest = second;
+        if (dim != Dim::i)
+            rest[dim] = {second[dim].end, second[dim].end + further * second[dim].size()};
+        if (trips.writes_output) {
+            const Visits::Counts here = visits_.of(second), there = visits_.of(rest);
+            if (here.visited * there.elements != there.visited * here.elements ||
+                (here.visited != 0 && here.visited != here.elements))
+                return false;
+        }
+        std::vector<Elements> reads;
+        std::vector<Macs> macs;
+        for (const size_t b : trips.arriving) reads.push_back(plan_.kept[b].reads);
+        for (const int nest : trips.nests) macs.push_back(layer(nest).macs);
+        const Elements output_reads = output_reads_, output_writes = output_writes_;
+        body(level, rehearsal);
+        const auto count_further = [&](auto& count, auto before) {
+            count += decltype(before)(count.value() - before.value()) * further;
+        };
+        for (size_t n = 0; n < reads.size(); ++n)
+            count_further(plan_.kept[trips.arriving[n]].reads, reads[n]);
+        for (size_t n = 0; n < macs.size(); ++n) {
+            LayerState& l = layer(trips.nests[n]);
+            if (trips.nests[n] == level.nest && axis_of(dim) != Axis::channels) {
+                // Rows and columns differ in their taps.
+                AxisTaps& taps = own.taps[place_of(axis_of(dim)) - 1];
+                const int64_t each =
+                    (l.macs.value() - macs[n].value()) / taps.of(second[dim]).count;
+                l.macs += Macs(each) * taps.of(rest[dim]).count;
+            } else {
+                count_further(l.macs, macs[n]);
+            }
+        }
+        count_further(output_reads_, output_reads);
+        count_further(output_writes_, output_writes);
+        if (trips.writes_output) visits_.add(rest);
+        return true;
     }
 
     void call(int k, const Box& output, Rehearsal* rehearsal) {
@@ -270,38 +381,14 @@ private:
         }
     }
 
-    /// Calls `visit` with the visits of each row of the present body's output.
-    template <class Visit>
-    void for_each_output_row(const Visit& visit) {
-        const LayerState& sink = layers_.back();
-        const Range &zs = sink.ranges[Dim::z], &ys = sink.ranges[Dim::y], &xs = sink.ranges[Dim::x];
-        for (int64_t z = zs.begin; z < zs.end; ++z) {
-            for (int64_t y = ys.begin; y < ys.end; ++y) {
-                const auto row =
-                    visits_.begin() + (z * sink.problem[Dim::y] + y) * sink.problem[Dim::x];
-                visit(row + xs.begin, row + xs.end);
-            }
-        }
-    }
-
     void read_partial_sums() {
-        int64_t held = 0;
-        int64_t read = 0;
-        for_each_output_row([&](auto begin, auto end) {
-            held += end - begin;
-            read += std::count(begin, end, true);
-        });
-        output_reads_ += Elements(read);
-        output_buffer_ = std::max(output_buffer_, Elements(held));
+        const Visits::Counts found = visits_.of(layers_.back().ranges);
+        output_reads_ += Elements(found.visited);
+        output_buffer_ = std::max(output_buffer_, Elements(found.elements));
     }
 
     void write_output() {
-        int64_t written = 0;
-        for_each_output_row([&](auto begin, auto end) {
-            std::fill(begin, end, true);
-            written += end - begin;
-        });
-        output_writes_ += Elements(written);
+        output_writes_ += Elements(visits_.add(layers_.back().ranges));
     }
 
     // ---- the result
@@ -348,11 +435,12 @@ private:
 
     const std::vector<LayerProblem>& problems_;
     const GroupSchedule& group_;
+    WalkTrips trips_;
     std::optional<Axis> only_;
     WalkPlan plan_;
     IndexVector<LayerState, int> layers_;
-    std::vector<Need> needs_;    ///< of the bodies in progress
-    std::vector<char> visits_;   ///< by element of Y: whether it has been written
+    std::vector<Need> needs_;  ///< of the bodies in progress
+    Visits visits_;
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;
@@ -360,9 +448,9 @@ private:
 
 }  // namespace
 
-GroupCounts walk(const Network& network, const GroupSchedule& group) {
+GroupCounts walk(const Network& network, const GroupSchedule& group, WalkTrips trips) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    return Walker(problems, group).walk();
+    return Walker(problems, group, trips).walk();
 }
 
 }  // namespace laminate

@@ -5,8 +5,10 @@
 // is new by looking at what is present, and the size of a buffer by applying section 5 to the needs
 // of each body.
 //
-// Its time is proportional to the rows that the bodies touch in each channel. It is meant for
-// networks of up to about 10^8 multiply-accumulates, not for 4K pictures.
+// Where nothing that arrives in a loop's body depends on the loop's coordinate, every trip asks for
+// the same. The first trip may bring it in; the second finds all that outlives the body, and so does
+// every later one. So two trips are executed and what the second counts is multiplied. Its time is
+// proportional to the rows that the other bodies touch in each channel.
 #pragma once
 
 #include "nets/network/network.h"
@@ -15,11 +17,17 @@
 
 namespace laminate {
 
+enum class WalkTrips {
+    alike_together,
+    every_trip,  ///< plain execution, to check the other mode
+};
+
 /// The counts of one legal group (check_group), for one image.
 ///
 /// Throws std::logic_error if a property that the page claims for every legal group fails: the new
 /// part of an intermediate tensor is a box, loops run forward, and axes are independent (sections
 /// 4.4 and 4.8).
-[[nodiscard]] GroupCounts walk(const Network& network, const GroupSchedule& group);
+[[nodiscard]] GroupCounts walk(const Network& network, const GroupSchedule& group,
+                               WalkTrips trips = WalkTrips::alike_together);
 
 }  // namespace laminate

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "nets/network/network.h"
+#include "nets/random/random_network.h"
 #include "scheduler/counts/counts.h"
+#include "scheduler/explore/random_schedule.h"
 #include "scheduler/schedule/schedule.h"
 #include "tests/support/chain.h"
 
@@ -731,6 +733,41 @@ TEST(WalkerFootprint, AnInputThatIsNotNeededAgainNeedNotStay) {
     EXPECT_EQ(counts.input_reads(), Elements(1200));
     EXPECT_EQ(counts.input_buffers(), Elements(12 * 20 * 3));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(18 * 18 * 4));
+}
+
+TEST(WalkerTrips, WeightsOfEveryPixelAreReadForEachOfThem) {
+    // 2 * 3 * 9 weights for each of a million pixels. Each pair of channels needs its 9 once, so the
+    // buffer holds those of one pair.
+    const int64_t side = 1000;
+    const GroupCounts counts = walked(chain(3, side, side, {{2, square_window(3, 1, 1)}}),
+                                      "{conv1: zo yo xo io | yi xi zi ii n m; tile z2 y1000 "
+                                      "x1000 i3; X root/root; W xi/ii; Y root/root}");
+    EXPECT_EQ(counts.weight_reads(), Elements(54) * side * side);
+    EXPECT_EQ(counts.macs(), Macs(54) * side * side);
+    EXPECT_EQ(counts.layers[0].weight_buffer, Elements(9));
+}
+
+/// Alike trips are as common in these groups as all the others.
+template <class MakeNetwork>
+void expect_alike_trips_count_as_every_trip(const MakeNetwork& make, uint64_t seeds) {
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+        const Network network = make(seed);
+        RandomOptions options;
+        options.max_macs = Macs(200'000);
+        const Schedule schedule = random_schedule(network, seed, options);
+        for (const GroupSchedule& group : schedule.groups()) {
+            ASSERT_EQ(difference(walk(network, group), "together",
+                                 walk(network, group, WalkTrips::every_trip), "one by one"),
+                      "")
+                << "seed " << seed << ": " << to_text(group);
+        }
+    }
+}
+
+TEST(WalkerTrips, AlikeTripsCountAsEveryTrip) {
+    expect_alike_trips_count_as_every_trip(random_chain, 1000);
+    expect_alike_trips_count_as_every_trip(random_network, 500);
+    expect_alike_trips_count_as_every_trip(random_picture_network, 500);
 }
 
 }  // namespace
