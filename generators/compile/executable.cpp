@@ -82,11 +82,49 @@ std::string object_of(const Halide::Module& module, const Halide::Target& target
 }
 
 // What instrumented code, which allocates its buffers, calls instead of Halide's runtime.
-void* allocate(void*, size_t bytes) {
-    constexpr size_t boundary = 128;
-    return std::aligned_alloc(boundary, (bytes + 2 * boundary - 1) / boundary * boundary);
-}
-void release(void*, void* memory) { std::free(memory); }
+// It does so in the innermost loops, so blocks are kept: in front of each stands its size.
+class KeptBlocks {
+public:
+    ~KeptBlocks() {
+        for (const std::vector<char*>& blocks : by_size_) {
+            for (char* block : blocks) std::free(block);
+        }
+    }
+    KeptBlocks() = default;
+    KeptBlocks(const KeptBlocks&) = delete;
+    KeptBlocks& operator=(const KeptBlocks&) = delete;
+
+    void* take(size_t bytes) {
+        // Vectors may load beyond the end.
+        const size_t size = (bytes + 2 * boundary - 1) / boundary;
+        if (size < by_size_.size() && !by_size_[size].empty()) {
+            char* block = by_size_[size].back();
+            by_size_[size].pop_back();
+            return block + boundary;
+        }
+        auto* block = static_cast<char*>(std::aligned_alloc(boundary, (size + 1) * boundary));
+        if (block == nullptr) return nullptr;
+        *reinterpret_cast<size_t*>(block) = size;
+        return block + boundary;
+    }
+    void give_back(void* memory) {
+        if (memory == nullptr) return;
+        char* block = static_cast<char*>(memory) - boundary;
+        const size_t size = *reinterpret_cast<size_t*>(block);
+        if (size > largest_kept) return std::free(block);
+        if (by_size_.size() <= size) by_size_.resize(size + 1);
+        by_size_[size].push_back(block);
+    }
+
+private:
+    static constexpr size_t boundary = 128;
+    static constexpr size_t largest_kept = (size_t{1} << 18) / boundary;
+    std::vector<std::vector<char*>> by_size_;  ///< in boundaries
+};
+thread_local KeptBlocks kept_blocks;
+
+void* allocate(void*, size_t bytes) { return kept_blocks.take(bytes); }
+void release(void*, void* memory) { kept_blocks.give_back(memory); }
 int out_of_memory(void*) { return halide_error_code_out_of_memory; }
 
 std::map<std::string, const void*> memory_functions() {
