@@ -2,6 +2,7 @@
 
 #include <Halide.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -14,9 +15,9 @@
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
 #include "instrumentation/count_pass.h"
-#include "instrumentation/first_reads.h"
 #include "instrumentation/loop_sums.h"
 #include "instrumentation/measure.h"
+#include "instrumentation/read_rounds.h"
 #include "instrumentation/replay.h"
 
 namespace laminate {
@@ -52,31 +53,54 @@ private:
 };
 
 /// Counts, by array, the elements that are read for the first time in a lifetime.
-std::vector<Elements> first_reads(const GroupCode& code) {
-    std::vector<Elements> counts(code.arrays.size());
-    std::vector<std::optional<FirstReads>> memory(code.arrays.size());
-    // Weights come with their whole kernel.
-    const auto is_weights = [&](const HappenedEvent& event) {
-        return code.arrays[event.array].role == ArrayRole::external_weights;
-    };
-    const auto happened = [&](const HappenedEvent& event) {
-        const ArrayRole role = code.arrays[event.array].role;
+class FirstReadsOfCode : public EventRounds {
+public:
+    explicit FirstReadsOfCode(const GroupCode& code) : code_(code), reads_(code.arrays.size()) {
+        replay_in_rounds(code, {EventKind::lifetime, EventKind::read}, *this);
+    }
+    [[nodiscard]] Elements operator[](size_t array) const { return Elements(reads_[array].words()); }
+
+    void begin_rounds(int32_t variable) override { open_.push_back({variable, {}}); }
+    void end_rounds(int64_t rounds) override {
+        for (const size_t array : open_.back().arrays) reads_[array].end_rounds(rounds);
+        open_.pop_back();
+    }
+    void happened(EventKind kind, size_t array,
+                  const std::array<counting::Affine, 6>& box) override {
+        const ArrayRole role = code_.arrays[array].role;
         if (role != ArrayRole::external_input && role != ArrayRole::external_weights) return;
-        std::array<int64_t, 6> box = event.box;
-        const int64_t taps = is_weights(event) ? box[5] - box[4] : 1;
-        if (is_weights(event)) box[4] = 0, box[5] = 1;
-        std::optional<FirstReads>& array = memory[event.array];
-        if (event.kind == EventKind::read) {
-            if (!array) throw std::logic_error("a kernel reads what has no lifetime");
-            counts[event.array] += Elements(array->read(box) * taps);
-            return;
-        }
-        if (!array) array.emplace(box[3], box[5]);
-        array->begin_lifetime();
+        ReadRounds& reads = reads_[array];
+        open_rounds(array);
+        // Weights come with their whole kernel.
+        const bool is_weights = role == ArrayRole::external_weights;
+        std::array<counting::Affine, 6> planes = box;
+        if (is_weights) planes[4] = 0, planes[5] = 1;
+        const int64_t words = is_weights ? box[5].constant - box[4].constant : 1;
+        kind == EventKind::lifetime ? reads.begin_lifetime(planes) : reads.read(planes, words);
+    }
+
+private:
+    struct OpenRounds {
+        int32_t variable = 0;
+        std::vector<size_t> arrays;  ///< that something inside has happened to
     };
-    replay(code, {{EventKind::lifetime, EventKind::read}}, {happened, {}});
-    return counts;
-}
+    static bool touches(const OpenRounds& rounds, size_t array) {
+        return std::ranges::find(rounds.arrays, array) != rounds.arrays.end();
+    }
+    /// Most rounds tell of few arrays.
+    void open_rounds(size_t array) {
+        size_t known = open_.size();
+        while (known > 0 && !touches(open_[known - 1], array)) --known;
+        for (; known < open_.size(); ++known) {
+            open_[known].arrays.push_back(array);
+            reads_[array].begin_rounds(open_[known].variable);
+        }
+    }
+
+    const GroupCode& code_;
+    std::vector<ReadRounds> reads_;
+    std::vector<OpenRounds> open_;
+};
 
 /// What the counters of a code with events say.
 class Reading {
@@ -85,7 +109,7 @@ public:
         : code_(code),
           layout_{arrays},
           counters_(std::move(counters)),
-          first_reads_(first_reads(code)) {}
+          first_reads_(code) {}
 
     [[nodiscard]] DoneCounts counts(const GroupSchedule& group, const DoneCounts& model) const {
         DoneCounts counts;
@@ -137,7 +161,7 @@ private:
     const GroupCode& code_;
     CounterLayout layout_;
     std::vector<int64_t> counters_;
-    std::vector<Elements> first_reads_;
+    FirstReadsOfCode first_reads_;
 };
 
 /// The code of a group with events, and what else its counters need to know.

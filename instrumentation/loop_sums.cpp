@@ -20,11 +20,13 @@ namespace {
 template <class Value>
 class Execution {
 public:
-    using Tell = std::function<void(const std::vector<int64_t>&)>;
+    using Tell = std::function<void(const std::vector<Value>&)>;
 
-    Execution(Program program, size_t counters, int64_t strips, Tell tell = {})
+    Execution(Program program, size_t counters, int64_t strips, Tell tell = {},
+              RoundsListener* rounds = nullptr)
         : program_(std::move(program)),
           tell_(std::move(tell)),
+          rounds_(rounds),
           names_(program_.names),
           arrays_(program_.arrays) {
         result_.counters.assign(counters, 0);
@@ -275,7 +277,7 @@ private:
             }
             case Kind::call: {
                 told_.clear();
-                for (const int argument : s.arguments) told_.push_back(evaluate(argument).constant);
+                for (const int argument : s.arguments) told_.push_back(evaluate(argument));
                 tell_(told_);
                 return;
             }
@@ -319,6 +321,7 @@ private:
         if (is_tracked) {
             ++depth_;
             period_of_.push_back(1);
+            if (rounds_ != nullptr) rounds_->begin_rounds(variable);
             for (const int id : s.counters) counters_before.push_back(counter(id));
             for (const int array : s.outer_arrays) data_before.push_back(arrays_[array]);
         }
@@ -378,6 +381,7 @@ private:
                 if (value.size > 0 && value.innermost().variable == variable) --value.size;
             }
         }
+        if (rounds_ != nullptr) rounds_->end_rounds(same + 1);
         return same + 1;
     }
 
@@ -398,7 +402,8 @@ private:
 
     Program program_;
     Tell tell_;
-    std::vector<int64_t> told_;  ///< kept for its memory
+    RoundsListener* rounds_;
+    std::vector<Value> told_;  ///< kept for its memory
     SummedCounters result_;
     IndexVector<Name, int> names_;
     IndexVector<std::vector<Value>, int> arrays_;
@@ -423,8 +428,23 @@ SummedCounters summed_counters(const Halide::Internal::Stmt& statement, size_t c
 
 void step_through(const Halide::Internal::Stmt& statement, int64_t strips,
                   const std::function<void(const std::vector<int64_t>& arguments)>& tell) {
+    std::vector<int64_t> numbers;
+    const auto tell_numbers = [&](const std::vector<counting::Number>& arguments) {
+        numbers.clear();
+        for (const counting::Number& argument : arguments) numbers.push_back(argument.constant);
+        tell(numbers);
+    };
     using Plain = counting::Execution<counting::Number>;
-    (void)Plain(counting::count_program(statement), 0, strips, tell).run();
+    (void)Plain(counting::count_program(statement), 0, strips, tell_numbers).run();
+}
+
+void step_in_rounds(const Halide::Internal::Stmt& statement, int64_t strips,
+                    RoundsListener& listener) {
+    const auto tell = [&](const std::vector<counting::Affine>& arguments) {
+        listener.tell(arguments);
+    };
+    using InRounds = counting::Execution<counting::Affine>;
+    (void)InRounds(counting::count_program(statement), 0, strips, tell, &listener).run();
 }
 
 }  // namespace laminate

@@ -17,6 +17,8 @@
 #include <functional>
 #include <vector>
 
+#include "instrumentation/affine.h"
+
 namespace laminate {
 
 enum class LoopSteps {
@@ -40,5 +42,18 @@ struct SummedCounters {
 /// counting::call_function (count_program.h) that it comes to.
 void step_through(const Halide::Internal::Stmt& statement, int64_t strips,
                   const std::function<void(const std::vector<int64_t>& arguments)>& tell);
+
+/// Is told the calls of a statement in order. Those between a begin and its end happen as many times
+/// as the end says, while the variable in their arguments counts the rounds from 0.
+class RoundsListener {
+public:
+    virtual ~RoundsListener() = default;
+    virtual void begin_rounds(int32_t variable) = 0;
+    virtual void end_rounds(int64_t rounds) = 0;
+    virtual void tell(const std::vector<counting::Affine>& arguments) = 0;
+};
+/// The calls of step_through(), in time that grows with the number of different loop bodies.
+void step_in_rounds(const Halide::Internal::Stmt& statement, int64_t strips,
+                    RoundsListener& listener);
 
 }  // namespace laminate

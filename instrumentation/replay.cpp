@@ -190,6 +190,28 @@ private:
 
 }  // namespace
 
+void replay_in_rounds(const GroupCode& code, const std::set<EventKind>& events,
+                      EventRounds& listener) {
+    class Calls : public RoundsListener {
+    public:
+        explicit Calls(EventRounds& to) : to_(to) {}
+        void begin_rounds(int32_t variable) override { to_.begin_rounds(variable); }
+        void end_rounds(int64_t rounds) override { to_.end_rounds(rounds); }
+        void tell(const std::vector<counting::Affine>& told) override {
+            std::array<counting::Affine, 6> box;
+            std::copy(told.begin() + 3, told.end(), box.begin());
+            to_.happened(static_cast<EventKind>(told[1].constant),
+                         static_cast<size_t>(told[2].constant), box);
+        }
+
+    private:
+        EventRounds& to_;
+    } calls(listener);
+    const Watch watch{events};
+    const Stmt reduced = Reducer(watch).reduced(code.body);
+    if (reduced.defined()) step_in_rounds(reduced, code.strips, calls);
+}
+
 void replay(const GroupCode& code, const Watch& watch, const Listener& listener) {
     const Stmt reduced = Reducer(watch).reduced(code.body);
     if (!reduced.defined()) return;

@@ -14,6 +14,7 @@
 
 #include "generators/group_code.h"
 #include "generators/lowering/events.h"
+#include "instrumentation/affine.h"
 
 namespace laminate {
 
@@ -49,5 +50,19 @@ struct Listener {
 
 /// Strips [0, code.strips), from first to last. Moves within an array are not told of.
 void replay(const GroupCode& code, const Watch& watch, const Listener& listener);
+
+/// Events as rounds of loops tell of them (RoundsListener in loop_sums.h): the variables in a box
+/// count the rounds.
+class EventRounds {
+public:
+    virtual ~EventRounds() = default;
+    virtual void begin_rounds(int32_t variable) = 0;
+    virtual void end_rounds(int64_t rounds) = 0;
+    virtual void happened(EventKind kind, size_t array,
+                          const std::array<counting::Affine, 6>& box) = 0;
+};
+/// The events of replay(), in time that grows with the number of different loop bodies.
+void replay_in_rounds(const GroupCode& code, const std::set<EventKind>& events,
+                      EventRounds& listener);
 
 }  // namespace laminate

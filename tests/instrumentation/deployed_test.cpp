@@ -11,6 +11,7 @@
 #include "generators/kernels/group_kernels.h"
 #include "instrumentation/count_pass.h"
 #include "instrumentation/loop_sums.h"
+#include "instrumentation/replay.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
@@ -112,6 +113,83 @@ TEST(Deployed, RandomKernelsUnderRandomSchedulesDoWhatTheirClosedFormsSay) {
 TEST(Deployed, RandomGraphsToo) {
     expect_equal_at_random(random_network, 1, test::samples<uint64_t>(25));
     expect_equal_at_random(random_picture_network, 1, test::samples<uint64_t>(25));
+}
+
+/// Events in order, by what rounds of loops tell of them.
+class EventsOneByOne : public EventRounds {
+public:
+    using Told = std::array<int64_t, 8>;
+
+    static std::vector<Told> of(const GroupCode& code) {
+        EventsOneByOne events;
+        replay_in_rounds(code, {EventKind::lifetime, EventKind::read}, events);
+        return events.told_;
+    }
+    void begin_rounds(int32_t variable) override { open_.push_back({variable, told_.size()}); }
+    /// Adds what the first round has told for each of the others.
+    void end_rounds(int64_t rounds) override {
+        const auto [variable, first] = open_.back();
+        open_.pop_back();
+        const size_t last = told_.size();
+        for (int64_t round = 1; round < rounds; ++round) {
+            for (size_t n = first; n < last; ++n) {
+                Told told = told_[n];
+                std::map<int32_t, std::array<int64_t, 6>> slopes = slopes_[n];
+                for (size_t d = 0; d < 6; ++d) told[2 + d] += round * slopes[variable][d];
+                told_.push_back(told);
+                slopes_.push_back(std::move(slopes));
+            }
+        }
+    }
+    void happened(EventKind kind, size_t array,
+                  const std::array<counting::Affine, 6>& box) override {
+        Told told{static_cast<int64_t>(kind), static_cast<int64_t>(array)};
+        std::map<int32_t, std::array<int64_t, 6>> slopes;
+        for (size_t d = 0; d < 6; ++d) {
+            told[2 + d] = box[d].constant;
+            for (size_t n = 0; n < box[d].size; ++n)
+                slopes[box[d].terms[n].variable][d] = box[d].terms[n].coefficient;
+        }
+        told_.push_back(told);
+        slopes_.push_back(std::move(slopes));
+    }
+
+private:
+    std::vector<std::pair<int32_t, size_t>> open_;  ///< variables and their first events
+    std::vector<Told> told_;
+    /// By event, what a round of each variable adds to its box.
+    std::vector<std::map<int32_t, std::array<int64_t, 6>>> slopes_;
+};
+
+template <class MakeNetwork>
+void expect_rounds_tell_every_event(const MakeNetwork& make, uint64_t seeds) {
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+        const Network network = make(seed);
+        RandomOptions options;
+        options.max_macs = Macs(300'000);
+        Rng rng(seed);
+        const Schedule schedule = random_schedule(network, seed, options);
+        for (const GroupSchedule& group : schedule.groups()) {
+            const GroupSchedule with_kernels =
+                random_kernels(group_problems(network, group), group, rng);
+            const GroupCode code = group_code(network, with_kernels, Events::all);
+            std::vector<EventsOneByOne::Told> stepped;
+            const auto happened = [&](const HappenedEvent& event) {
+                auto& told = stepped.emplace_back(EventsOneByOne::Told{
+                    static_cast<int64_t>(event.kind), static_cast<int64_t>(event.array)});
+                std::copy(event.box.begin(), event.box.end(), told.begin() + 2);
+            };
+            replay(code, {{EventKind::lifetime, EventKind::read}}, {happened, {}});
+            ASSERT_TRUE(EventsOneByOne::of(code) == stepped)
+                << "seed " << seed << ": " << to_text(with_kernels);
+        }
+    }
+}
+
+TEST(Deployed, RoundsTellTheEventsOfEveryIteration) {
+    expect_rounds_tell_every_event(random_chain, test::samples<uint64_t>(60));
+    expect_rounds_tell_every_event(random_network, test::samples<uint64_t>(20));
+    expect_rounds_tell_every_event(random_picture_network, test::samples<uint64_t>(20));
 }
 
 /// Compiled code counts while it computes, and computes what it should.
