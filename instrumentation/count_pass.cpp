@@ -19,13 +19,45 @@ namespace {
 Expr i64(const Expr& e) { return Halide::cast<int64_t>(e); }
 Expr i64(int64_t value) { return make_const(Halide::Int(64), value); }
 
-/// Increments by counter.
-using Increments = std::map<size_t, Expr>;
+/// A sum of counts. An unrolled kernel adds few different ones very often, so they are simplified
+/// together at the end.
+class Sum {
+public:
+    Sum() = default;
+    explicit Sum(const Expr& n) { add(n, 1); }
+    void add(const Expr& n, int64_t times) {
+        if (const std::optional<int64_t> constant = as_const_int(n)) {
+            constant_ += *constant * times;
+            return;
+        }
+        for (Term& term : terms_) {
+            if (!equal(term.n, n)) continue;
+            term.times += times;
+            return;
+        }
+        terms_.push_back({n, times});
+    }
+    void add(const Sum& other) {
+        constant_ += other.constant_;
+        for (const Term& term : other.terms_) add(term.n, term.times);
+    }
+    [[nodiscard]] Expr total() const {
+        Expr sum = i64(constant_);
+        for (const Term& term : terms_) sum = simplify(sum + term.n * i64(term.times));
+        return sum;
+    }
 
-void add(Increments& to, size_t counter, const Expr& n) {
-    Expr& sum = to[counter];
-    sum = simplify(sum.defined() ? sum + n : n);
-}
+private:
+    struct Term {
+        Expr n;
+        int64_t times = 0;
+    };
+    int64_t constant_ = 0;
+    std::vector<Term> terms_;
+};
+
+/// Increments by counter.
+using Increments = std::map<size_t, Sum>;
 
 /// A count of more nodes is left to the statements inside. In a deep chain each bound contains the
 /// one before several times, so writing out the bounds of twenty layers would never end. With a
@@ -192,12 +224,13 @@ private:
         if (const auto* let = s.as<LetStmt>()) {
             std::optional<Increments> counts = constant_counts(let->body);
             if (!counts) return std::nullopt;
-            for (auto& [counter, n] : *counts) {
+            for (auto& [counter, sum] : *counts) {
+                Expr n = sum.total();
                 if (!expr_uses_var(n, let->name)) continue;
                 if (has_load(let->value)) return std::nullopt;
                 n = substitute(let->name, let->value, n);
                 if (is_too_large(n)) return std::nullopt;
-                n = simplify(n);
+                sum = Sum(simplify(n));
             }
             count_loads(let->value, const_true(), *counts);
             return counts;
@@ -207,15 +240,16 @@ private:
             const std::optional<Increments> rest =
                 first ? constant_counts(block->rest) : std::nullopt;
             if (!rest) return std::nullopt;
-            for (const auto& [counter, n] : *rest) add(*first, counter, n);
+            for (const auto& [counter, n] : *rest) (*first)[counter].add(n);
             return first;
         }
         if (const auto* loop = s.as<For>()) {
             std::optional<Increments> counts = constant_counts(loop->body);
             if (!counts) return std::nullopt;
-            for (auto& [counter, n] : *counts) {
+            for (auto& [counter, sum] : *counts) {
+                const Expr n = sum.total();
                 if (expr_uses_var(n, loop->name)) return std::nullopt;
-                n = simplify(n * i64(Halide::max(loop->extent, 0)));
+                sum = Sum(simplify(n * i64(Halide::max(loop->extent, 0))));
             }
             return counts;
         }
@@ -223,12 +257,14 @@ private:
             std::optional<Increments> counts = constant_counts(branch->then_case);
             if (!counts || has_load(branch->condition)) return std::nullopt;
             for (auto& [counter, n] : *counts)
-                n = simplify(Halide::select(branch->condition, n, i64(0)));
+                n = Sum(simplify(Halide::select(branch->condition, n.total(), i64(0))));
             if (branch->else_case.defined()) {
                 const std::optional<Increments> other = constant_counts(branch->else_case);
                 if (!other) return std::nullopt;
-                for (const auto& [counter, n] : *other)
-                    add(*counts, counter, Halide::select(branch->condition, i64(0), n));
+                for (const auto& [counter, n] : *other) {
+                    Sum& sum = (*counts)[counter];
+                    sum.add(Sum(simplify(Halide::select(branch->condition, i64(0), n.total()))));
+                }
             }
             return counts;
         }
@@ -247,7 +283,7 @@ private:
         Expr elements = i64(1);
         for (size_t d = 0; d < 3; ++d)
             elements = elements * i64(event.box[2 * d + 1] - event.box[2 * d]);
-        return {{layout_.event(event.array, event.kind), simplify(elements)}};
+        return {{layout_.event(event.array, event.kind), Sum(simplify(elements))}};
     }
 
     Increments store_counts(const Store& store) {
@@ -258,13 +294,13 @@ private:
         const auto it = arrays_.find(store.name);
         if (it == arrays_.end()) return counts;
         const ArrayRole role = roles_[it->second];
-        if (role == ArrayRole::external_output) add(counts, layout_.stores(it->second), executed);
+        if (role == ArrayRole::external_output) counts[layout_.stores(it->second)].add(executed, 1);
         // A multiply-accumulate: array[i] = array[i] + a * b.
         const auto* sum = store.value.as<Add>();
         if ((role == ArrayRole::output_buffer || role == ArrayRole::sums) && sum &&
             ((is_load_of(sum->a, store) && sum->b.as<Mul>()) ||
              (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
-            add(counts, layout_.macs(it->second), executed);
+            counts[layout_.macs(it->second)].add(executed, 1);
         }
         return counts;
     }
@@ -285,12 +321,15 @@ private:
     }
 
     /// The number of set lanes of a predicate such as `ramp < broadcast`.
-    static Expr lanes_set(const Expr& predicate) {
+    Expr lanes_set(const Expr& predicate) {
+        Expr& known = lanes_set_[predicate];
+        if (known.defined()) return known;
         Expr sum = i64(0);
         for (int lane = 0; lane < predicate.type().lanes(); ++lane) {
             sum = sum + i64(Halide::select(extract_lane(predicate, lane), 1, 0));
         }
-        return simplify(sum);
+        known = simplify(sum);
+        return known;
     }
 
     /// Adds the loads of external arrays in an expression. Branches of if_then_else count under
@@ -306,10 +345,11 @@ private:
                 const auto it = counter_.arrays_.find(load->name);
                 if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second]))
                     return;
-                const Expr lanes = is_const_one(load->predicate) ? i64(load->type.lanes())
-                                                                 : lanes_set(load->predicate);
-                add(counts_, counter_.layout_.loads(it->second),
-                    simplify(Halide::select(condition_, lanes, i64(0))));
+                const Expr lanes = is_const_one(load->predicate)
+                                       ? i64(load->type.lanes())
+                                       : counter_.lanes_set(load->predicate);
+                counts_[counter_.layout_.loads(it->second)].add(
+                    simplify(Halide::select(condition_, lanes, i64(0))), 1);
             }
             void visit(const Call* call) override {
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);
@@ -374,7 +414,8 @@ private:
     }
     static Stmt updates(const Increments& increments) {
         std::vector<Stmt> all;
-        for (const auto& [id, n] : increments) {
+        for (const auto& [id, sum] : increments) {
+            const Expr n = sum.total();
             if (!is_const_zero(n)) all.push_back(update(id, counter(id) + n));
         }
         return ir::sequence(all);
@@ -385,6 +426,7 @@ private:
     std::map<std::string, size_t> arrays_;
     std::vector<ArrayRole> roles_;
     std::set<std::string> steering_;
+    std::map<Expr, Expr, IRDeepCompare> lanes_set_;  ///< by predicate
 };
 
 }  // namespace
