@@ -38,7 +38,6 @@ int64_t random_size(int64_t extent, Rng& rng) {
     }
 }
 
-/// `least`: of tiles and strips, where their extents are not smaller.
 Nest random_nest(const LayerProblem& problem, bool is_sink, int64_t least, Rng& rng) {
     const auto size = [&](Dim d) {
         return std::max(random_size(problem[d], rng), std::min(least, problem[d]));
@@ -67,9 +66,26 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, int64_t least, Rng& 
     return nest;
 }
 
+/// Which freedom a draw gives up, so that its kernels are called less often.
+struct Restraint {
+    bool keep_everything = false;  ///< intermediates are stored at the root
+    int64_t least = 0;  ///< size of tiles and strips, where their extents are not smaller
+    std::vector<bool> coarse;  ///< by nest: whether nothing is placed inside its inner loops
+};
+
+bool is_left_out(const GroupSchedule& group, const Restraint& restraint, Level level) {
+    return !level.is_root() && restraint.coarse[static_cast<size_t>(level.nest)] &&
+           group.loop(level).band == Band::inner;
+}
+
 /// Any of the outermost `stores` levels to store at, then any compute level at or inside it.
 /// `levels` come outermost first.
-Placement random_placement(const std::vector<Level>& levels, std::ptrdiff_t stores, Rng& rng) {
+Placement random_placement(const GroupSchedule& group, std::vector<Level> levels,
+                           std::ptrdiff_t stores, const Restraint& restraint, Rng& rng) {
+    const auto left_out = [&](Level level) { return is_left_out(group, restraint, level); };
+    const auto last_store = levels.begin() + std::min(stores, std::ssize(levels));
+    stores -= std::count_if(levels.begin(), last_store, left_out);
+    std::erase_if(levels, left_out);
     const int64_t store = rng.below(std::min(stores, std::ssize(levels)));
     const int64_t compute = rng.between(store, std::ssize(levels) - 1);
     return {levels[static_cast<size_t>(store)], levels[static_cast<size_t>(compute)]};
@@ -79,7 +95,8 @@ Placement random_placement(const std::vector<Level>& levels, std::ptrdiff_t stor
 Placement random_tensor_placement(const GroupSchedule& group,
                                   const std::vector<GroupTensor>& tensors,
                                   const GroupTensor& tensor,
-                                  const std::vector<LayerProblem>& problems, Rng& rng) {
+                                  const std::vector<LayerProblem>& problems,
+                                  const Restraint& restraint, Rng& rng) {
     // Levels around every reader, outermost first, but not inside an `ii` that reads no box.
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
     std::ptrdiff_t stores = std::ssize(levels);  // levels where it may be stored
@@ -100,15 +117,17 @@ Placement random_tensor_placement(const GroupSchedule& group,
         const auto own_store = std::find(around.begin(), around.end(), group.nest(k).y.store);
         stores = std::min(stores, own_store - around.begin() + 1);
     }
-    return random_placement(levels, stores, rng);
+    return random_placement(group, std::move(levels), stores, restraint, rng);
 }
 
-GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything,
-                   int64_t least) {
+GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng,
+                   const Restraint& restraint) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
-    for (int k = 0; k <= sink; ++k)
-        group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, least, rng));
+    for (int k = 0; k <= sink; ++k) {
+        group.nests.push_back(
+            random_nest(problems[static_cast<size_t>(k)], k == sink, restraint.least, rng));
+    }
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (int k = sink; k >= 0; --k) {
         Nest& nest = group.nest(k);
@@ -119,23 +138,25 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
                 const Level ii{k, nest.find({Dim::i, Band::inner})};
                 levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
             }
+            std::erase_if(levels, [&](Level l) { return is_left_out(group, restraint, l); });
             const Level level = any_of(levels, rng);
             nest.y = {level, level};
         } else {
             const auto own = std::find_if(tensors.begin(), tensors.end(),
                                           [&](const GroupTensor& t) { return t.producer == k; });
-            nest.y = random_tensor_placement(group, tensors, *own, problems, rng);
-            if (keep_everything) nest.y.store = Level{};
+            nest.y = random_tensor_placement(group, tensors, *own, problems, restraint, rng);
+            if (restraint.keep_everything) nest.y.store = Level{};
         }
         if (problems[static_cast<size_t>(k)].has_weights())
-            nest.w = random_placement(path(group, k), INT64_MAX, rng);
+            nest.w = random_placement(group, path(group, k), INT64_MAX, restraint, rng);
     }
     for (const GroupTensor& tensor : tensors) {
         if (!tensor.is_external()) continue;
         const TensorReader& first = tensor.readers.front();
         group.nest(first.nest)
             .x.push_back(
-                {first.operand, random_tensor_placement(group, tensors, tensor, problems, rng)});
+                {first.operand,
+                 random_tensor_placement(group, tensors, tensor, problems, restraint, rng)});
     }
     return group;
 }
@@ -189,13 +210,19 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
         least = checked_add(least, (window * p.output_elements().value()).value());
     }
     const Macs limit = std::max(options.max_macs, 4 * Macs(least));
-    constexpr int free_draws = 100;
+    constexpr int free_draws = 100, draws_of_a_size = 20;
     for (int attempt = 0;; ++attempt) {
         // In a long chain hardly any free draw stays below the limits. After many draws,
         // intermediates are stored at the root, where nothing is computed twice. After still more,
-        // tiles grow, which ends the search: with whole tiles each kernel is called once.
-        const int doublings = std::min(std::max(attempt / free_draws - 1, 0), 60);
-        GroupSchedule group = draw(problems, rng, attempt >= free_draws, int64_t{1} << doublings);
+        // tiles grow and fewer nests have anything inside their inner loops, which ends the search:
+        // with whole tiles and nothing there each kernel is called once.
+        const int doublings =
+            std::clamp((attempt - 2 * free_draws) / draws_of_a_size + 1, 0, 60);
+        Restraint restraint{attempt >= free_draws, int64_t{1} << doublings,
+                            std::vector<bool>(problems.size(), false)};
+        for (size_t k = 0; doublings > 0 && k < problems.size(); ++k)
+            restraint.coarse[k] = rng.chance(std::min(doublings, 8), 8);
+        GroupSchedule group = draw(problems, rng, restraint);
         try {
             if ((segment.size() == 1 || two_level_work(problems, group) <= limit) &&
                 kernel_calls(asked_boxes(group, problems)) <= options.max_calls)
