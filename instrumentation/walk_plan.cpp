@@ -16,11 +16,14 @@ WalkPlan::WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedul
     place_weights();
     put_arrivals();
     find_parts();
-    for (int k = 0; k <= group.sink(); ++k) {
-        like_trips.push_back({});
-        for (int l = 0; l < static_cast<int>(sites_[k].size()); ++l)
-            like_trips[k].push_back(find_like_trips({k, l}));
-    }
+    find_loops();
+}
+
+void WalkPlan::take_alone(std::optional<size_t> buffer) {
+    takes_part[0].assign(kept.size(), false);
+    if (buffer) takes_part[0][*buffer] = true;
+    output_takes_part = !buffer;
+    find_loops();
 }
 
 void WalkPlan::place_tensors() {
@@ -155,6 +158,11 @@ void WalkPlan::find_parts() {
             for (const TensorReader& reader : tensors[t].readers) fed[reader.nest] = true;
         }
     }
+}
+
+/// Finds where loops may end, and whose trips are alike, from what takes part.
+void WalkPlan::find_loops() {
+    last_site = {};
     for (int part = 0; part < static_cast<int>(takes_part.size()); ++part) {
         last_site.push_back(IndexVector<int, int>(sites_.size(), -1));
         for (int k = 0; k <= group_.sink(); ++k) {
@@ -162,6 +170,12 @@ void WalkPlan::find_parts() {
                 if (is_needed(sites_[k][l], part)) last_site.back()[k] = l;
             }
         }
+    }
+    like_trips = {};
+    for (int k = 0; k <= group_.sink(); ++k) {
+        like_trips.push_back({});
+        for (int l = 0; l < static_cast<int>(sites_[k].size()); ++l)
+            like_trips[k].push_back(find_like_trips({k, l}));
     }
 }
 
@@ -189,8 +203,9 @@ LikeTrips WalkPlan::find_like_trips(Level level) const {
         const int first = k == level.nest ? level.loop : 0;
         for (int l = first; l < static_cast<int>(sites_[k].size()); ++l) {
             const Site& site = sites_[k][l];
-            trips.writes_output |= site.writes_output;
+            trips.writes_output |= site.writes_output && output_takes_part;
             for (const Arrival& arrival : site.computed) {
+                if (!takes_part[0][arrival.buffer]) continue;
                 const Kept& buffer = kept[arrival.buffer];
                 const bool is_weights = buffer.kind == Kept::Kind::weights;
                 if (buffer.is_shared) return {};
@@ -208,7 +223,7 @@ LikeTrips WalkPlan::find_like_trips(Level level) const {
 
 bool WalkPlan::is_needed(const Site& site, int part) const {
     const std::vector<bool>& takes = takes_part[part];
-    return (part == 0 && site.writes_output) ||
+    return (part == 0 && site.writes_output && output_takes_part) ||
            std::any_of(site.stored.begin(), site.stored.end(),
                        [&](size_t b) { return takes[b]; }) ||
            std::any_of(site.computed.begin(), site.computed.end(),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/indexed.h"
@@ -88,11 +89,15 @@ public:
         return level.is_root() ? root_ : sites_[level.nest][level.loop];
     }
 
+    /// From here on one buffer alone takes part in the execution, or Y and the MACs alone.
+    void take_alone(std::optional<size_t> buffer);
+
     std::vector<GroupTensor> tensors;
     std::vector<Kept> kept;  ///< by tensor, then the weights of each layer that has any
     /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k
     /// (index 1 + k); by buffer.
     IndexVector<std::vector<bool>, int> takes_part;
+    bool output_takes_part = true;  ///< in the execution, and MACs with it
     /// The innermost loop of each nest in whose body anything is stored, computed or written; by
     /// the same index, by nest.
     IndexVector<IndexVector<int, int>, int> last_site;
@@ -108,6 +113,7 @@ private:
     void find_calls(Site& site) const;
     [[nodiscard]] Where where(int reader, Level level) const;
     void find_parts();
+    void find_loops();
     [[nodiscard]] LikeTrips find_like_trips(Level level) const;
     [[nodiscard]] bool moves(int nest, const Reader& reader, bool is_weights, Dim dim) const;
     [[nodiscard]] bool is_needed(const Site& site, int part) const;

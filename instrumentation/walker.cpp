@@ -95,7 +95,17 @@ public:
         const LayerProblem& sink = problems_.back();
         layers_.back().ranges = layers_.back().ranges_of(
             {Range{0, sink[Dim::z]}, Range{0, sink[Dim::y]}, Range{0, sink[Dim::x]}});
-        body(Level{}, nullptr);
+        if (trips_ == WalkTrips::every_trip || problems_.size() > 1) {
+            body(Level{}, nullptr);
+            return counts();
+        }
+        // Without intermediate tensors no need depends on what is present, and more trips are alike
+        // for each buffer alone.
+        const size_t buffers = plan_.kept.size();
+        for (size_t b = 0; b <= buffers; ++b) {
+            plan_.take_alone(b < buffers ? std::optional(b) : std::nullopt);
+            body(Level{}, nullptr);
+        }
         return counts();
     }
 
@@ -165,7 +175,8 @@ private:
                 bring_in(here.computed[n].buffer, Need(needs_[first_need + n]), rehearsal);
         }
         needs_.resize(first_need);
-        const bool writes = here.writes_output && rehearsal == nullptr;
+        const bool writes =
+            here.writes_output && plan_.output_takes_part && rehearsal == nullptr;
         if (writes) read_partial_sums();
         if (level.is_root())
             loop(group_.sink(), 0, rehearsal);
@@ -179,7 +190,7 @@ private:
     void loop(int k, int index, Rehearsal* rehearsal) {
         if (index > plan_.last_site[who(rehearsal)][k]) {
             // From here inwards there are only multiply-accumulates.
-            if (rehearsal == nullptr) layer(k).multiply_accumulate();
+            if (rehearsal == nullptr && plan_.output_takes_part) layer(k).multiply_accumulate();
             return;
         }
         const Level level{k, index};
