@@ -216,8 +216,8 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
         // intermediates are stored at the root, where nothing is computed twice. After still more,
         // tiles grow and fewer nests have anything inside their inner loops, which ends the search:
         // with whole tiles and nothing there each kernel is called once.
-        const int doublings =
-            std::clamp((attempt - 2 * free_draws) / draws_of_a_size + 1, 0, 60);
+        const int doublings = std::clamp(
+            (attempt - 2 * free_draws + draws_of_a_size) / draws_of_a_size, 0, 60);
         Restraint restraint{attempt >= free_draws, int64_t{1} << doublings,
                             std::vector<bool>(problems.size(), false)};
         for (size_t k = 0; doublings > 0 && k < problems.size(); ++k)
