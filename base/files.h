@@ -40,7 +40,7 @@ namespace laminate {
         throw InputError(path.string() + ": is a directory, expected a file");
     std::ifstream in(path, std::ios::binary);
     std::string bytes;
-    constexpr size_t piece = size_t{1} << 20;
+    constexpr size_t piece = size_t{64} << 10;
     while (in) {
         const size_t before = bytes.size();
         bytes.resize(before + std::max(piece, before / 2));

@@ -495,7 +495,7 @@ FileIdentity identity_of(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);
     XxHash64 hash;
     FileIdentity identity;
-    std::vector<char> buffer(size_t{1} << 20);
+    std::vector<char> buffer(size_t{64} << 10);
     while (in.read(buffer.data(), std::ssize(buffer)) || in.gcount() > 0) {
         hash.add({buffer.data(), static_cast<size_t>(in.gcount())});
         identity.bytes += in.gcount();
