@@ -157,6 +157,31 @@ struct Touches {
     }
 };
 
+/// Rings in two parts, which lie in one array.
+struct RowsOfSteps {
+    int64_t blocks = 0;        ///< where the rows that come in with steps begin
+    std::vector<Range> rings;  ///< of outputs, by nest
+
+    /// Nothing of groups without line buffers.
+    RowsOfSteps(const GroupSchedule& group, const std::vector<LayerProblem>& problems)
+        : rings(problems.size()) {
+        if (kernel_row(group.nests.front().kernel.kind).scope != KernelScope::nest) return;
+        const LinePlan plan = line_plan(group, problems);
+        blocks = plan.blocks_offset;
+        const std::vector<GroupTensor> tensors = group_tensors(problems);
+        for (size_t t = 0; t < tensors.size(); ++t) {
+            const RingLayout& ring = plan.rings[t];
+            if (!tensors[t].is_external())
+                rings[static_cast<size_t>(tensors[t].producer)] = {ring.offset,
+                                                                   ring.offset + ring.elements()};
+        }
+    }
+    /// Rows of what a kernel has read move to another ring than that of its outputs.
+    [[nodiscard]] bool has_moved(int nest, int64_t at) const {
+        return at < blocks && !rings.at(static_cast<size_t>(nest)).meets({at, at + 1});
+    }
+};
+
 class Checker {
 public:
     Checker(const TracedGroup& traced, const GroupSchedule& group,
@@ -166,6 +191,7 @@ public:
           problems_(problems),
           scope_(kernel_row(group.nests.front().kernel.kind).scope),
           tensors_(group_tensors(problems)),
+          rows_of_steps_(group, problems),
           inputs_(code_.inputs.size()),
           of_map_(problems.size()) {
         counts_.inputs.resize(inputs_);
@@ -180,7 +206,7 @@ public:
         }
         for (const LayerProblem& p : problems)
             weights_.push_back({FirstReads(p[Dim::i], 1), FirstReads(p[Dim::i], 1), {}});
-        name_arrays(group);
+        name_arrays();
     }
 
     TouchedCounts run() && {
@@ -212,9 +238,8 @@ private:
     };
     enum class Doing { nothing, copying, computing };
 
-    void name_arrays(const GroupSchedule& group) {
-        for (size_t a = 0; a < code_.arrays.size(); ++a) {
-            const CodeArray& array = code_.arrays[a];
+    void name_arrays() {
+        for (const CodeArray& array : code_.arrays) {
             if (array.role == ArrayRole::external_input)
                 names_[array.name] = {NamedArray::Kind::input, array.index, 0};
             if (array.role == ArrayRole::external_output)
@@ -228,10 +253,9 @@ private:
         std::sort(begins.begin(), begins.end());
         for (const auto& [name, place] : bound) {
             const auto k = std::ranges::find(problems_, name, ring_name) - problems_.begin();
-            if (name == rows_of_steps)
-                names_[name] = {NamedArray::Kind::ring, -1, line_plan(group, problems_).blocks_offset};
-            else if (scope_ == KernelScope::nest && k < std::ssize(problems_))
-                names_[name] = {NamedArray::Kind::ring, static_cast<int>(k), 0};
+            const bool has_steps = name == rows_of_steps;
+            if (has_steps || (scope_ == KernelScope::nest && k < std::ssize(problems_)))
+                names_[name] = {NamedArray::Kind::ring, has_steps ? -1 : static_cast<int>(k), 0};
             if (place.first != "constants") continue;
             const auto next = std::upper_bound(begins.begin(), begins.end(), place.second);
             const auto end = next == begins.end() ? places_.end() : places_.begin() + *next;
@@ -362,7 +386,7 @@ private:
             case NamedArray::Kind::weights:
                 return touch_weights(array, at);
             case NamedArray::Kind::ring:
-                if (at < array.offset) return;
+                if (array.index < 0 && rows_of_steps_.has_moved(nest_, at)) return;
                 return touch_output(array.index < 0 ? nest_ : array.index, at);
             case NamedArray::Kind::output:
                 return touch_y(array.index, is_store, at);
@@ -542,6 +566,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     KernelScope scope_;
     std::vector<GroupTensor> tensors_;
+    RowsOfSteps rows_of_steps_;
     size_t inputs_;
     TouchedCounts counts_;
     std::map<std::string, NamedArray> names_;

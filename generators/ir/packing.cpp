@@ -16,15 +16,17 @@ namespace {
 using Order = Packing::Order;
 using Source = Packing::Source;
 
-std::vector<float> packed_by_input(const std::vector<float>& canonical, const LayerProblem& p,
-                                   int64_t block) {
+/// In the orders by_input and by_tap.
+std::vector<float> packed_by(Order order, const std::vector<float>& canonical, const LayerProblem& p,
+                             int64_t block) {
     const int64_t taps = p.y().kernel * p.x().kernel;
     std::vector<float> packed(
         static_cast<size_t>(round_up(p[Dim::z], block) * p[Dim::i] * taps), 0.0F);
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < p[Dim::i]; ++i) {
             for (int64_t n = 0; n < taps; ++n) {
-                const int64_t to = ((z / block * p[Dim::i] + i) * taps + n) * block + z % block;
+                const int64_t in_block = order == Order::by_input ? i * taps + n : n * p[Dim::i] + i;
+                const int64_t to = (z / block * p[Dim::i] * taps + in_block) * block + z % block;
                 packed[static_cast<size_t>(to)] =
                     canonical[static_cast<size_t>((z * p[Dim::i] + i) * taps + n)];
             }
@@ -39,7 +41,8 @@ std::vector<float> weights_in(Order order, const std::vector<float>& canonical,
         case Order::by_row:
             return packed_weights(canonical, p, block);
         case Order::by_input:
-            return packed_by_input(canonical, p, block);
+        case Order::by_tap:
+            return packed_by(order, canonical, p, block);
         case Order::winograd_1:
         case Order::winograd_2:
         case Order::winograd_4: {

@@ -24,6 +24,7 @@ struct Packing {
     enum class Order {
         by_row,      ///< packed_weights() (constants.h); by output channel
         by_input,    ///< [block][input channel][row and column of the kernel][channel of the block]
+        by_tap,      ///< [block][row and column of the kernel][input channel][channel of the block]
         winograd_1,  ///< winograd_weights() (kernels/winograd.h) for one row
         winograd_2,  ///< the same for two rows
         gathered,    ///< gathered_weights() (kernels/column_filters.h)

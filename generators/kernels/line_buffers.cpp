@@ -325,10 +325,13 @@ private:
         const Interval rows = missing(t, Dim::y, level);
         const Expr count = simplify(rows.end - rows.begin);
         const std::vector<RingParts::Block>& blocks = r.at.parts->blocks;
-        Expr block = size(blocks.front().offset);
-        for (const RingParts::Block& other : blocks)
-            block = Halide::select(count == size(other.rows), size(other.offset), block);
-        const Expr moved = Halide::max(rows.begin, rows.end - size(r.at.parts->kept));
+        const auto of_block = [&](int64_t RingParts::Block::*member) {
+            Expr value = size(blocks.front().*member);
+            for (const RingParts::Block& other : blocks)
+                value = Halide::select(count == size(other.rows), size(other.*member), value);
+            return simplify(value);
+        };
+        const Expr moved = Halide::max(r.step->first, rows.end - size(r.at.parts->kept));
         const Stmt move = for_each(name + ".kept", {moved, rows.end}, [&](const Expr& row) {
             const auto at = [&](const Expr& begin, const Expr& vector) {
                 return lanes_from(simplify(begin + vector * size(lanes_)), lanes_);
@@ -344,9 +347,9 @@ private:
         const auto named = [](const Expr& variable, const Expr& value, const Stmt& inside) {
             return LetStmt::make(variable.as<Variable>()->name, simplify(value), inside);
         };
-        return named(r.step->first, rows.begin,
-                     named(r.step->last, count - 1,
-                           named(r.step->block, block,
+        return named(r.step->first, rows.begin + of_block(&RingParts::Block::in_ring),
+                     named(r.step->last, rows.end - 1 - r.step->first,
+                           named(r.step->block, of_block(&RingParts::Block::offset),
                                  r.at.parts->kept == 0 ? body : ir::sequence({body, move}))));
     }
 
@@ -468,7 +471,7 @@ private:
         if (tile.has_bands && tile.rows == 2)
             code.weights[1] = append(".transformed2", weights, Packing::Order::winograd_2);
         if (tile.transforms_weights) {
-            code.plain_weights = append(".plain", weights, Packing::Order::by_input);
+            code.plain_weights = append(".plain", weights, Packing::Order::by_tap);
             code.weights[1] = transformed_;
         } else if (tile.has_bands && tile.rows == 4) {
             code.weights[1] = append(".transformed4", weights, Packing::Order::winograd_4);

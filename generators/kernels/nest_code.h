@@ -30,7 +30,7 @@ namespace laminate {
 
 /// The rows of a ring in two parts during a step.
 struct RingStep {
-    Expr first;  ///< the row that came in first
+    Expr first;  ///< the first row in the block
     Expr last;   ///< from it to the one that came in last
     Expr block;  ///< where it lies
 };

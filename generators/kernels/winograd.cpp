@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
@@ -20,6 +19,8 @@ using winograd::patch_rows;
 using winograd::TileOrder;
 
 namespace {
+
+constexpr int64_t taps = kernel_size * kernel_size;
 
 /// Everything that the code of one layer's rows, one or two at a time, has in common.
 struct Step {
@@ -72,10 +73,11 @@ struct Step {
     [[nodiscard]] int64_t width() const { return layout.lanes * WinogradTile::columns; }
 };
 
-/// A vector of patches of one input channel, from column x on, into V at tile `to`. Rows are
-/// transformed before columns are taken apart: fewer vectors are in registers at a time.
+/// A vector of patches of one input channel, from column x on, into V at element `to` of its row. Rows are
+/// transformed before columns are taken apart: fewer vectors are in registers at a time. `is_last`: of
+/// those of a channel that are transformed one after the other.
 Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& x,
-                       const Expr& to) {
+                       const Expr& to, bool is_last) {
     constexpr size_t parts_of_row = WinogradTile::columns + 1;
     const TileOrder order =
         s.tile.axis == VectorAxis::x ? TileOrder::by_fours : TileOrder::ascending;
@@ -97,11 +99,14 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
         }
         parts[n] = winograd::of_rows(name, d);
     }
+    std::vector<int64_t> asked;  // a column of each line that no vector to the right asks for
+    for (int64_t c = 0; c < s.width() + (is_last ? 1 : 0); c += ir::elements_of_line) asked.push_back(c);
+    if (is_last) asked.push_back(static_cast<int64_t>(parts_of_row) * lanes - 1);
     std::vector<Stmt> all;
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
         // The next channel's rows lie elsewhere, in the third-level cache if the lines of a group
         // need much memory.
-        for (int64_t c = 0; c < s.width(); c += ir::elements_of_line)
+        for (const int64_t c : asked)
             all.push_back(ir::prefetch(s.names.input,
                                        rows.input[r] + column + s.names.input_plane + size(c)));
         Values of_row(p.name + ".patch.row");
@@ -137,36 +142,25 @@ Stmt multiply(const Step& s, int64_t vectors, int64_t scalars,
                                 });
 }
 
-/// First weight of a block of output channels at one frequency.
+/// First weight of a block of output channels at one frequency. Those that code transforms have room for
+/// one block.
 Expr weights_of(const Step& s, const Expr& block, const Expr& f) {
-    return (block * size(s.layout.frequencies) + f) * size(weights_of_frequency(s.p, s.tile));
+    const Expr before = s.names.plain_weights.empty() ? block * size(s.layout.frequencies) : Expr(0);
+    return (before + f) * size(weights_of_frequency(s.p, s.tile));
 }
 
 /// G g G^T of a block's weights for bands, lane by lane in the order in which products read them: input
 /// channel by input channel, output channels of the block.
 Stmt transform_weights(const Step& s, const Expr& block) {
-    constexpr int64_t taps = kernel_size * kernel_size;
-    const int64_t lanes = s.layout.lanes, channels = s.tile.channels, inputs = s.p[Dim::i];
-    const int64_t piece = std::gcd(lanes, channels);
-    return s.loop(".wi", size(inputs * channels / lanes), [&](const Expr& vector) {
+    const int64_t lanes = s.layout.lanes, of_tap = s.p[Dim::i] * s.tile.channels;
+    return s.loop(".wi", size(of_tap / lanes), [&](const Expr& vector) {
         Values name(s.p.name + ".weights");
         const auto rounded = [&](const Expr& value) { return name(Halide::strict_float(value)); };
-        std::vector<Expr> begins;  // of a piece's first tap
-        for (int64_t lane = 0; lane < lanes; lane += piece) {
-            const Expr at = vector * size(lanes) + size(lane);
-            const Expr input = block * size(inputs) + at / size(channels);
-            begins.push_back(name(input * size(taps * channels) + at % size(channels)));
-        }
+        const Expr begin = name(block * size(taps * of_tap) + vector * size(lanes));
         winograd::Kernel<Expr> g(kernel_size);
-        for (int64_t tap = 0; tap < taps; ++tap) {
-            std::vector<Expr> pieces;
-            for (const Expr& begin : begins)
-                pieces.push_back(ir::load(s.names.plain_weights,
-                                          lanes_from(begin + size(tap * channels), piece),
-                                          ir::Alignment::element));
-            g[static_cast<size_t>(tap / kernel_size)].push_back(
-                name(pieces.size() == 1 ? pieces.front() : Shuffle::make_concat(pieces)));
-        }
+        for (int64_t tap = 0; tap < taps; ++tap)
+            g[static_cast<size_t>(tap / kernel_size)].push_back(name(ir::load(
+                s.names.plain_weights, lanes_from(begin + size(tap * of_tap), lanes))));
         // Row by row, so that few are in registers at a time.
         std::vector<Stmt> stores;
         int64_t f = 0;
@@ -186,20 +180,32 @@ Stmt transform_weights(const Step& s, const Expr& block) {
     });
 }
 
-/// `next`: the first weight of those that are needed next.
-Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f, const Expr& next) {
+/// Asks for weights that may come from the third-level cache: the next frequency's, or a share of what the
+/// next block is transformed from.
+Stmt weights_ahead(const Step& s, const Expr& part, const Expr& block, const Expr& f) {
+    const bool is_plain = !s.names.plain_weights.empty();
+    const int64_t of_frequency = s.p[Dim::i] * s.tile.channels;
+    const int64_t lines =
+        is_plain ? ceil_div(taps * of_frequency, s.layout.frequencies * ir::elements_of_line)
+                 : ceil_div(of_frequency, ir::elements_of_line);
+    Values once(s.p.name + ".next");
+    const Expr next = once(is_plain ? (block + 1) * size(taps * of_frequency) +
+                                          f * size(lines * ir::elements_of_line)
+                                    : weights_of(s, block, f + 1));
+    const std::string& array = is_plain ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1];
+    const Stmt lines_ahead = s.loop(".ahead", size(lines), [&](const Expr& line) {
+        return ir::prefetch(array, next + line * size(ir::elements_of_line));
+    });
+    return once.around(is_plain ? guarded(simplify(part == 0), lines_ahead) : lines_ahead);
+}
+
+Stmt multiply_by_tiles(const Step& s, const Expr& part, const Expr& block, const Expr& f) {
     const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
     Values once(s.p.name + ".base");
-    const Expr patches = once(f * size(s.layout.frequency));
+    const Expr patches = once(part * size(s.layout.part) + f * size(s.layout.frequency));
     const Expr kernel = once(weights_of(s, block, f));
     const int64_t lanes = s.layout.lanes;
-    const Expr then = once(next);
-    // Weights of a layer may come from the third-level cache.
-    const int64_t of_frequency = s.p[Dim::i] * s.tile.channels;
-    const Stmt ahead =
-        s.loop(".ahead", size(ceil_div(of_frequency, ir::elements_of_line)), [&](const Expr& line) {
-            return ir::prefetch(weights, then + line * size(ir::elements_of_line));
-        });
+    const Stmt ahead = weights_ahead(s, part, block, f);
     const Stmt products = multiply(
         s, s.tile.tiles / lanes, s.tile.channels,
         [&](const Expr& i, int64_t v) {
@@ -328,10 +334,9 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
     return name.around(ir::sequence(stores));
 }
 
-/// One row, or a band, from `row` on. Plain weights are transformed block by block with the step's first
-/// tiles: what the first products read is then in a near cache, and so is where the next block's go, which
-/// the code asks for meanwhile.
-Stmt rows_by_tiles(const Step& s, const Expr& row, const Expr& is_first_row) {
+/// One row, or a band, from `row` on. Plain weights are transformed block by block for all patches that V
+/// has room for, so that the block stays in a near cache.
+Stmt rows_by_tiles(const Step& s, const Expr& row) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     const int64_t vectors = s.tile.tiles / lanes;
@@ -339,46 +344,48 @@ Stmt rows_by_tiles(const Step& s, const Expr& row, const Expr& is_first_row) {
     const Step::Rows in = s.inputs_at(name, row);
     const Step::Rows out = s.outputs_at(name, row);
     const int64_t columns = vectors * s.width();
-    const Expr vectors_of_tiles = (s.columns() + size(columns - 1)) / size(columns);
-    return name.around(
-        s.loop(".x", vectors_of_tiles, [&](const Expr& part) {
-            const Expr x = simplify(s.names.columns.begin + part * size(vectors * s.width()));
-            const Stmt patches = s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
+    const Expr all_parts = (s.columns() + size(columns - 1)) / size(columns);
+    const Expr together = size(s.tile.parts);
+    return name.around(s.loop(".xo", (all_parts + together - 1) / together, [&](const Expr& chunk) {
+        const Expr first = simplify(chunk * together);
+        const auto parts = [&](const char* loop, const std::function<Stmt(Expr part, Expr x)>& make) {
+            const Expr trips = s.tile.parts == 1 ? Expr(1) : Halide::min(all_parts - first, together);
+            return s.loop(loop, trips, [&](const Expr& part) {
+                return make(part, simplify(s.names.columns.begin + (first + part) * size(columns)));
+            });
+        };
+        const Stmt patches = parts(".x", [&](const Expr& part, const Expr& x) {
+            return s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
                 std::vector<Stmt> all;
                 for (int64_t v = 0; v < vectors; ++v)
                     all.push_back(transform_patches(s, in, i, simplify(x + size(v * s.width())),
-                                                    size(v * lanes)));
+                                                    simplify(part * size(s.layout.part) + size(v * lanes)),
+                                                    v + 1 == vectors));
                 return ir::sequence(all);
             });
-            const Expr blocks = size(ceil_div(p[Dim::z], s.tile.channels));
-            const Expr transforms = s.names.plain_weights.empty() ? const_false()
-                                                                  : simplify(is_first_row && part == 0);
-            const Stmt outputs =
-                s.loop(".z", blocks, [&](const Expr& block) {
-                    const Stmt products =
-                        s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) {
-                            return multiply_by_tiles(
-                                s, block, f,
-                                simplify(Halide::select(transforms,
-                                                        weights_of(s, (block + 1) % blocks, f),
-                                                        weights_of(s, block, f + 1))));
-                        });
-                    const Stmt stores = s.loop(".zi", size(s.tile.channels), [&](const Expr& z) {
-                        const Expr channel = simplify(block * size(s.tile.channels) + z);
-                        std::vector<Stmt> all;
-                        for (int64_t v = 0; v < vectors; ++v)
-                            all.push_back(guarded(x + size(v * s.width()) < s.names.columns.end,
-                                                  store_tiles(s, out, channel, z, row, x, v)));
-                        return p[Dim::z] % s.tile.channels == 0
-                                   ? ir::sequence(all)
-                                   : guarded(channel < size(p[Dim::z]), ir::sequence(all));
-                    });
-                    if (is_const_zero(transforms)) return ir::sequence({products, stores});
-                    return ir::sequence(
-                        {guarded(transforms, transform_weights(s, block)), products, stores});
+        });
+        const Stmt outputs = s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
+            const Stmt sums = parts(".xz", [&](const Expr& part, const Expr& x) {
+                const Stmt products = s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) {
+                    return multiply_by_tiles(s, part, block, f);
                 });
-            return ir::sequence({patches, outputs});
-        }));
+                const Stmt stores = s.loop(".zi", size(s.tile.channels), [&](const Expr& z) {
+                    const Expr channel = simplify(block * size(s.tile.channels) + z);
+                    std::vector<Stmt> all;
+                    for (int64_t v = 0; v < vectors; ++v)
+                        all.push_back(guarded(x + size(v * s.width()) < s.names.columns.end,
+                                              store_tiles(s, out, channel, z, row, x, v)));
+                    return p[Dim::z] % s.tile.channels == 0
+                               ? ir::sequence(all)
+                               : guarded(channel < size(p[Dim::z]), ir::sequence(all));
+                });
+                return ir::sequence({products, stores});
+            });
+            return s.names.plain_weights.empty() ? sums
+                                                 : ir::sequence({transform_weights(s, block), sums});
+        });
+        return ir::sequence({patches, outputs});
+    }));
 }
 
 /// `count` rows or bands from `row` on, at most tile.bands.
@@ -395,7 +402,8 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
         return name.around(s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
             return s.loop(".x", size(ceil_div(row_tiles, lanes)), [&](const Expr& part) {
                 return transform_patches(s, in, i, simplify(part * size(s.width())),
-                                         simplify(band * size(row_tiles) + part * size(lanes)));
+                                         simplify(band * size(row_tiles) + part * size(lanes)),
+                                         false);
             });
         }));
     });
@@ -473,7 +481,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
         if (tile.bands == 1) {
             parts.push_back(several.loop(".band", bands, [&](const Expr& band) {
                 const Expr row = simplify(begin + band * size(tile.rows));
-                return tile.axis == VectorAxis::x ? rows_by_tiles(several, row, band == 0)
+                return tile.axis == VectorAxis::x ? rows_by_tiles(several, row)
                                                   : rows_by_channels(several, row, 1);
             }));
         } else {
@@ -489,7 +497,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
         const Step one = step(1);
         const Expr last = simplify(end - 1);
         parts.push_back(guarded(count % 2 == 1 && end < names.output_rows,
-                                tile.axis == VectorAxis::x ? rows_by_tiles(one, last, const_true())
+                                tile.axis == VectorAxis::x ? rows_by_tiles(one, last)
                                                            : rows_by_channels(one, last, 1)));
     }
     return name.around(ir::sequence(parts));

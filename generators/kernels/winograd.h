@@ -62,7 +62,7 @@ struct WinogradNames {
     std::string output;
     std::array<std::string, 2>
         weights;  ///< for one row, for bands; empty where the tile has none such
-    /// Weights as they are, by input (packing.h), from which the code transforms those for bands; empty
+    /// Weights as they are, by tap (packing.h), from which the code transforms those for bands; empty
     /// where these are constants.
     std::string plain_weights;
     std::string scratch;  ///< array of winograd_scratch_elements()

@@ -66,7 +66,9 @@ std::string rings_text(const GroupSchedule& group, const std::vector<LayerProble
         text += "    with a step come";
         for (const RingParts::Block& block : ring.parts->blocks) {
             text += &block == &ring.parts->blocks.front() ? " " : ", ";
-            text += std::to_string(block.rows) + " rows at element " + with_thousands(block.offset);
+            text += std::to_string(block.rows) + " rows";
+            if (block.in_ring > 0) text += ", " + std::to_string(block.in_ring) + " of them in the ring,";
+            text += " at element " + with_thousands(block.offset);
         }
         text += "\n";
     }

@@ -298,7 +298,10 @@ public:
     void begin(int t, Span all, Span incoming, int64_t frontier) {
         came_in_[at(t)] = incoming.is_empty() ? 0 : incoming.end - incoming.begin;
         std::optional<int64_t>& kept = traffic_.kept[at(t)];
-        if (kept && !all.is_empty()) kept = std::max(*kept, frontier - all.begin);
+        if (!kept || all.is_empty()) return;
+        kept = std::max(*kept, frontier - all.begin);
+        int64_t& before = traffic_.before[{t, came_in_[at(t)]}];
+        before = std::max(before, frontier - all.begin);
     }
     /// A kernel stores rows of the body under way.
     void store(int t) {

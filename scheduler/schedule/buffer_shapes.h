@@ -136,6 +136,8 @@ struct RowTraffic {
     /// Rows that come in together, with all others that are there before their body ends. Nothing of
     /// tensors without kept rows.
     std::map<IncomingRows, std::set<IncomingRows>> beside;
+    /// Of rows that came in before such do: the most that a body needs.
+    std::map<IncomingRows, int64_t> before;
 };
 /// Whichever strip a thread begins with.
 [[nodiscard]] RowTraffic row_traffic(const GroupSchedule& group,

@@ -78,38 +78,50 @@ void add_winograd(LinePlan& plan, const GroupSchedule& group,
     }
 }
 
+/// The tile with weights that code transforms for each block of output channels, while as many patches as
+/// stay in a second-level cache wait for it; none where these are too few, or weights no whole vectors.
+std::optional<WinogradTile> with_plain_weights(const LayerProblem& p, WinogradTile tile,
+                                               int64_t columns, int64_t lanes) {
+    constexpr int64_t long_row = 128, fewest_columns = 256;
+    constexpr Bytes most_patches{768 << 10};
+    if (tile.axis != VectorAxis::x || tile.rows != 4 || columns < long_row ||
+        p[Dim::i] * tile.channels % lanes != 0)
+        return std::nullopt;
+    const int64_t width = tile.tiles * WinogradTile::columns;
+    const int64_t parts = ceil_div(columns, width);
+    const Elements of_part(WinogradTile::frequencies(tile.rows) * p[Dim::i] * tile.tiles);
+    const int64_t that_fit = most_patches.value() / to_bytes(of_part).value();
+    if (that_fit < parts && that_fit * width < fewest_columns) return std::nullopt;
+    tile.parts = ceil_div(parts, ceil_div(parts, that_fit));
+    tile.transforms_weights = true;
+    return tile;
+}
+
 /// Leaves the weights of a chain plain where all of them transformed would take much memory and pass
-/// through the caches with every step. Transforming them for a step takes little of its time where one
-/// layer's stay in a second-level cache and rows are long. Returns the elements of the largest layer's.
+/// through the caches with every step. Returns the elements of the largest block that code transforms.
 int64_t leave_weights_plain(LinePlan& plan, const std::vector<LayerProblem>& problems,
                             const std::vector<GroupTensor>& tensors) {
-    constexpr Bytes most_of_group{4 << 20}, most_of_layer{1 << 20};
-    constexpr int64_t long_row = 128;
-    const auto bytes = [&](size_t k) {
-        return to_bytes(Elements(transformed_weight_elements(problems[k], *plan.winograd[k])));
-    };
-    std::vector<size_t> able;
+    constexpr Bytes most_of_group{4 << 20};
+    std::vector<std::optional<WinogradTile>> plain(problems.size());
     Bytes all;
     for (size_t k = 0; k < problems.size(); ++k) {
         const std::optional<WinogradTile>& tile = plan.winograd[k];
-        if (!tile || tile->axis != VectorAxis::x || tile->rows != 4) continue;
+        if (!tile) continue;
         const auto input = std::ranges::find_if(tensors, [&](const GroupTensor& tensor) {
             return std::ranges::any_of(tensor.readers, [&](const TensorReader& reader) {
                 return reader.nest == static_cast<int>(k);
             });
         });
         const int64_t columns = plan.rings[static_cast<size_t>(input - tensors.begin())].columns;
-        if (columns < long_row || bytes(k) > most_of_layer ||
-            problems[k][Dim::i] * tile->channels % plan.lanes != 0)
-            continue;
-        able.push_back(k);
-        all += bytes(k);
+        plain[k] = with_plain_weights(problems[k], *tile, columns, plan.lanes);
+        if (plain[k]) all += to_bytes(Elements(transformed_weight_elements(problems[k], *tile)));
     }
     if (all <= most_of_group) return 0;
     int64_t most = 0;
-    for (const size_t k : able) {
-        plan.winograd[k]->transforms_weights = true;
-        most = std::max(most, transformed_weight_elements(problems[k], *plan.winograd[k]));
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (!plain[k]) continue;
+        plan.winograd[k] = plain[k];
+        most = std::max(most, transformed_block_elements(problems[k], *plain[k]));
     }
     return most;
 }
@@ -124,8 +136,14 @@ int64_t place_blocks(std::vector<RingLayout>& rings, const RowTraffic& traffic) 
         int64_t begin = 0;
         int64_t end = 0;
     };
+    const auto ring_of = [&](const IncomingRows& rows) -> RingLayout& {
+        return rings[static_cast<size_t>(rows.tensor)];
+    };
+    const auto in_ring = [&](const IncomingRows& rows) {
+        return std::min(rows.rows, *traffic.kept[static_cast<size_t>(rows.tensor)] - traffic.before.at(rows));
+    };
     const auto elements = [&](const IncomingRows& rows) {
-        return round_up(rows.rows * rings[static_cast<size_t>(rows.tensor)].row_elements(), boundary);
+        return round_up((rows.rows - in_ring(rows)) * ring_of(rows).row_elements(), boundary);
     };
     std::vector<IncomingRows> largest_first;
     for (const auto& [rows, others] : traffic.beside) largest_first.push_back(rows);
@@ -133,7 +151,7 @@ int64_t place_blocks(std::vector<RingLayout>& rings, const RowTraffic& traffic) 
     std::vector<Placed> placed;  // by begin
     int64_t end = 0;
     for (const IncomingRows& rows : largest_first) {
-        std::optional<RingParts>& parts = rings[static_cast<size_t>(rows.tensor)].parts;
+        std::optional<RingParts>& parts = ring_of(rows).parts;
         if (!parts) continue;
         const std::set<IncomingRows>& others = traffic.beside.at(rows);
         const int64_t size = elements(rows);
@@ -145,7 +163,7 @@ int64_t place_blocks(std::vector<RingLayout>& rings, const RowTraffic& traffic) 
         const auto behind =
             std::ranges::upper_bound(placed, begin, std::less<>(), &Placed::begin);
         placed.insert(behind, {rows, begin, begin + size});
-        parts->blocks.push_back({rows.rows, begin});
+        parts->blocks.push_back({rows.rows, in_ring(rows), begin});
         end = std::max(end, begin + size);
     }
     return end;

@@ -7,10 +7,11 @@
 // A long chain needs few rows of a tensor from one step of its row loops to the next, and many while
 // its reader works. Such a ring has two parts: rows that stay, in a ring of their own, and rows that
 // come in with a step, in a block that other tensors use at other times. What a later step needs
-// moves from the block to the ring when the step ends.
+// moves from the block to the ring when the step ends. Where a strip begins, the ring holds nothing
+// yet and takes the first of the rows that come in.
 //
-// Behind rings and blocks follow what nests use in turn: the transformed weights of one layer, where a
-// chain has so many that they are transformed for every step, and patches and products of Winograd's
+// Behind rings and blocks follow what nests use in turn: a block of transformed weights, where a chain
+// has so many that they are transformed again and again, and patches and products of Winograd's
 // filtering.
 #pragma once
 
@@ -29,8 +30,9 @@ namespace laminate {
 /// The two parts of a ring.
 struct RingParts {
     struct Block {
-        int64_t rows = 0;    ///< that come in with a step
-        int64_t offset = 0;  ///< in the scratch block: where these lie
+        int64_t rows = 0;     ///< that come in with a step
+        int64_t in_ring = 0;  ///< of these, the first ones, for which the ring has room
+        int64_t offset = 0;   ///< in the scratch block: where the others lie
     };
     int64_t kept = 0;           ///< rows of the ring
     std::vector<Block> blocks;  ///< for each number of rows that come in together
@@ -60,7 +62,7 @@ struct LinePlan {
     std::vector<std::optional<WinogradTile>> winograd;  ///< by nest; none: another kernel
     std::vector<char> has_whole_rows;  ///< by nest with such a tile: whether its boxes have
     int64_t blocks_offset = 0;   ///< of what comes in with steps
-    int64_t weights_offset = 0;  ///< of weights that are transformed for every step
+    int64_t weights_offset = 0;  ///< of weights that code transforms
     int64_t transforms_offset = 0;
     int64_t scratch_elements = 0;
 };

@@ -21,7 +21,7 @@ namespace {
 using Order = Packing::Order;
 using Source = Packing::Source;
 
-/// Every kernel's order of weights occurs.
+/// Every order of weights occurs but that of those that code transforms (winograd_test.cpp).
 TEST(Packing, EveryGroupPacksItsConstantsAgain) {
     std::set<Order> orders;
     std::set<Source> sources;
@@ -64,7 +64,7 @@ TEST(Packing, EveryGroupPacksItsConstantsAgain) {
     EXPECT_EQ(sources.size(), 4U);
 }
 
-TEST(Packing, OrderByInputPutsTheTapsOfAnInputChannelTogether) {
+TEST(Packing, OrdersByInputAndByTap) {
     Layer layer;
     layer.kind = LayerKind::conv;
     layer.weights = std::make_shared<Constant>(Constant{{3, 2, 1, 2}, {1, 2, 3, 4,      //
@@ -76,6 +76,9 @@ TEST(Packing, OrderByInputPutsTheTapsOfAnInputChannelTogether) {
     // [block][i][m][z in block], two channels a block: input 0 of channels 0 and 1 is 1 2 and 5 6.
     EXPECT_EQ(packed({.order = Order::by_input, .block = 2}, layer, p),
               (std::vector<float>{1, 5, 2, 6, 3, 7, 4, 8, 9, 0, 10, 0, 11, 0, 12, 0}));
+    // [block][m][i][z in block]: tap 0 of channels 0 and 1 is 1 5 of input 0 and 3 7 of input 1.
+    EXPECT_EQ(packed({.order = Order::by_tap, .block = 2}, layer, p),
+              (std::vector<float>{1, 5, 3, 7, 2, 6, 4, 8, 9, 0, 11, 0, 10, 0, 12, 0}));
 }
 
 TEST(Packing, ZerosFollowTheLastBlock) {
@@ -90,7 +93,7 @@ TEST(Packing, ZerosFollowTheLastBlock) {
 }
 
 TEST(Packing, WhatIsNoPackingIsRefused) {
-    for (const std::string line : {"", "0 0 0 1", "-1 0 0 1 0", "0 4 0 1 0", "0 0 7 1 0", "0 0 0 0 0",
+    for (const std::string line : {"", "0 0 0 1", "-1 0 0 1 0", "0 4 0 1 0", "0 0 8 1 0", "0 0 0 0 0",
                                    "0 0 0 1 -1", "0 x 0 1 0"}) {
         EXPECT_THROW((void)parse_packing(line, "here"), InputError) << line;
     }

@@ -434,22 +434,25 @@ TEST(Winograd, LongChainsKeepTwoRowsFromStepToStep) {
     EXPECT_LE(error_of(network, group, unit, true), 8 * allowed) << to_text(group);
 }
 
-/// Five layers of 80 channels: 4.4 MiB of transformed weights.
-TEST(Winograd, ManyWeightsAreTransformedForEveryStep) {
+/// Five layers of 80 channels: 4.4 MiB of transformed weights. A row has more tiles than V has room for.
+TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    const Network network = chain_of(32, 128, {80, 80, 80, 80, 80, 80}, same());
+    constexpr int64_t columns = 320;
+    const Network network = chain_of(32, columns, {80, 80, 80, 80, 80, 80}, same());
     const GroupSchedule group =
         line_buffer_group(network, schedulable_chains(network).front(), {4, 0, 0, true});
     const LinePlan plan = default_plan(network, group, unit);
     for (const std::optional<WinogradTile>& tile : plan.winograd) {
         ASSERT_TRUE(tile.has_value());
         EXPECT_TRUE(tile->transforms_weights);
+        EXPECT_GT(tile->parts, 1);
+        EXPECT_LT(tile->parts * tile->tiles * WinogradTile::columns, columns);
     }
     const GroupCode code = default_code(network, group, unit, {.tile_rows = 4});
     // Nine weights for each pair of channels, biases, slopes and what fills them up.
     EXPECT_LT(std::ssize(code.constants), 5 * (9 * 80 * 96 + 2 * 96 + 64));
     EXPECT_LE(error_of(network, group, unit, true), 8 * allowed);
-    const Network shorter = chain_of(32, 128, {80, 80, 80, 80, 80}, same());
+    const Network shorter = chain_of(32, columns, {80, 80, 80, 80, 80}, same());
     const GroupSchedule four_layers =
         line_buffer_group(shorter, schedulable_chains(shorter).front(), {4, 0, 0, true});
     EXPECT_FALSE(default_plan(shorter, four_layers, unit).winograd.front()->transforms_weights);

@@ -143,7 +143,8 @@ WinogradRowsLayout::WinogradRowsLayout(const LayerProblem& p, const WinogradTile
       // One vector more than needed: powers of two would make all frequencies of a channel meet in
       // one cache set.
       frequency(p[Dim::i] * tiles + unit.lanes),
-      products(frequencies * frequency),
+      part(frequencies * frequency),
+      products(tile.parts * part),
       product(tile.channels * tiles) {}
 
 int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
@@ -156,9 +157,12 @@ int64_t weights_of_frequency(const LayerProblem& p, const WinogradTile& tile) {
     return p[Dim::i] * tile.channels + (tile.transforms_weights ? line : 0);
 }
 
+int64_t transformed_block_elements(const LayerProblem& p, const WinogradTile& tile) {
+    return WinogradTile::frequencies(tile.rows) * weights_of_frequency(p, tile);
+}
+
 int64_t transformed_weight_elements(const LayerProblem& p, const WinogradTile& tile) {
-    return WinogradTile::frequencies(tile.rows) * ceil_div(p[Dim::z], tile.channels) *
-           weights_of_frequency(p, tile);
+    return ceil_div(p[Dim::z], tile.channels) * transformed_block_elements(p, tile);
 }
 
 WinogradRows winograd_rows_of(const LayerProblem& p, const WinogradTile& tile, int64_t begin,

@@ -33,8 +33,10 @@ struct WinogradTile {
     bool has_bands = false;     ///< some rows are computed by bands
     bool has_singles = false;   ///< some rows are computed alone
     bool has_partial = false;   ///< some bands reach over the end of their step into zeros
-    /// Weights are transformed for every step (line_plan.h); else they are constants.
+    /// Weights are transformed again and again (line_plan.h); else they are constants.
     bool transforms_weights = false;
+    /// With VectorAxis::x: how often `tiles` of a band, side by side, have patches in V together.
+    int64_t parts = 1;
 };
 
 /// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
@@ -53,7 +55,7 @@ enum class WinogradAxes { any, tiles };
 [[nodiscard]] WinogradTile winograd_tile_of(const LayerProblem& problem, const Kernel& kernel,
                                             const std::set<std::pair<int64_t, int64_t>>& steps);
 
-/// Where V[frequency][input channel][tile] and M lie in the scratch array, in elements; M is
+/// Where V[part][frequency][input channel][tile] and M lie in the scratch array, in elements; M is
 /// [frequency][output channel][tile], with VectorAxis::z [frequency][tile][output channel].
 struct WinogradRowsLayout {
     int64_t lanes = 0;
@@ -61,6 +63,7 @@ struct WinogradRowsLayout {
     int64_t tiles = 0;      ///< of V's rows
     int64_t frequencies = 0;
     int64_t frequency = 0;  ///< from one frequency of V to the next
+    int64_t part = 0;       ///< from one part of V to the next
     int64_t products = 0;   ///< where M begins
     int64_t product = 0;    ///< from one frequency of M to the next
     /// `rows`: of outputs in a tile.
@@ -73,10 +76,13 @@ struct WinogradRowsLayout {
 [[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem,
                                                 const WinogradTile& tile, const VectorUnit& unit);
 
-/// From one frequency of a block of transformed weights for bands to the next. Those that are transformed
-/// for every step lie a cache line apart: as powers of two all frequencies would meet in one cache set.
+/// From one frequency of a block of transformed weights for bands to the next. Those that code transforms
+/// lie a cache line apart: as powers of two all frequencies would meet in one cache set.
 [[nodiscard]] int64_t weights_of_frequency(const LayerProblem& problem, const WinogradTile& tile);
-/// Elements of these weights, zeros that fill up the last block among them.
+/// Elements of a block of these weights.
+[[nodiscard]] int64_t transformed_block_elements(const LayerProblem& problem,
+                                                 const WinogradTile& tile);
+/// Of all of them, zeros that fill up the last block included.
 [[nodiscard]] int64_t transformed_weight_elements(const LayerProblem& problem,
                                                   const WinogradTile& tile);
 
