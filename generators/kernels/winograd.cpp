@@ -74,10 +74,9 @@ struct Step {
 };
 
 /// A vector of patches of one input channel, from column x on, into V at element `to` of its row. Rows are
-/// transformed before columns are taken apart: fewer vectors are in registers at a time. `is_last`: of
-/// those of a channel that are transformed one after the other.
+/// transformed before columns are taken apart: fewer vectors are in registers at a time.
 Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& x,
-                       const Expr& to, bool is_last) {
+                       const Expr& to) {
     constexpr size_t parts_of_row = WinogradTile::columns + 1;
     const TileOrder order =
         s.tile.axis == VectorAxis::x ? TileOrder::by_fours : TileOrder::ascending;
@@ -99,14 +98,11 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
         }
         parts[n] = winograd::of_rows(name, d);
     }
-    std::vector<int64_t> asked;  // a column of each line that no vector to the right asks for
-    for (int64_t c = 0; c < s.width() + (is_last ? 1 : 0); c += ir::elements_of_line) asked.push_back(c);
-    if (is_last) asked.push_back(static_cast<int64_t>(parts_of_row) * lanes - 1);
     std::vector<Stmt> all;
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
         // The next channel's rows lie elsewhere, in the third-level cache if the lines of a group
         // need much memory.
-        for (const int64_t c : asked)
+        for (int64_t c = 0; c < s.width(); c += ir::elements_of_line)
             all.push_back(ir::prefetch(s.names.input,
                                        rows.input[r] + column + s.names.input_plane + size(c)));
         Values of_row(p.name + ".patch.row");
@@ -359,8 +355,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                 std::vector<Stmt> all;
                 for (int64_t v = 0; v < vectors; ++v)
                     all.push_back(transform_patches(s, in, i, simplify(x + size(v * s.width())),
-                                                    simplify(part * size(s.layout.part) + size(v * lanes)),
-                                                    v + 1 == vectors));
+                                                    simplify(part * size(s.layout.part) + size(v * lanes))));
                 return ir::sequence(all);
             });
         });
@@ -402,8 +397,7 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
         return name.around(s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
             return s.loop(".x", size(ceil_div(row_tiles, lanes)), [&](const Expr& part) {
                 return transform_patches(s, in, i, simplify(part * size(s.width())),
-                                         simplify(band * size(row_tiles) + part * size(lanes)),
-                                         false);
+                                         simplify(band * size(row_tiles) + part * size(lanes)));
             });
         }));
     });

@@ -6,7 +6,7 @@
 // from a patch d of four by six inputs with 24 multiplications instead of 72 (Winograd 1980; Lavin
 // and Gray, CVPR 2016), F(4x4, 3x3) four rows from six by six with 36 instead of 144.
 //
-// Weights are transformed when code is made, or for every step (line_plan.h): to the same bits.
+// Weights are transformed when code is made, or again and again by the code (line_plan.h): to the same bits.
 //
 // Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use the same, F(2,3) at 0, 1, -1 or, one at
 // a time, the plain sum. Line buffers pass rows on by steps of a schedule, which are divided into
