@@ -16,14 +16,12 @@ WalkPlan::WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedul
     place_weights();
     put_arrivals();
     find_parts();
-    find_loops();
-}
-
-void WalkPlan::take_alone(std::optional<size_t> buffer) {
-    takes_part[0].assign(kept.size(), false);
-    if (buffer) takes_part[0][*buffer] = true;
-    output_takes_part = !buffer;
-    find_loops();
+    for (int k = 0; k <= group.sink(); ++k) {
+        like_trips.push_back({});
+        for (int l = 0; l < static_cast<int>(sites_[k].size()); ++l)
+            like_trips[k].push_back(find_like_trips({k, l}));
+        separate.push_back(find_separate_loops(k));
+    }
 }
 
 void WalkPlan::place_tensors() {
@@ -158,11 +156,6 @@ void WalkPlan::find_parts() {
             for (const TensorReader& reader : tensors[t].readers) fed[reader.nest] = true;
         }
     }
-}
-
-/// Finds where loops may end, and whose trips are alike, from what takes part.
-void WalkPlan::find_loops() {
-    last_site = {};
     for (int part = 0; part < static_cast<int>(takes_part.size()); ++part) {
         last_site.push_back(IndexVector<int, int>(sites_.size(), -1));
         for (int k = 0; k <= group_.sink(); ++k) {
@@ -170,12 +163,6 @@ void WalkPlan::find_loops() {
                 if (is_needed(sites_[k][l], part)) last_site.back()[k] = l;
             }
         }
-    }
-    like_trips = {};
-    for (int k = 0; k <= group_.sink(); ++k) {
-        like_trips.push_back({});
-        for (int l = 0; l < static_cast<int>(sites_[k].size()); ++l)
-            like_trips[k].push_back(find_like_trips({k, l}));
     }
 }
 
@@ -203,9 +190,8 @@ LikeTrips WalkPlan::find_like_trips(Level level) const {
         const int first = k == level.nest ? level.loop : 0;
         for (int l = first; l < static_cast<int>(sites_[k].size()); ++l) {
             const Site& site = sites_[k][l];
-            trips.writes_output |= site.writes_output && output_takes_part;
+            trips.writes_output |= site.writes_output;
             for (const Arrival& arrival : site.computed) {
-                if (!takes_part[0][arrival.buffer]) continue;
                 const Kept& buffer = kept[arrival.buffer];
                 const bool is_weights = buffer.kind == Kept::Kind::weights;
                 if (buffer.is_shared) return {};
@@ -221,9 +207,53 @@ LikeTrips WalkPlan::find_like_trips(Level level) const {
     return trips;
 }
 
+SeparateLoops WalkPlan::find_separate_loops(int nest) const {
+    const IndexVector<Site, int>& sites = sites_[nest];
+    SeparateLoops loops{static_cast<int>(sites.size()), {}};
+    const auto is_separate = [&](const Arrival& arrival) {
+        const Kept& buffer = kept[arrival.buffer];
+        return buffer.kind != Kept::Kind::intermediate && !buffer.is_shared &&
+               arrival.readers.front().where == Where::here;
+    };
+    while (loops.first > 0 && std::ranges::all_of(sites[loops.first - 1].computed, is_separate))
+        --loops.first;
+    for (int l = loops.first; l < static_cast<int>(sites.size()); ++l) {
+        for (const Arrival& arrival : sites[l].computed)
+            loops.parts.push_back(separate_part(nest, loops.first, arrival.buffer));
+    }
+    loops.parts.push_back(separate_part(nest, loops.first, std::nullopt));
+    return loops;
+}
+
+Separate WalkPlan::separate_part(int nest, int first, std::optional<size_t> buffer) const {
+    const auto count = static_cast<int>(sites_[nest].size());
+    Separate part{buffer, -1, {}};
+    part.like_trips.resize(static_cast<size_t>(count));
+    LikeTrips inside;
+    if (!buffer) inside.nests = {nest};
+    std::optional<Reader> reader;
+    for (int l = count; l-- > first;) {
+        const Site& site = sites_[nest][l];
+        bool happens = !buffer && site.writes_output;
+        inside.writes_output |= happens;
+        for (const Arrival& arrival : site.computed) {
+            if (arrival.buffer != buffer) continue;
+            happens = true;
+            inside.arriving = {arrival.buffer};
+            reader = arrival.readers.front();
+        }
+        happens |= buffer && std::ranges::find(site.stored, *buffer) != site.stored.end();
+        if (happens) part.last_site = std::max(part.last_site, l);
+        inside.are_alike = !reader || !moves(nest, *reader, kept[*buffer].kind == Kept::Kind::weights,
+                                             group_.loop({nest, l}).dim);
+        part.like_trips[l] = inside;
+    }
+    return part;
+}
+
 bool WalkPlan::is_needed(const Site& site, int part) const {
     const std::vector<bool>& takes = takes_part[part];
-    return (part == 0 && site.writes_output && output_takes_part) ||
+    return (part == 0 && site.writes_output) ||
            std::any_of(site.stored.begin(), site.stored.end(),
                        [&](size_t b) { return takes[b]; }) ||
            std::any_of(site.computed.begin(), site.computed.end(),

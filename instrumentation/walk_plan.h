@@ -76,6 +76,19 @@ struct LikeTrips {
     bool writes_output = false;
 };
 
+/// Inner loops of a nest, executed for one buffer alone, or for Y and the MACs.
+struct Separate {
+    std::optional<size_t> buffer;  ///< none: Y
+    int last_site = -1;            ///< innermost loop in whose body anything happens
+    IndexVector<LikeTrips, int> like_trips;  ///< by loop
+};
+/// The loops from `first` on, in which nothing depends on anything else that is present: no other
+/// nest is called there, and no tensor has readers elsewhere.
+struct SeparateLoops {
+    int first = 0;
+    std::vector<Separate> parts;
+};
+
 /// Where each buffer is stored, where its elements arrive, and who reads them.
 class WalkPlan {
 public:
@@ -89,19 +102,16 @@ public:
         return level.is_root() ? root_ : sites_[level.nest][level.loop];
     }
 
-    /// From here on one buffer alone takes part in the execution, or Y and the MACs alone.
-    void take_alone(std::optional<size_t> buffer);
-
     std::vector<GroupTensor> tensors;
     std::vector<Kept> kept;  ///< by tensor, then the weights of each layer that has any
     /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k
     /// (index 1 + k); by buffer.
     IndexVector<std::vector<bool>, int> takes_part;
-    bool output_takes_part = true;  ///< in the execution, and MACs with it
     /// The innermost loop of each nest in whose body anything is stored, computed or written; by
     /// the same index, by nest.
     IndexVector<IndexVector<int, int>, int> last_site;
     IndexVector<IndexVector<LikeTrips, int>, int> like_trips;  ///< by nest, by loop
+    IndexVector<SeparateLoops, int> separate;                  ///< by nest
 
 private:
     void place_tensors();
@@ -113,8 +123,9 @@ private:
     void find_calls(Site& site) const;
     [[nodiscard]] Where where(int reader, Level level) const;
     void find_parts();
-    void find_loops();
     [[nodiscard]] LikeTrips find_like_trips(Level level) const;
+    [[nodiscard]] SeparateLoops find_separate_loops(int nest) const;
+    [[nodiscard]] Separate separate_part(int nest, int first, std::optional<size_t> buffer) const;
     [[nodiscard]] bool moves(int nest, const Reader& reader, bool is_weights, Dim dim) const;
     [[nodiscard]] bool is_needed(const Site& site, int part) const;
     [[nodiscard]] const LayerProblem& problem(int nest) const {

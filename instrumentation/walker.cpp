@@ -95,17 +95,7 @@ public:
         const LayerProblem& sink = problems_.back();
         layers_.back().ranges = layers_.back().ranges_of(
             {Range{0, sink[Dim::z]}, Range{0, sink[Dim::y]}, Range{0, sink[Dim::x]}});
-        if (trips_ == WalkTrips::every_trip || problems_.size() > 1) {
-            body(Level{}, nullptr);
-            return counts();
-        }
-        // Without intermediate tensors no need depends on what is present, and more trips are alike
-        // for each buffer alone.
-        const size_t buffers = plan_.kept.size();
-        for (size_t b = 0; b <= buffers; ++b) {
-            plan_.take_alone(b < buffers ? std::optional(b) : std::nullopt);
-            body(Level{}, nullptr);
-        }
+        body(Level{}, nullptr);
         return counts();
     }
 
@@ -154,7 +144,12 @@ private:
         return rehearsal == nullptr ? 0 : rehearsal->nest + 1;
     }
     [[nodiscard]] bool takes_part(size_t buffer, const Rehearsal* rehearsal) const {
+        if (separate_ != nullptr) return separate_->buffer == buffer;
         return plan_.takes_part[who(rehearsal)][buffer];
+    }
+    /// Whether Y is written, and MACs are counted.
+    [[nodiscard]] bool output_takes_part(const Rehearsal* rehearsal) const {
+        return rehearsal == nullptr && (separate_ == nullptr || !separate_->buffer);
     }
 
     /// Runs one iteration of the level's loop. The ranges of its nest and of those around it are
@@ -175,8 +170,7 @@ private:
                 bring_in(here.computed[n].buffer, Need(needs_[first_need + n]), rehearsal);
         }
         needs_.resize(first_need);
-        const bool writes =
-            here.writes_output && plan_.output_takes_part && rehearsal == nullptr;
+        const bool writes = here.writes_output && output_takes_part(rehearsal);
         if (writes) read_partial_sums();
         if (level.is_root())
             loop(group_.sink(), 0, rehearsal);
@@ -188,9 +182,21 @@ private:
     /// Runs loop number `index` of nest k and everything inside, for the ranges that the loops
     /// around have left.
     void loop(int k, int index, Rehearsal* rehearsal) {
-        if (index > plan_.last_site[who(rehearsal)][k]) {
+        const int last_site = separate_ != nullptr ? separate_->last_site
+                                                   : plan_.last_site[who(rehearsal)][k];
+        if (index > last_site) {
             // From here inwards there are only multiply-accumulates.
-            if (rehearsal == nullptr && plan_.output_takes_part) layer(k).multiply_accumulate();
+            if (output_takes_part(rehearsal)) layer(k).multiply_accumulate();
+            return;
+        }
+        if (index == plan_.separate[k].first && separate_ == nullptr && rehearsal == nullptr &&
+            trips_ == WalkTrips::alike_together) {
+            // More trips are alike for each buffer alone.
+            for (const Separate& part : plan_.separate[k].parts) {
+                separate_ = &part;
+                loop(k, index, rehearsal);
+            }
+            separate_ = nullptr;
             return;
         }
         const Level level{k, index};
@@ -204,7 +210,7 @@ private:
         // Trips of a whole tile behind the second.
         const int64_t further = whole.size() / step - 2;
         const bool are_alike = trips_ == WalkTrips::alike_together && further >= fewest_alike &&
-                               plan_.like_trips[k][index].are_alike;
+                               like_trips(level).are_alike;
         for (int64_t begin = whole.begin; begin < whole.end; begin += step, ++trip) {
             range = {begin, std::min(begin + step, whole.end)};
             if (are_alike && trip == 1 && body_and_alike(level, further, rehearsal)) {
@@ -217,6 +223,11 @@ private:
         range = whole;
     }
 
+    [[nodiscard]] const LikeTrips& like_trips(Level level) const {
+        return separate_ != nullptr ? separate_->like_trips[level.loop]
+                                    : plan_.like_trips[level.nest][level.loop];
+    }
+
     /// Runs the second trip of a loop whose trips are alike, and counts it for as many further trips
     /// as well. Runs nothing and returns false if they do not find Y as the second trip does.
     bool body_and_alike(Level level, int64_t further, Rehearsal* rehearsal) {
@@ -224,7 +235,7 @@ private:
             body(level, rehearsal);
             return true;
         }
-        const LikeTrips& trips = plan_.like_trips[level.nest][level.loop];
+        const LikeTrips& trips = like_trips(level);
         LayerState& own = layer(level.nest);
         const Dim dim = group_.loop(level).dim;
         const Ranges second = own.ranges;
@@ -452,6 +463,7 @@ private:
     IndexVector<LayerState, int> layers_;
     std::vector<Need> needs_;  ///< of the bodies in progress
     Visits visits_;
+    const Separate* separate_ = nullptr;  ///< what the present loops are executed for; all
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;
