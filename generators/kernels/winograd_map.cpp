@@ -53,8 +53,8 @@ public:
     MapPatches(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), parts_(code, at) {}
 
-    /// `first`: the chunk's first band.
-    [[nodiscard]] Stmt code(const Expr& first) const;
+    /// Of `bands` bands from `first` on.
+    [[nodiscard]] Stmt code(const Expr& first, const Expr& bands) const;
 
 private:
     /// Rows that the bands of a vector read, one after the other: their first elements, and whether
@@ -64,6 +64,9 @@ private:
         std::vector<Expr> begins, are_inside;
     };
 
+    /// Patches of input channel i into V's row `to`, of a vector of bands from `band` of the chunk on.
+    [[nodiscard]] Stmt vector_of_bands(const Expr& i, const Expr& to, const Expr& first,
+                                       const Expr& band) const;
     /// A vector of patches of input channel i into V's row `to`: those from tile x of their rows
     /// on, of several bands.
     [[nodiscard]] Stmt patch(const Expr& i, const Expr& to, int64_t x, const Rows& rows) const;
@@ -92,34 +95,40 @@ private:
     InputParts parts_;
 };
 
-Stmt MapPatches::code(const Expr& first) const {
-    const Interval vectors{0, size(ceil_div(at_.chunk_bands, at_.bands_of_vector))};
-    return code_.loop(".band", vectors, [&](const Expr& vector) {
-        Rows rows;
-        rows.band = simplify(vector * size(at_.bands_of_vector));
-        Values name(p_.name + ".row");
-        const int64_t count = at_.bands_of_vector * at_.rows_of_tile + at_.row_taps - 1;
-        for (int64_t r = 0; r < count; ++r) {
-            const Expr row =
-                simplify((first + rows.band) * size(at_.rows_of_tile) + size(r - p_.y().pad_begin));
-            rows.are_inside.push_back(name(row >= 0 && row < size(p_.y().in)));
-            rows.begins.push_back(
-                name(Halide::clamp(row, 0, size(p_.y().in - 1)) * size(p_.x().in)));
-        }
-        return name.around(parts_.loop([&](const Expr& part) {
-            const Expr first_channel = simplify(part * size(at_.inputs));
-            const Interval channels{0, parts_.inputs_from(first_channel)};
-            return code_.loop(".i", channels, [&](const Expr& i) {
-                std::vector<Stmt> all;
-                for (int64_t x = 0; x < at_.row_tiles; x += at_.slots) {
-                    all.push_back(patch(simplify(first_channel + i),
-                                        simplify(parts_.patches_of(part) + i * size(at_.tiles)), x,
-                                        rows));
-                }
-                return ir::sequence(all);
+Stmt MapPatches::code(const Expr& first, const Expr& bands) const {
+    // All bands of a channel, one after the other: the lines that two bands share, of rows and of V, are
+    // still near then.
+    const Interval vectors{
+        0, simplify((bands + size(at_.bands_of_vector - 1)) / size(at_.bands_of_vector))};
+    return parts_.loop([&](const Expr& part) {
+        const Expr first_channel = simplify(part * size(at_.inputs));
+        const Interval channels{0, parts_.inputs_from(first_channel)};
+        return code_.loop(".i", channels, [&](const Expr& i) {
+            const Expr to = simplify(parts_.patches_of(part) + i * size(at_.tiles));
+            return code_.loop(".band", vectors, [&](const Expr& vector) {
+                return vector_of_bands(simplify(first_channel + i), to, first,
+                                       simplify(vector * size(at_.bands_of_vector)));
             });
-        }));
+        });
     });
+}
+
+Stmt MapPatches::vector_of_bands(const Expr& i, const Expr& to, const Expr& first,
+                                 const Expr& band) const {
+    Rows rows;
+    rows.band = band;
+    Values name(p_.name + ".row");
+    const int64_t count = at_.bands_of_vector * at_.rows_of_tile + at_.row_taps - 1;
+    for (int64_t r = 0; r < count; ++r) {
+        const Expr row =
+            simplify((first + band) * size(at_.rows_of_tile) + size(r - p_.y().pad_begin));
+        rows.are_inside.push_back(name(row >= 0 && row < size(p_.y().in)));
+        rows.begins.push_back(
+            name(Halide::clamp(row, 0, size(p_.y().in - 1)) * size(p_.x().in)));
+    }
+    std::vector<Stmt> all;
+    for (int64_t x = 0; x < at_.row_tiles; x += at_.slots) all.push_back(patch(i, to, x, rows));
+    return name.around(ir::sequence(all));
 }
 
 Expr MapPatches::columns_of(Values& name, const Expr& plane, int64_t row, int64_t column,
@@ -255,11 +264,24 @@ public:
     [[nodiscard]] Stmt code(const Expr& z, const Expr& bands) const;
 
 private:
-    /// U of input channel first + i.
-    [[nodiscard]] Stmt transformed_weights(const Expr& z, const Expr& first, const Expr& i) const;
-    /// Adds to at_.tile tiles of M the products of the `count` input channels of a part.
-    [[nodiscard]] Stmt sums(const Expr& f, const Expr& tile, const Expr& count,
+    /// A group of rows of frequencies (WinogradMapLayout::row_groups).
+    using Rows = std::vector<int64_t>;
+
+    /// U of input channel first + i at the frequencies of `rows`.
+    [[nodiscard]] Stmt transformed_weights(const Expr& z, const Expr& first, const Expr& i,
+                                           const Rows& rows) const;
+    /// Asks for the plain weights of a later input channel.
+    [[nodiscard]] Stmt weights_ahead(const Expr& channel) const;
+    /// Adds to all tiles of M the products of the `count` input channels of a part at the frequencies
+    /// of `rows`.
+    [[nodiscard]] Stmt multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
+                                  const Expr& part) const;
+    /// The same of frequency f, whose weights are number `n` of U, of at_.tile tiles.
+    [[nodiscard]] Stmt sums(const Expr& n, const Expr& f, const Expr& tile, const Expr& count,
                             const Expr& part) const;
+    [[nodiscard]] Expr weights_of(const Expr& channel) const {
+        return channel * size(at_.row_taps * at_.column_taps * at_.block);
+    }
 
     const MapCode& code_;
     const LayerProblem& p_;
@@ -273,50 +295,70 @@ Stmt MapProducts::code(const Expr& z, const Expr& bands) const {
         const Expr count = parts_.inputs_from(first);
         const Expr blocks_of_tiles =
             simplify((bands * size(at_.row_tiles) + size(at_.tile - 1)) / size(at_.tile));
-        const Stmt multiply = code_.loop(".f", {0, size(at_.frequencies)}, [&](const Expr& f) {
-            return code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
-                return sums(f, simplify(t * size(at_.tile)), count, part);
-            });
-        });
-        return ir::sequence(
-            {code_.loop(".ui", {0, count},
-                        [&](const Expr& i) { return transformed_weights(z, first, i); }),
-             multiply});
+        std::vector<Stmt> all;
+        for (const Rows& rows : at_.row_groups()) {
+            all.push_back(code_.loop(".ui", {0, count}, [&](const Expr& i) {
+                return transformed_weights(z, first, i, rows);
+            }));
+            all.push_back(multiplied(rows, blocks_of_tiles, count, part));
+        }
+        return ir::sequence(all);
     });
 }
 
-Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Expr& i) const {
+Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
+                             const Expr& part) const {
+    const int64_t columns = at_.patch_columns();
+    // Rows of a group follow each other, or are two.
+    const bool is_run = rows.back() - rows.front() + 1 == std::ssize(rows);
+    return code_.loop(".f", {0, size(std::ssize(rows) * columns)}, [&](const Expr& n) {
+        const Expr behind = size((rows.back() - 1) * columns);
+        const Expr f = is_run ? n + size(rows.front() * columns)
+                              : Halide::select(n < size(columns), n, n + behind);
+        return code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
+            return sums(n, f, simplify(t * size(at_.tile)), count, part);
+        });
+    });
+}
+
+Stmt MapProducts::weights_ahead(const Expr& channel) const {
+    const int64_t of_channel = at_.row_taps * at_.column_taps * at_.block;
+    std::vector<Stmt> all;
+    for (int64_t n = 0; n < of_channel; n += ir::elements_of_line)
+        all.push_back(ir::prefetch(code_.weights(), weights_of(channel) + size(n)));
+    return ir::sequence(all);
+}
+
+Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Expr& i,
+                                      const Rows& rows) const {
     constexpr int64_t channels_ahead = 4;
     const int64_t taps = at_.row_taps * at_.column_taps;
     const int64_t lanes = at_.lanes;
+    const Expr channel = z * size(p_[Dim::i]) + first + i;
     std::vector<Stmt> all;
+    if (rows.front() == 0) all.push_back(weights_ahead(channel + size(channels_ahead)));
     for (int64_t v = 0; v < at_.vectors; ++v) {
         Values name(p_.name + ".weights");
         const auto rounded = [](Values& values) {
             return [&values](const Expr& value) { return values(Halide::strict_float(value)); };
         };
         winograd::Kernel<Expr> g(static_cast<size_t>(at_.row_taps));
-        std::vector<Stmt> parts;
         for (int64_t tap = 0; tap < taps; ++tap) {
-            const int64_t of_channel = tap * at_.block + v * lanes;
-            const Expr index = (z * size(p_[Dim::i]) + first + i) * size(taps * at_.block) +
-                               size(of_channel);
-            if (of_channel % ir::elements_of_line == 0) {
-                parts.push_back(ir::prefetch(
-                    code_.weights(), index + size(channels_ahead * taps * at_.block)));
-            }
+            const Expr index = weights_of(channel) + size(tap * at_.block + v * lanes);
             g[static_cast<size_t>(tap / at_.column_taps)].push_back(
                 name(ir::load(code_.weights(), lanes_from(index, lanes))));
         }
         // Row by row, so that few of U are in registers at a time.
-        int64_t f = 0;
-        for (const auto& row : winograd::rows_of_kernel(g, at_.rows_of_tile, rounded(name))) {
+        const auto transformed = winograd::rows_of_kernel(g, at_.rows_of_tile, rounded(name));
+        std::vector<Stmt> parts;
+        int64_t n = 0;
+        for (const int64_t row : rows) {
             Values of_row(p_.name + ".weights");
             std::vector<Stmt> stores;
-            for (const Expr& u :
-                 winograd::columns_of_kernel(row, at_.columns_of_tile, rounded(of_row))) {
-                const Expr to =
-                    i * size(at_.block) + size(at_.weights + f++ * at_.weight_frequency + v * lanes);
+            for (const Expr& u : winograd::columns_of_kernel(transformed[static_cast<size_t>(row)],
+                                                             at_.columns_of_tile, rounded(of_row))) {
+                const Expr to = i * size(at_.block) +
+                                size(at_.weights + n++ * at_.weight_frequency + v * lanes);
                 stores.push_back(ir::store(code_.scratch(), u, lanes_from(to, lanes)));
                 // U is larger than the first-level cache, and stores of whole lines wait for them one
                 // after the other: those of the next channel are asked for now. Halves of lines gain
@@ -331,12 +373,13 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
     return ir::sequence(all);
 }
 
-Stmt MapProducts::sums(const Expr& f, const Expr& tile, const Expr& count, const Expr& part) const {
+Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& tile, const Expr& count,
+                       const Expr& part) const {
     const std::string& scratch = code_.scratch();
     const int64_t lanes = at_.lanes;
     Values once(p_.name + ".base");
     const Expr patches = once(parts_.patches_of(part) + f * size(at_.patch_frequency) + tile);
-    const Expr kernel = once(f * size(at_.weight_frequency) + size(at_.weights));
+    const Expr kernel = once(n * size(at_.weight_frequency) + size(at_.weights));
     const Expr to =
         once(f * size(at_.product_frequency) + tile * size(at_.block) + size(at_.products));
     const auto product = [&](int64_t v, int64_t t) {
@@ -567,11 +610,14 @@ Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
             simplify(Halide::min(end - chunk * size(channel_parts), size(channel_parts)));
         const Interval blocks{simplify(first * size(at.blocks) / size(channel_parts)),
                               simplify(last * size(at.blocks) / size(channel_parts))};
-        const Expr band = simplify(chunk * size(at.chunk_bands));
+        const auto first_band = [&](const Expr& c) {
+            return simplify(c * size(at.bands) / size(at.chunks));
+        };
+        const Expr band = first_band(chunk);
+        const Expr bands = simplify(first_band(chunk + 1) - band);
         return ir::sequence(
-            {as_kernel("patches", patches.code(band)), code.loop(".z", blocks, [&](const Expr& z) {
-                 const Expr bands =
-                     simplify(Halide::min(size(at.bands) - band, size(at.chunk_bands)));
+            {as_kernel("patches", patches.code(band, bands)),
+             code.loop(".z", blocks, [&](const Expr& z) {
                  return ir::sequence({as_kernel("products", products.code(z, bands)),
                                       as_kernel("outputs", outputs.code(z, band, bands))});
              })});

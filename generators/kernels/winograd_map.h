@@ -14,9 +14,10 @@
 //
 // - V[frequency][input channel][tile]: patches of all input channels. Fewer, larger chunks transform
 //   the weights less often; V may then lie in the third-level cache.
-// - For each block of output channels, for some input channels at a time:
-//   U[frequency][input channel][output channel of the block], transformed weights, and
-//   M[frequency][tile][output channel of the block] += the products of each frequency.
+// - For each block of output channels, for some input channels at a time, and for a pair of rows of
+//   frequencies at a time: U[frequency][input channel][output channel of the block], transformed weights,
+//   and M[frequency][tile][output channel of the block] += the products of each frequency. U of all
+//   frequencies would push M out of the second-level cache.
 // - M, transformed, becomes rows of the output.
 //
 // Threads divide chunks and, where those are few, output channels. What a result is does not depend

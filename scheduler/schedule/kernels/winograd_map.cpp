@@ -2,7 +2,7 @@
 // or F(4, 7) along one axis, on maps of up to 256 columns, all rows of a layer together, straight from the
 // caller's arrays (winograd_rows.cpp has the filter).
 //
-//   V[f, i, t] = B' d B of the patches of a chunk, p rows of tiles
+//   V[f, i, t] = B' d B of the patches of a chunk, at most p rows of tiles
 //   M[f, t, z] = sum over i of U[f, i, z] V[f, i, t],  U = G g G' of one block of output channels
 //
 // Such layers have more weights than pixels, so plain weights come from memory and are transformed

@@ -272,6 +272,43 @@ TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
     }
 }
 
+TEST(Layout, ChunksOfWholeMapsForWinogradAreEvenAndGroupsHaveEveryRow) {
+    for (const VectorUnit& unit : both_units) {
+        for (const int64_t rows_of_tile : {2, 4, 6}) {
+            for (const int64_t rows : {9, 44, 64, 130}) {
+                const Alone layer = alone(40, rows, 128,
+                                          {.channels = 70, .window = square_window(3, 1, 1)});
+                for (const int64_t most : {1, 2, 3, 4, 7}) {
+                    const WinogradMapLayout at =
+                        winograd_map_layout(layer.problem, unit, {rows_of_tile, most});
+                    EXPECT_EQ(at.first_band(0), 0);
+                    EXPECT_EQ(at.first_band(at.chunks), at.bands);
+                    for (int64_t chunk = 0; chunk < at.chunks; ++chunk) {
+                        const int64_t here = at.first_band(chunk + 1) - at.first_band(chunk);
+                        EXPECT_LE(here, at.chunk_bands);
+                        EXPECT_GE(here, at.bands / at.chunks);
+                    }
+                    std::multiset<int64_t> grouped, all;
+                    for (const std::vector<int64_t>& group : at.row_groups()) {
+                        EXPECT_EQ(std::ssize(group) * at.patch_columns(), at.frequencies_together());
+                        grouped.insert(group.begin(), group.end());
+                    }
+                    for (int64_t row = 0; row < at.patch_rows(); ++row) all.insert(row);
+                    EXPECT_EQ(grouped, all);
+                }
+            }
+        }
+    }
+}
+
+TEST(Layout, RegisterTilesOfWholeMapsForWinogradDivideTheirTilesWhereTheyCan) {
+    // 66 tiles of a chunk of six bands, which five tiles of 14 would compute 70 of.
+    const Alone layer = alone(512, 64, 64, {.channels = 512, .window = square_window(3, 1, 1)});
+    const WinogradMapLayout at = winograd_map_layout(layer.problem, by_sixteen, {6, 6});
+    EXPECT_EQ(at.chunk_bands * at.row_tiles % at.tile, 0);
+    EXPECT_EQ(at.chunk_bands * at.row_tiles, 66);
+}
+
 TEST(Layout, RowsForWinogradAreMultipliedAsPredicted) {
     int fewer = 0;  // by tiles of four rows
     for (const VectorUnit& unit : both_units) {

@@ -14,6 +14,10 @@ namespace {
 /// Parts of a layer for threads.
 constexpr int64_t parts_wanted = 4;
 
+/// Elements of V that products do not wait for: more of every core drive each other out of a third-level
+/// cache that several share.
+constexpr int64_t near_patches = (int64_t{5} << 20) / bytes_per_element;
+
 void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     at.row_tiles = ceil_div(p[Dim::x], at.columns_of_tile);
     at.slots = 1;
@@ -33,30 +37,43 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     // U and M of one vector of channels, where a small map leaves half of the first-level cache to
     // U: stores of weights then wait for no line.
     constexpr int64_t near_elements = (int64_t{24} << 10) / bytes_per_element;
-    const int64_t of_vector = at.frequencies * at.lanes;
-    at.stays_near = 2 * all * of_vector <= near_elements && all >= unit.latency();
+    // Of an input channel and a vector of output channels: U, and the plain weights, which every group of
+    // rows reads. Of all tiles: M.
+    const int64_t of_input =
+        (at.frequencies_together() + at.row_taps * at.column_taps) * at.lanes;
+    const int64_t products = at.frequencies * all * at.lanes;
+    at.stays_near = 2 * products <= near_elements && all >= unit.latency();
     // Shorter sums would load and store an M that lies further away too often; with longer ones the
     // weights of a frequency, which every tile reads, outgrow the first-level cache.
-    constexpr int64_t most_inputs = 112;
-    // U is written and read anew for every block, so that one beyond the second-level cache waits.
-    constexpr int64_t most_weights = (int64_t{1200} << 10) / bytes_per_element;
+    constexpr int64_t most_inputs = 128;
+    // U and M are written and read anew for every part of the input channels and every block, so that
+    // those beyond the second-level cache wait.
+    constexpr int64_t most_elements = (int64_t{1} << 20) / bytes_per_element;
+    // Of U, which every tile reads: what leaves room for V in the first-level cache.
+    constexpr int64_t most_of_frequency = (int64_t{16} << 10) / bytes_per_element;
     double best = 0;
-    // A block's weights and one element at a time leave the other registers to sums.
-    for (int64_t v = 1; v <= (at.stays_near ? 1 : 4); ++v) {
+    // A block's weights and one element at a time leave the other registers to sums. A single vector
+    // reads V twice as often as two.
+    for (int64_t v = at.stays_near ? 1 : 2; v <= (at.stays_near ? 1 : 4); ++v) {
         const int64_t most = std::min(all, (unit.registers() - v - 1) / v);
-        const int64_t t = ceil_div(all, ceil_div(all, most));
-        const double waits =
-            v * of_vector * inputs_together(p, most_inputs) > most_weights ? 0.8 : 1.0;
-        const double score = waits * product_efficiency(v, t) * used_part(all, t) *
-                             used_part(p[Dim::z], v * at.lanes);
-        if (score <= best + 1e-9) continue;
-        best = score;
-        at.vectors = v;
-        at.tile = t;
+        const bool waits =
+            v * (of_input * inputs_together(p, most_inputs) + products) > most_elements;
+        const bool is_far = v * at.lanes * inputs_together(p, most_inputs) > most_of_frequency;
+        for (int64_t t = most; t >= 1; --t) {
+            const double pace =
+                (waits ? 0.8 : 1.0) * (is_far ? 0.95 : 1.0) * product_efficiency(v, t);
+            const double score = pace * used_part(all, t) * used_part(p[Dim::z], v * at.lanes);
+            if (score <= best + 1e-9) continue;
+            best = score;
+            at.pace = pace;
+            at.vectors = v;
+            at.tile = t;
+        }
     }
     at.block = at.vectors * at.lanes;
     at.blocks = ceil_div(p[Dim::z], at.block);
-    at.inputs = inputs_together(p, at.stays_near ? near_elements / of_vector - all : most_inputs);
+    at.inputs = inputs_together(
+        p, at.stays_near ? (near_elements - products) / of_input : most_inputs);
     at.input_parts = ceil_div(p[Dim::i], at.inputs);
     constexpr int64_t fewest_blocks = 2;
     at.channel_parts = std::clamp<int64_t>(at.blocks / fewest_blocks, 1,
@@ -66,14 +83,17 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
 /// Vectors of products that would take as long as the layer, with transforms as machines/*.json
 /// have them: every chunk transforms all weights, every part of the channels all patches.
 double cost(const WinogradMapLayout& at, const LayerProblem& p) {
-    constexpr double of_weights = 30, of_inputs = 10, of_outputs = 30;  // tiles of two rows
+    // Of tiles of two rows. Transforms of wide tiles store further apart.
+    const double of_inputs = at.rows_of_tile == 6 ? 70 : 10;
+    constexpr double of_weights = 18, of_outputs = 45;
     const double of_map = at.transformed_part();
     const auto vectors = [&](int64_t elements) {
         return static_cast<double>(elements) / static_cast<double>(at.lanes);
     };
-    const double idle = std::max(1.0, static_cast<double>(parts_wanted) /
-                                          static_cast<double>(at.parts()));
-    return idle * (vectors(at.multiplications()) +
+    // Two threads share out an even number of parts, more threads want as many as are wanted.
+    const double idle = 1 / used_part(at.parts(), at.parts() < parts_wanted ? parts_wanted : 2);
+    const double pace = at.pace * (at.weights > near_patches ? 0.8 : 1.0);
+    return idle * (vectors(at.multiplications()) / pace +
                    of_weights * at.transformed_weights(p) / static_cast<double>(at.lanes) +
                    of_inputs * of_map * vectors(at.channel_parts * p.input_elements().value()) +
                    of_outputs * of_map * vectors(p.output_elements().value()));
@@ -83,24 +103,41 @@ void place(WinogradMapLayout& at) {
     // Tiles of one column are read by as many as are stored together.
     const int64_t all = round_up(
         at.chunk_bands * at.row_tiles + at.stored_columns() - at.columns_of_tile, at.tile);
-    at.tiles = std::max(all, (round_up(at.chunk_bands, at.bands_of_vector) - 1) * at.row_tiles +
-                                 round_up(at.row_tiles, at.slots));
+    at.tiles = all;
+    // What the vectors of a channel have beyond its last tile is where the next channel's tiles come.
+    const int64_t written = (round_up(at.chunk_bands, at.bands_of_vector) - 1) * at.row_tiles +
+                            round_up(at.row_tiles, at.slots);
+    const int64_t behind = std::max<int64_t>(0, written - all);
     // A vector more than needed: powers of two would make all frequencies meet in one cache set.
-    at.patch_frequency = round_up(at.inputs * at.tiles, at.lanes) + at.lanes;
+    at.patch_frequency = round_up(at.inputs * at.tiles + behind, at.lanes) + at.lanes;
     at.weight_frequency = at.inputs * at.block + at.lanes;
     at.product_frequency = all * at.block + at.lanes;
     at.weights = at.input_parts * at.frequencies * at.patch_frequency;
-    at.products = at.weights + at.frequencies * at.weight_frequency;
+    at.products = at.weights + at.frequencies_together() * at.weight_frequency;
     at.staged = at.products + at.frequencies * at.product_frequency;
     at.elements = at.staged + (at.rows_of_tile == 6 ? 36 * at.lanes : 0);
 }
 
 }  // namespace
 
+std::vector<std::vector<int64_t>> WinogradMapLayout::row_groups() const {
+    std::vector<std::vector<int64_t>> groups;
+    const int64_t last = patch_rows() - 1;
+    // U of few frequencies lies near as a whole.
+    if (rows_of_tile < 4 || column_taps == 1) {
+        groups.emplace_back();
+        for (int64_t r = 0; r <= last; ++r) groups.back().push_back(r);
+        return groups;
+    }
+    groups.push_back({0, last});
+    for (int64_t r = 1; r < last; r += 2) groups.push_back({r, r + 1});
+    return groups;
+}
+
 int64_t WinogradMapLayout::multiplications() const {
     int64_t computed = 0;  // tiles
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const int64_t here = std::min(bands - chunk * chunk_bands, chunk_bands);
+        const int64_t here = first_band(chunk + 1) - first_band(chunk);
         computed += round_up(here * row_tiles, tile);
     }
     return computed * frequencies * all_inputs * blocks * block;

@@ -3,12 +3,14 @@
 //
 // A band is as many rows as a tile has. Scratch holds
 // V[part of the input channels][frequency][input channel][tile], patches of a chunk of bands;
-// U[frequency][input channel][output channel], weights of a block for a part of the
-// input channels; M[frequency][tile][output channel], products of a block.
+// U[frequency of a group of rows][input channel][output channel], weights of a block for a part of
+// the input channels; M[frequency][tile][output channel], products of a block.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 #include "base/units.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
@@ -29,13 +31,14 @@ struct WinogradMapLayout {
     int64_t slots = 0;  ///< the same up to a power of two: what a vector of patches has room for
     int64_t bands_of_vector = 1;  ///< bands whose patches one vector holds
     int64_t bands = 0;
-    int64_t chunk_bands = 0;
-    int64_t chunks = 1;
+    int64_t chunk_bands = 0;  ///< most of a chunk
+    int64_t chunks = 1;       ///< as even as can be: chunk c begins with band first_band(c)
 
     // The register tile and the blocks.
     bool stays_near = false;    ///< U and M stay in the first-level cache
     int64_t vectors = 1;        ///< of output channels in a block
     int64_t tile = 1;           ///< tiles whose sums are in registers together
+    double pace = 1;            ///< part of the multipliers' time that products take
     int64_t block = 1;          ///< output channels
     int64_t blocks = 1;         ///< of all output channels; zero weights fill up the last one
     int64_t inputs = 1;         ///< input channels whose transformed weights lie in U together
@@ -43,15 +46,22 @@ struct WinogradMapLayout {
     int64_t channel_parts = 1;  ///< for threads: parts of the blocks of output channels
 
     // Where V, U and M lie, in elements. V begins at 0.
-    int64_t tiles = 0;            ///< of V's rows, with what vectors and register tiles run over
+    int64_t tiles = 0;            ///< of V's rows, with what register tiles run over
     int64_t patch_frequency = 0;  ///< from one frequency of V to the next
     int64_t weights = 0, weight_frequency = 0;    ///< where U begins, its frequencies
     int64_t products = 0, product_frequency = 0;  ///< where M begins, its frequencies
     int64_t staged = 0;  ///< where outputs of a tile of 6 x 6 wait, a vector of channels
     int64_t elements = 0;
 
+    [[nodiscard]] int64_t first_band(int64_t chunk) const { return chunk * bands / chunks; }
     [[nodiscard]] int64_t patch_rows() const { return rows_of_tile + row_taps - 1; }
     [[nodiscard]] int64_t patch_columns() const { return columns_of_tile + column_taps - 1; }
+    /// Rows of frequencies whose weights are in U together: pairs that share the sums of their
+    /// transform (points come as p and -p), and the first and the last.
+    [[nodiscard]] std::vector<std::vector<int64_t>> row_groups() const;
+    [[nodiscard]] int64_t frequencies_together() const {
+        return std::ssize(row_groups().front()) * patch_columns();
+    }
     /// Outputs of a row that are stored together: of one tile or, if tiles have one column, of several.
     [[nodiscard]] int64_t stored_columns() const { return columns_of_tile == 1 ? 4 : columns_of_tile; }
     /// How many values the transforms of an output handle, against tiles of two rows.
@@ -77,7 +87,7 @@ struct WinogradMapLayout {
 struct WinogradMapChunks {
     /// Or 4 or 6. Other windows than 3x3 have tiles of four along each axis that they have taps on.
     int64_t rows_of_tile = 2;
-    int64_t bands = 1;         ///< of a chunk, whose patches are in V together
+    int64_t bands = 1;  ///< most of a chunk, whose patches are in V together
 };
 /// Whether a row has enough tiles of 6 x 6: more than half a vector, so that a vector has those of one
 /// band.
@@ -90,8 +100,8 @@ struct WinogradMapChunks {
 /// The cut that takes least time, of tiles of `fewest_rows` to `most_rows` rows. Tiles of four rows have
 /// a quarter fewer products than those of two, and half as many weights again to transform; tiles of
 /// six have a fifth fewer than those of four, and 16/9 as many weights. Every chunk transforms all
-/// weights, and patches beyond the second-level cache are read once a block of output channels. None if
-/// no cut fits the scratch.
+/// weights, and patches beyond the second-level cache are read once a block of output channels, slowly
+/// where several cores' do not fit the third level together. None if no cut fits the scratch.
 [[nodiscard]] std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& problem,
                                                                    const VectorUnit& unit,
                                                                    int64_t fewest_rows,
