@@ -7,12 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scheduler/counts/bounds.h"
+#include "scheduler/explore/compute_levels.h"
 #include "scheduler/explore/dag/dag_groups.h"
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/group_search/group_search.h"
@@ -141,6 +143,10 @@ public:
                              ": no layer that a schedule covers; nothing to explore");
         macs_is_axis_ =
             options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
+        std::vector<LayerId> layers;
+        for (const auto& sequence : sequences_)
+            layers.insert(layers.end(), sequence.begin(), sequence.end());
+        halo_tables_ = std::make_shared<search::HaloTables>(layer_problems(network, layers));
         find_segments();
         is_searched_.assign(segments_.size(), false);
         for (const auto& sequence : sequences_)
@@ -305,7 +311,7 @@ private:
         const Partials& known = partitions_[segment.sequence].best(
             segment.begin, segment.begin + segment.layers.size());
         segment.front = search_segment(problems, own, macs_is_axis_, known.costs(),
-                                       parts_are_complete(segment));
+                                       parts_are_complete(segment), halo_tables_);
         if (stopped) segment.front.open.push_back(compulsory);
     }
 
@@ -343,26 +349,56 @@ private:
     }
 
     [[nodiscard]] Front points_of(const Partials& front) const {
-        search::FrontBuilder builder(network_);
-        std::unordered_map<const Partial*, uint32_t> known;
-        std::vector<const Partial*> groups;
+        std::vector<std::vector<const Partial*>> points;
         for (const auto& partial : front.items()) {
-            groups.clear();
+            std::vector<const Partial*>& groups = points.emplace_back();
             collect_groups(*partial, groups);
             std::ranges::sort(groups, {},
                               [](const Partial* group) { return group->layers->back(); });
+        }
+        const auto schedules = schedules_of(points);
+        search::FrontBuilder builder(network_);
+        std::unordered_map<const Partial*, uint32_t> known;
+        for (const auto& groups : points) {
             std::vector<uint32_t> point;
             for (const Partial* group : groups) {
                 const auto [entry, is_new] = known.try_emplace(group);
                 if (is_new)
-                    entry->second = builder.found_group(
-                        search::on_layers(network_, group->group->group, *group->layers),
-                        &*group->counts);
+                    entry->second = builder.group(
+                        search::on_layers(network_, *schedules.at(group), *group->layers),
+                        group->counts);
                 point.push_back(entry->second);
             }
             builder.add_point(std::move(point));
         }
         return std::move(builder).front(options_.footprint);
+    }
+
+    /// The schedule of each group, with the compute levels of with_outer_compute_levels(). Groups of
+    /// layers of one shape name the first of these layers, so equal ones are looked at once.
+    [[nodiscard]] std::unordered_map<const Partial*, std::shared_ptr<const GroupSchedule>>
+    schedules_of(const std::vector<std::vector<const Partial*>>& points) const {
+        std::map<std::string, std::shared_ptr<GroupSchedule>> by_text;
+        std::unordered_map<const Partial*, std::shared_ptr<const GroupSchedule>> schedules;
+        for (const auto& groups : points) {
+            for (const Partial* group : groups) {
+                const auto [entry, is_new] = schedules.try_emplace(group);
+                if (!is_new) continue;
+                const GroupSchedule& found = group->group->group;
+                auto& schedule = by_text[to_text(found)];
+                if (!schedule) schedule = std::make_shared<GroupSchedule>(found);
+                entry->second = schedule;
+            }
+        }
+        std::vector<std::shared_ptr<GroupSchedule>> all;
+        for (const auto& [text, schedule] : by_text) all.push_back(schedule);
+        const auto threads = static_cast<size_t>(std::max(1, options_.threads));
+        in_parallel(threads, options_.threads, [&](size_t thread) {
+            TwoLevelCache cache;
+            for (size_t n = thread; n < all.size(); n += threads)
+                *all[n] = with_outer_compute_levels(network_, std::move(*all[n]), cache);
+        });
+        return schedules;
     }
 
     static void add_bounds(const Partials& front, const Partials& least, Front& result) {
@@ -386,6 +422,7 @@ private:
     const ExploreOptions& options_;
     bool macs_is_axis_ = false;
     std::vector<std::vector<LayerId>> sequences_;
+    std::shared_ptr<search::HaloTables> halo_tables_;  ///< for all layers of the sequences
     std::vector<Segment> segments_;
     std::vector<Partitions> partitions_;
     std::map<Run, size_t> segment_of_;

@@ -35,10 +35,8 @@ FrontBuilder::FrontBuilder(const Network& network)
     }
 }
 
-uint32_t FrontBuilder::group(GroupSchedule group) { return this->group(std::move(group), nullptr); }
-
-uint32_t FrontBuilder::found_group(GroupSchedule group, const NetworkCounts* counts) {
-    return this->group(with_outer_compute_levels(network_, std::move(group), cache_), counts);
+uint32_t FrontBuilder::found_group(GroupSchedule group) {
+    return this->group(with_outer_compute_levels(network_, std::move(group), cache_));
 }
 
 uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts* counts) {

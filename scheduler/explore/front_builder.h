@@ -23,10 +23,11 @@ public:
     explicit FrontBuilder(const Network& network);
 
     /// The place of a group in the front. Throws InputError if it is illegal in the network.
-    [[nodiscard]] uint32_t group(GroupSchedule group);
+    /// `counts`, if given, were found for layers of the same shape.
+    [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts* counts = nullptr);
     /// The same of a group that a search found, with the compute levels of
-    /// with_outer_compute_levels(). `counts`, if given, were found for layers of the same shape.
-    [[nodiscard]] uint32_t found_group(GroupSchedule group, const NetworkCounts* counts = nullptr);
+    /// with_outer_compute_levels().
+    [[nodiscard]] uint32_t found_group(GroupSchedule group);
 
     /// Adds a schedule of the network by its groups, in order. Throws std::logic_error if a layer
     /// is in two of them, or if a layer that must be in one is not.
@@ -38,8 +39,6 @@ public:
     [[nodiscard]] Front front(Footprint footprint) &&;
 
 private:
-    [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts* counts);
-
     const Network& network_;
     TwoLevelCache cache_;
     std::unordered_map<std::string, uint32_t> known_;  ///< by text

@@ -75,10 +75,12 @@ class SegmentSearch {
 public:
     /// The arguments are those of search_segment(), and outlive the search.
     SegmentSearch(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
-                  bool macs_is_axis, const std::vector<Cost>& known, bool parts_are_complete)
+                  bool macs_is_axis, const std::vector<Cost>& known, bool parts_are_complete,
+                  std::shared_ptr<search::HaloTables> halo_tables)
         : problems_(problems),
           options_(options),
           known_(known),
+          halo_tables_(std::move(halo_tables)),
           parts_are_complete_(parts_are_complete) {
         own_.tiles = search_tiles(options);
         own_.live = options.footprint == Footprint::live;
@@ -134,7 +136,7 @@ private:
 
     /// Whether known costs beat all that the bound leaves.
     [[nodiscard]] bool is_beaten(search::Detail detail) {
-        bound_.emplace(problems_, detail);
+        bound_.emplace(problems_, detail, halo_tables_);
         own_.bound = &*bound_;
         return unbeaten(bound_->steps()).empty();
     }
@@ -231,6 +233,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     const ExploreOptions& options_;
     const std::vector<Cost>& known_;
+    std::shared_ptr<search::HaloTables> halo_tables_;
     bool parts_are_complete_;
     search::GroupSearchOptions own_;
     std::optional<search::CallBound> bound_;
@@ -247,8 +250,11 @@ search::Cost cost_of(const GroupPoint& point) {
 
 SegmentFront search_segment(const std::vector<LayerProblem>& problems,
                             const ExploreOptions& options, bool macs_is_axis,
-                            const std::vector<Cost>& known, bool parts_are_complete) {
-    return SegmentSearch(problems, options, macs_is_axis, known, parts_are_complete).front();
+                            const std::vector<Cost>& known, bool parts_are_complete,
+                            std::shared_ptr<search::HaloTables> halo_tables) {
+    return SegmentSearch(problems, options, macs_is_axis, known, parts_are_complete,
+                         std::move(halo_tables))
+        .front();
 }
 
 std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,

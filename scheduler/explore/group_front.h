@@ -1,10 +1,12 @@
 // The front of one segment: consecutive layers of a sequence, executed as one group.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "scheduler/counts/counts.h"
 #include "scheduler/explore/front.h"
+#include "scheduler/explore/group_search/halo_tables.h"
 #include "scheduler/explore/options.h"
 #include "scheduler/explore/pareto.h"
 #include "scheduler/schedule/problem.h"
@@ -21,11 +23,12 @@ struct SegmentFront {
 [[nodiscard]] search::Cost cost_of(const GroupPoint& point);
 
 /// Searches one segment. `known`: costs that shorter segments reach together. `parts_are_complete`:
-/// whether those were searched to the end.
+/// whether those were searched to the end. `halo_tables`: for CallBound.
 [[nodiscard]] SegmentFront search_segment(const std::vector<LayerProblem>& problems,
                                           const ExploreOptions& options, bool macs_is_axis,
                                           const std::vector<search::Cost>& known,
-                                          bool parts_are_complete);
+                                          bool parts_are_complete,
+                                          std::shared_ptr<search::HaloTables> halo_tables = nullptr);
 
 /// The three-axis front of one group of consecutive layers of one chain, by accesses, fewest first.
 /// Empty if the space does not have the group: if it has several layers, of which one is grouped,

@@ -18,8 +18,10 @@ constexpr double most_fall_of_step = 1.03;
 
 }  // namespace
 
-CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail)
+CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail,
+                     std::shared_ptr<HaloTables> tables)
     : problems_(problems),
+      tables_(tables ? std::move(tables) : std::make_shared<HaloTables>(problems)),
       sizes_(problems),
       choices_(call_choices(sizes_, detail)),
       input_(sizes_.input()),
@@ -47,13 +49,16 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail)
     }
 }
 
-HaloBound::End CallBound::end_of(const Halos& halos) const {
+HaloBound::End CallBound::end_of(const CallChoice& c, bool with_calls) const {
     const size_t last = sizes_.layers - 1;
-    const bool is_narrow = (halos.narrow & last_but_one()) != 0;
-    const double parts =
-        is_narrow ? sizes_.channels[last] : std::ceil(sizes_.channels[last] / halos.last_channels);
-    return {is_narrow ? 1 : halos.last_channels,
-            halos.has_parts ? sizes_.weights[last] / parts : 0};
+    const bool is_narrow = (c.halos.narrow & last_but_one()) != 0;
+    const double parts = is_narrow ? sizes_.channels[last]
+                                   : std::ceil(sizes_.channels[last] / c.halos.last_channels);
+    // What X costs is multiplied by `again`; all tiles of channels together bring V_n once.
+    return {is_narrow ? 1 : c.halos.last_channels,
+            c.halos.has_parts ? sizes_.weights[last] / parts : 0,
+            c.halos.has_tiles ? sizes_.weights[last + 1] / c.again : 0,
+            with_calls ? sizes_.weights[last + 1] / c.again : 0};
 }
 
 const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
@@ -62,21 +67,15 @@ const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
     std::vector<double> channels;
     for (size_t k = 1; k + 1 < sizes_.layers; ++k)
         channels.push_back((narrow >> k & 1U) != 0 ? 1 : sizes_.channels[k]);
-    std::vector<HaloBound::End> ends;
-    for (const CallChoice& c : choices_) {
-        if (!c.halos.count || narrow_before(c.halos) != narrow || (free != 0 && c.own != free))
-            continue;
-        const HaloBound::End end = end_of(c.halos);
-        if (std::ranges::find(ends, end) == ends.end()) ends.push_back(end);
-    }
     return halos_
         .emplace(std::pair(narrow, free),
-                 HaloBound(problems_, channels, ends, free, narrow == 0 && free == 0))
+                 HaloBound(*tables_, problems_, channels, free, narrow == 0 && free == 0))
         .first->second;
 }
 
-const HaloBound::Staircase& CallBound::halos(const Halos& halos, uint32_t free) const {
-    return halo_bound(narrow_before(halos), free).all(end_of(halos));
+const HaloBound::Staircase& CallBound::halos(const CallChoice& choice, uint32_t free,
+                                             bool with_calls) const {
+    return halo_bound(narrow_before(choice.halos), free).all(end_of(choice, with_calls));
 }
 
 double CallBound::beside_weights(const CallChoice& c, double memory) const {
@@ -87,6 +86,10 @@ double CallBound::beside_weights(const CallChoice& c, double memory) const {
                          (memory - c.held);
     const double best = std::clamp(std::sqrt(c.per_memory / calls), least, least + c.either);
     return c.per_memory / best + calls * (best - least);
+}
+
+double CallBound::inputs_and_outputs(const CallChoice& c, double input) const {
+    return c.again * std::max(input_, std::floor(input * rounding)) + c.output;
 }
 
 double CallBound::accesses(double memory) const {
@@ -101,17 +104,19 @@ double CallBound::accesses(double memory) const {
             return [&, roots, roots_of_others](double input, double own, double others) {
                 const double again = roots * roots / own +
                                      roots_of_others * roots_of_others / others + apart;
-                return c.again * std::max(input_, std::floor(input * rounding)) + c.output +
+                return inputs_and_outputs(c, input) +
                        std::max(weights_, std::floor((c.held + again) * rounding));
             };
         };
         const auto total = total_of(std::max(c.roots, c.groups + c.groups_before), 0);
         double least = total(0, rest, rest);
         if (least < best && c.halos.count)
-            least = total(halos(c.halos, 0).input(rest), rest, rest);
+            least = total(halos(c, 0).input(rest), rest, rest);
+        if (least < best && c.halos.count && c.halos.has_calls)
+            least = std::max(least, inputs_and_outputs(c, halos(c, 0, true).input(rest)) + weights_);
         if (least < best && c.halos.count && c.own != 0 && c.own != some_layer)
             least = std::max(
-                least, divided(halos(c.halos, c.own), rest, best, total_of(c.roots, 0)));
+                least, divided(halos(c, c.own), rest, best, total_of(c.roots, 0)));
         if (least < best && c.divider != 0)
             least = std::max(least, divided(halo_bound(0, 0).part(c.divider), rest, best,
                                             total_of(c.groups, c.groups_before)));

@@ -82,12 +82,19 @@
 //    with t < D_{n-1}, or V_{n-1} / D_{n-1} if it is narrow), they come with each lifetime of
 //    A_{n-1}, so all V_{n-1} of them come with each piece of layer n, ceil(D_n / T_z) times. Small
 //    pieces have large halos and are many (halo_bound.h, 7).
+// 12. Where R_n of 6 is a part of V_n, the weights of layer n come with each tile of it
+//    (halo_bound.h, 8). Where layer n - 1 is wide and they are not held while layer 1 runs, each call
+//    of layer n - 1 brings them: the loops over y and x inside their store level are below the compute
+//    level of A_{n-1}, either with that store level or because ii is. So all tiles of z and i together
+//    move at least V_n times the number of calls, and small pieces have many (halo_bound.h, 9). This
+//    is another bound of what 6 says, so it counts without the terms of 2 to 6.
 //
-// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 11.
+// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 12.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -100,8 +107,10 @@ namespace laminate::search {
 
 class CallBound {
 public:
-    /// Two layers or more, all of them may_fuse().
-    explicit CallBound(const std::vector<LayerProblem>& problems, Detail detail = Detail::fine);
+    /// Two layers or more, all of them may_fuse(). `tables` are for these layers too; null: no other
+    /// bound shares them.
+    explicit CallBound(const std::vector<LayerProblem>& problems, Detail detail = Detail::fine,
+                       std::shared_ptr<HaloTables> tables = nullptr);
 
     /// No schedule within `memory` elements moves fewer elements than this; infinite if none fits.
     [[nodiscard]] double accesses(double memory) const;
@@ -113,8 +122,10 @@ public:
 private:
     /// Made when first used. `free` as of HaloBound.
     [[nodiscard]] const HaloBound& halo_bound(uint32_t narrow, uint32_t free) const;
-    [[nodiscard]] const HaloBound::Staircase& halos(const Halos& halos, uint32_t free) const;
-    [[nodiscard]] HaloBound::End end_of(const Halos& halos) const;
+    [[nodiscard]] const HaloBound::Staircase& halos(const CallChoice& choice, uint32_t free,
+                                                    bool with_calls = false) const;
+    /// `with_calls`: counts what calls of layer n - 1 bring (12).
+    [[nodiscard]] HaloBound::End end_of(const CallChoice& choice, bool with_calls) const;
     /// The narrow layers before layer n - 1.
     [[nodiscard]] uint32_t narrow_before(const Halos& halos) const {
         return halos.narrow & ~last_but_one();
@@ -123,12 +134,15 @@ private:
     /// What 6 says of the last layer's weights that come with Y's and A_{n-1}'s buffers, and of those
     /// that give way for these.
     [[nodiscard]] double beside_weights(const CallChoice& choice, double memory) const;
+    /// Accesses of X and Y if `input` elements of X are read for what is computed once.
+    [[nodiscard]] double inputs_and_outputs(const CallChoice& choice, double input) const;
     /// The bound of 9 or 10: the least `total` over all divisions of `rest`, but no more than `most`.
     template <class Total>
     [[nodiscard]] static double divided(const HaloBound::Staircase& halos, double rest, double most,
                                         const Total& total);
 
     std::vector<LayerProblem> problems_;
+    std::shared_ptr<HaloTables> tables_;
     ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
     mutable std::map<std::pair<uint32_t, uint32_t>, HaloBound> halos_;

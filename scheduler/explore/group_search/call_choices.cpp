@@ -177,7 +177,7 @@ public:
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
                         const Halos halos{s.narrow != some_layer,
                                           channels_of_halos(t, width), s.narrow,
-                                          s.has_parts};
+                                          s.has_parts, last.comes_with_tiles, last.comes_with_calls};
                         const bool may_be_either = last.per_memory > 0 && !tells_apart_;
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
                                            s.has_groups ? s.divider : 0, s.groups, s.groups_before,
@@ -197,21 +197,23 @@ private:
         double held = 0, again = 1, extra = 0;
         double per_buffer = 0;  ///< over Y's buffer, which is held with the others
         double per_memory = 0;  ///< over Y's and A_{n-1}'s buffers, where Y's may not be
+        bool comes_with_tiles = false;  ///< all weights with each tile of rows and columns
+        bool comes_with_calls = false;  ///< all weights with each call of layer n - 1
     };
     [[nodiscard]] std::vector<Last> choices_of_last(const Tile& t, bool wide) const {
         const double weights = sizes_.weights[n_], channels = sizes_.channels[n_];
         const double work = weights * sizes_.pixels[n_];
         const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
         std::vector<Last> lasts{{weights}};
-        if (wide) lasts.push_back({0, 1, weights * sizes_.pieces * t.least});
+        if (wide) lasts.push_back({0, 1, weights * sizes_.pieces * t.least, 0, 0, false, true});
         for (const Tile& z : tiles_of(channels, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
             if (wide)
                 lasts.push_back(
-                    {0, again, 0, 0, work * z.least + weights * sizes_.pieces * t.least});
+                    {0, again, 0, 0, work * z.least + weights * sizes_.pieces * t.least, false, true});
             else
                 lasts.push_back({0, again, 0, work * z.least});
-            lasts.push_back({kernel * t.least * z.least, again});
+            lasts.push_back({kernel * t.least * z.least, again, 0, 0, 0, true});
         }
         return lasts;
     }
@@ -342,6 +344,25 @@ private:
     static constexpr int most_narrow = most_told_apart;
 };
 
+/// Whether choice `o` costs no more than `c`, which has no less `held`, in any memory.
+bool is_no_worse(const CallChoice& o, const CallChoice& c) {
+    return o.roots <= c.roots && (o.own & c.own) == c.own && o.again <= c.again &&
+           (o.divider == 0 || (o.divider == c.divider && o.groups <= c.groups &&
+                               o.groups_before <= c.groups_before)) &&
+           o.halos.are_fewer(c.halos) && o.output <= c.output && o.per_memory <= c.per_memory &&
+           o.beside <= c.beside && o.either <= c.either && o.per_rest <= c.per_rest;
+}
+
+/// Of choices with equal keys, one often beats the other.
+using AlikeKey = std::array<double, 7>;
+AlikeKey alike_key(const CallChoice& c) {
+    return {static_cast<double>(c.own),   static_cast<double>(c.divider), c.again,
+            c.halos.count ? 1.0 : 0.0,    c.halos.last_channels,
+            static_cast<double>(c.halos.narrow), (c.halos.has_parts ? 1.0 : 0.0) + (c.halos.has_tiles ? 2.0 : 0.0) +
+                (c.halos.has_calls ? 4.0 : 0.0)};
+}
+constexpr size_t most_others = 64;
+
 }  // namespace
 
 ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
@@ -373,16 +394,24 @@ std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
     std::sort(choices.begin(), choices.end(),
               [](const CallChoice& a, const CallChoice& b) { return a.held < b.held; });
     std::vector<CallChoice> kept;
+    std::map<AlikeKey, std::vector<size_t>> alike;  // places in `kept`
+    std::vector<size_t> others;  // that beat something lately, the last one first
     for (const CallChoice& c : choices) {
-        const auto no_worse = [&](const CallChoice& o) {
-            return o.roots <= c.roots && (o.own & c.own) == c.own && o.again <= c.again &&
-                   (o.divider == 0 || (o.divider == c.divider && o.groups <= c.groups &&
-                                       o.groups_before <= c.groups_before)) &&
-                   o.halos.are_fewer(c.halos) && o.output <= c.output &&
-                   o.per_memory <= c.per_memory && o.beside <= c.beside && o.either <= c.either &&
-                   o.per_rest <= c.per_rest;
-        };
-        if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
+        const auto is_beaten = [&](size_t n) { return is_no_worse(kept[n], c); };
+        const auto beats = std::ranges::find_if(others, is_beaten);
+        if (beats != others.end()) {
+            std::rotate(others.begin(), beats, beats + 1);
+            continue;
+        }
+        std::vector<size_t>& own = alike[alike_key(c)];
+        const auto beats_alike = std::find_if(own.rbegin(), own.rend(), is_beaten);
+        if (beats_alike != own.rend()) {
+            if (others.size() == most_others) others.pop_back();
+            others.insert(others.begin(), *beats_alike);
+            continue;
+        }
+        own.push_back(kept.size());
+        kept.push_back(c);
     }
     return kept;
 }

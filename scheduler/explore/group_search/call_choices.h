@@ -32,10 +32,15 @@ struct Halos {
     uint32_t narrow = 0;      ///< bit k: calls of layer k make one channel
     /// The weights of layer n - 1 come with each lifetime of A_{n-1}, which has a part of its channels.
     bool has_parts = false;
+    /// Those of layer n come with each of its tiles.
+    bool has_tiles = false;
+    /// Those of layer n come with each call of layer n - 1.
+    bool has_calls = false;
     /// Whether there are no more of them than of `other`, in every memory.
     [[nodiscard]] bool are_fewer(const Halos& other) const {
         return !count || (other.count && last_channels <= other.last_channels &&
-                          has_parts <= other.has_parts &&
+                          has_parts <= other.has_parts && has_tiles <= other.has_tiles &&
+                          has_calls <= other.has_calls &&
                           (narrow & other.narrow) == other.narrow);
     }
 };

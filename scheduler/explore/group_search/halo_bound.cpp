@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "scheduler/explore/group_search/layer_structures.h"
@@ -82,12 +83,6 @@ std::vector<double> grid(double first, double last, double factor) {
     return values;
 }
 
-/// Index of the first value that is no smaller. The last one stands for all larger values.
-size_t up(const std::vector<double>& values, double value) {
-    const auto at = std::lower_bound(values.begin(), values.end(), value);
-    return std::min(static_cast<size_t>(at - values.begin()), values.size() - 1);
-}
-
 /// Layers 1 .. n as the recursion sees them, with square maps.
 class Chain {
 public:
@@ -154,8 +149,11 @@ public:
     [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
     /// The same for all of A_{m-1} .. A_j together.
     [[nodiscard]] Hull lines(size_t m, size_t j) const { return lines_[m][j]; }
-    /// The same for all that layers 1 .. m hold. The input of layer 1 alone counts as nothing (5).
-    [[nodiscard]] Hull line(size_t m) const { return lines(m, m == 1 ? 1 : 0); }
+    /// The same for all that layers 1 .. m hold without a cut. The input of layer 1 alone counts as
+    /// nothing (5), and so does Y where it may count as a free buffer (8).
+    [[nodiscard]] Hull line(size_t m) const {
+        return sum(lines(m, m == 1 ? 1 : 0), {0, m == n_ && free_ == 0 ? 1.0 : 0.0});
+    }
     /// The longest pieces of A_m for which `memory` suffices without a cut, in coordinates; 0 if it
     /// suffices for none.
     [[nodiscard]] double longest_line(size_t m, double memory) const {
@@ -179,6 +177,17 @@ public:
     /// Whether each coordinate of A_m that meets no border reads one of A_j that the one before
     /// does not.
     [[nodiscard]] bool moves(size_t m, size_t j) const { return moves_[m][j] != 0; }
+    /// All that is asked about layers 1 .. m and the buffers of their inputs.
+    [[nodiscard]] std::vector<double> key(size_t m) const {
+        std::vector<double> key;
+        for (size_t j = 0; j < m; ++j) {
+            for (const Hull& h : hulls_[j + 1][j]) key.insert(key.end(), {h.slope, h.extra});
+            key.insert(key.end(), {window_[j], channels_[j], largest_[j],
+                                   static_cast<double>(folds_once_[j]),
+                                   static_cast<double>(moves_[j + 1][j]), is_free(j) ? 1.0 : 0.0});
+        }
+        return key;
+    }
 
 private:
     /// Finds buffers_, lines_ and areas_ of all arrays before A_m.
@@ -222,75 +231,70 @@ private:
     std::vector<std::vector<char>> moves_;                 ///< [m][j]
 };
 
-constexpr double step_of_memory = 1.1;
 constexpr double step_of_answer = 1.02;  ///< memory of the whole group
-constexpr double step_of_area = 1.25;
-constexpr double step_of_pieces = 1.15;
 constexpr double step_of_long_sides = 2;
 
-/// Lengths of pieces: all integers up to some length, then by a factor.
-std::vector<double> piece_lengths(double longest) {
-    std::vector<double> lengths{1};
-    while (lengths.back() < longest)
-        lengths.push_back(
-            std::max(lengths.back() + 1, std::floor(lengths.back() * step_of_pieces)));
-    return lengths;
-}
+/// What comes with pieces besides the input, in parts of it.
+struct Besides {
+    double per_piece = 0;  ///< with each one after the first
+    double per_tile = 0;   ///< the same, if all have more than one coordinate along both axes (8)
+    double per_call = 0;   ///< with each call of the layer before, after the first (9)
+    /// With pieces of layers of this area, which have such sides on average.
+    [[nodiscard]] double with_pieces(double area, double short_side, double long_side) const {
+        const double each = per_piece + (short_side > 1 ? per_tile : 0);
+        return each * std::max(0.0, area / (short_side * long_side) - 1);
+    }
+};
 
 /// The least factors of the first m layers, by the memory of A_1 .. A_{m-1} and the area of the
 /// calls of A_m.
 class Factors {
 public:
-    Factors(const Chain& chain, std::vector<double> memory)
-        : chain_(chain), memory_(std::move(memory)) {
-        double most = 0;
-        for (size_t m = 1; m <= chain.layers(); ++m) most = std::max(most, chain.largest(m));
-        area_ = grid(1, most * most, step_of_area);
-        pieces_ = piece_lengths(most);
-        lines_.resize(chain.layers() + 1);
-        of_.resize(chain.layers());
-        with_buffer_.resize(chain.layers());
+    Factors(const Chain& chain, HaloTables& tables)
+        : chain_(chain),
+          tables_(tables),
+          memory_(tables.memory()),
+          area_(tables.area()),
+          pieces_(tables.pieces()),
+          of_(chain.layers()),
+          with_buffer_(chain.layers()) {
         for (size_t m = 1; m < chain.layers(); ++m) {
-            find_lines(m);
-            of_[m].assign(memory_.size() * area_.size(), never);
-            for (size_t i = 0; i < memory_.size(); ++i) {
-                for (size_t a = 0; a < area_.size(); ++a)
-                    of_[m][i * area_.size() + a] = least(m, memory_[i], area_[a], never);
-            }
+            of_[m] = tables.table(chain.key(m), [&] { return all_of(m); });
             if (m + 1 < chain.layers()) divide(m);
         }
     }
-    /// Finds what depends on the last channels of the chain. Comes before least() of all layers.
-    void end() {
-        find_lines(chain_.layers());
-        divide(chain_.layers() - 1);
+    /// Finds what least() of layers 1 .. m needs. For all layers it depends on the last channels of
+    /// the chain.
+    void prepare(size_t m) {
+        if (m == chain_.layers()) divide(m - 1);
+        find_cuts(m);
     }
 
-    /// `area`: of a call of A_m, on average. No piece is longer than `most`, and each one after the
-    /// first costs `per_piece`.
-    [[nodiscard]] double least(size_t m, double memory, double area, double most,
-                               double per_piece = 0) const {
+    /// The factor, if it is below `best`, else that. `area`: of a call of A_m, on average. No piece
+    /// is longer than `most`. Needs prepare(m).
+    [[nodiscard]] double least(size_t m, double memory, double area, double most, double best,
+                               const Besides& besides = {}) const {
         const double longest = std::min(most, chain_.largest(m));
         const double square = std::min(std::sqrt(area), longest);
         const auto all_pieces = [&](double short_side, double long_side) {
-            return per_piece * std::max(0.0, area / (short_side * long_side) - 1);
+            return besides.with_pieces(area, short_side, long_side);
         };
-        double best = never;
         // No cut after this one.
         const double piece = std::min(square, chain_.longest_line(m, memory));
-        if (piece > 0) {
-            const double most_long = std::min(area / piece, longest);
-            best = factor(m, 0, piece, most_long) + all_pieces(piece, most_long);
+        for (const double side : {std::min(piece, 1.0), piece}) {
+            if (side <= 0) break;
+            const double most_long = std::min(area / side, longest);
+            best = std::min(best, factor(m, 0, side, most_long) + all_pieces(side, most_long));
         }
         // The next cut is at m2. Pieces between two values of the grid stand for each other.
         for (size_t m2 = m; m2-- > 1;) {
             for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
                 const double side = pieces_[p];
-                const double rest = memory - lines(m, m2 + 1)[p];
-                const double own = chain_.buffer(m, m2).of(side);
-                if (rest < own) break;
+                const Cut& cut = cuts_[m2][p];
+                const double rest = memory - cut.later;
+                if (rest < cut.own) break;
                 const double most_short = longest_at(p, square);
-                const double any_calls = with_buffer(m2, rest, own);
+                const double any_calls = with_buffer(m2, rest, cut);
                 const double most_long = std::min(area / most_short, longest);
                 const double at_least = factor(m, m2, most_short, most_long) * any_calls +
                                         all_pieces(most_short, most_long);
@@ -319,6 +323,38 @@ public:
         return best;
     }
 
+    /// The same where each call of A_{m-1} costs `per_call`.
+    [[nodiscard]] double least_with_calls(size_t m, double memory, double area, double most,
+                                          double best, const Besides& besides) const {
+        const double longest = std::min(most, chain_.largest(m));
+        const double square = std::min(std::sqrt(area), longest);
+        for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
+            const double side = pieces_[p];
+            Piece at{side, std::max(1.0, side - 1), longest_at(p, square), 0, 0};
+            for (double l = at.least_short; l * at.least_short <= area && l <= longest;
+                 l *= step_of_long_sides) {
+                at.least_long = l;
+                at.most_long = std::min({l * step_of_long_sides, area / at.least_short, longest});
+                const double long_side = std::min(at.most_long, area / at.most_short);
+                const double pieces = besides.with_pieces(area, at.most_short, long_side);
+                const auto calls = [&](double coordinates) {
+                    return besides.per_call * std::max(0.0, area / coordinates - 1);
+                };
+                const double of_pieces = pieces + calls(at.most_short * long_side);
+                if (!chain_.moves(m, m - 1)) {
+                    best = least_of(m, memory, at, long_side, 0, of_pieces, best);
+                    continue;
+                }
+                // Moving along the longer side, or whole.
+                const Hull line = chain_.buffer(m, m - 1);
+                const double more = std::max(0.0, line.of(std::max(side, l)) - line.of(side));
+                best = least_of(m, memory, at, long_side, 0, pieces + calls(at.most_short), best);
+                best = least_of(m, memory, at, long_side, more, of_pieces, best);
+            }
+        }
+        return best;
+    }
+
 private:
     /// Pieces whose average sides lie within bounds.
     struct Piece {
@@ -326,6 +362,58 @@ private:
         double least_short = 1, most_short = 1;
         double least_long = 1, most_long = 1;
     };
+    /// For pieces of A_m of some length and the next cut at m2: the least memory of
+    /// A_{m-1} .. A_{m2+1} and that of A_m2, with its place in the grid.
+    struct Cut {
+        double later = 0, own = 0;
+        size_t place = 0;
+    };
+
+    /// The least factor of layers 1 .. m and `besides` for such pieces of A_m, if that is below
+    /// `best`. The buffer of A_{m-1} holds `more` elements more than a line.
+    [[nodiscard]] double least_of(size_t m, double memory, const Piece& at, double long_side,
+                                  double more, double besides, double best) const {
+        if (1 + besides >= best) return best;
+        if (chain_.line(m).of(at.side) + more <= memory)
+            best = std::min(best, factor(m, 0, at.most_short, long_side) + besides);
+        const auto place = static_cast<size_t>(std::ranges::lower_bound(pieces_, at.side) -
+                                               pieces_.begin());
+        for (size_t m2 = m; m2-- > 1;) {
+            Cut cut = cuts_[m2][place];
+            (m2 + 1 < m ? cut.later : cut.own) += more;
+            cut.place = memory_.down(cut.own);
+            const double rest = memory - cut.later;
+            if (rest < cut.own) continue;
+            const double pieces = factor(m, m2, at.most_short, long_side);
+            double before = with_buffer(m2, rest, cut);
+            if (pieces * before + besides >= best) continue;
+            if (chain_.moves(m, m2)) before = std::max(before, with_calls(m, m2, memory, at));
+            best = std::min(best, pieces * before + besides);
+        }
+        return best;
+    }
+
+    /// The factors of layers 1 .. m by memory and area.
+    [[nodiscard]] HaloTables::Table all_of(size_t m) {
+        find_cuts(m);
+        const double largest = chain_.largest(m);
+        HaloTables::Table of(memory_.size() * area_.size());
+        for (size_t i = 0; i < memory_.size(); ++i) {
+            for (size_t a = 0; a < area_.size(); ++a) {
+                double& own = of[i * area_.size() + a];
+                const double with_less_area = a > 0 ? *(&own - 1) : never;
+                // No call of A_m has a larger area than all of it.
+                if (a > 0 && area_[a - 1] >= largest * largest) {
+                    own = with_less_area;
+                    continue;
+                }
+                const double with_less_memory = i > 0 ? *(&own - area_.size()) : never;
+                own = least(m, memory_[i], area_[a], never,
+                            std::min(with_less_area, with_less_memory));
+            }
+        }
+        return of;
+    }
 
     [[nodiscard]] double factor(size_t m, size_t j, double short_side, double long_side) const {
         const double halo = chain_.halo(m, j);
@@ -352,18 +440,18 @@ private:
     /// on average.
     [[nodiscard]] double with_area(size_t m, double memory, double area) const {
         if (memory < 0) return never;
-        return of_[m][up(memory_, memory) * area_.size() + up(area_, area)];
+        return (*of_[m])[memory_.up(memory) * area_.size() + area_.up(area)];
     }
 
-    /// By piece: the least memory of A_{m-1} .. A_j for pieces of A_m.
-    [[nodiscard]] const std::vector<double>& lines(size_t m, size_t j) const {
-        return lines_[m][j];
-    }
-    void find_lines(size_t m) {
-        lines_[m].assign(m + 1, std::vector<double>(pieces_.size(), 0));
-        for (size_t j = m; j-- > 0;) {
-            for (size_t p = 0; p < pieces_.size(); ++p)
-                lines_[m][j][p] = lines_[m][j + 1][p] + chain_.buffer(m, j).of(pieces_[p]);
+    void find_cuts(size_t m) {
+        cuts_.assign(m, std::vector<Cut>(pieces_.size()));
+        for (size_t p = 0; p < pieces_.size(); ++p) {
+            double later = 0;
+            for (size_t j = m; j-- > 0;) {
+                const double own = chain_.buffer(m, j).of(pieces_[p]);
+                cuts_[j][p] = {later, own, memory_.down(own)};
+                later += own;
+            }
         }
     }
     /// The longest piece that the p-th stands for. Sides of pieces are integers.
@@ -371,18 +459,23 @@ private:
         return p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1] - 1) : square;
     }
     /// The factor of layers 1 .. m with a cut at m, if A_1 .. A_m have `memory`, of which A_m has
-    /// at least `least_buffer`.
-    [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
-        if (chain_.is_free(m)) return of_[m][(up(memory_, memory) + 1) * area_.size() - 1];
-        const auto after =
-            std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
-        return with_buffer_[m][up(memory_, memory) * memory_.size() +
-                               static_cast<size_t>(std::max<std::ptrdiff_t>(after - 1, 0))];
+    /// at least what `cut` says.
+    [[nodiscard]] double with_buffer(size_t m, double memory, const Cut& cut) const {
+        const size_t row = memory_.up(memory);
+        if (chain_.is_free(m)) return (*of_[m])[(row + 1) * area_.size() - 1];
+        return (*with_buffer_[m])[place(row, cut.place)];
     }
+    /// Where `with_buffer_` has the memory of the i-th row, of which A_m has the b-th or more.
+    static size_t place(size_t i, size_t b) { return i * (i + 1) / 2 + b; }
 
     void divide(size_t m) {
         if (chain_.is_free(m)) return;
-        with_buffer_[m].assign(memory_.size() * memory_.size(), never);
+        std::vector<double> key = chain_.key(m);
+        key.push_back(chain_.channels(m));
+        with_buffer_[m] = tables_.table(key, [&] { return all_divisions(m); });
+    }
+    [[nodiscard]] HaloTables::Table all_divisions(size_t m) const {
+        HaloTables::Table with_buffer(place(memory_.size(), 0));
         for (size_t i = 0; i < memory_.size(); ++i) {
             double best = never;
             for (size_t b = i + 1; b-- > 0;) {
@@ -391,18 +484,21 @@ private:
                 const double most_buffer =
                     b + 1 < memory_.size() ? std::min(memory_[b + 1], memory_[i]) : memory_[i];
                 const double others = b == 0 ? memory_[i] : memory_[i] - memory_[b];
-                const size_t a = up(area_, most_buffer / chain_.channels(m));
-                best = std::min(best, of_[m][up(memory_, others) * area_.size() + a]);
-                with_buffer_[m][i * memory_.size() + b] = best;
+                best = std::min(best, with_area(m, others, most_buffer / chain_.channels(m)));
+                with_buffer[place(i, b)] = best;
             }
         }
+        return with_buffer;
     }
 
     const Chain& chain_;
-    std::vector<double> memory_, area_, pieces_;
-    std::vector<std::vector<std::vector<double>>> lines_;  ///< [m][j][piece]
-    std::vector<std::vector<double>> of_;                  ///< [m][memory, area]
-    std::vector<std::vector<double>> with_buffer_;         ///< [m][memory, least buffer]
+    HaloTables& tables_;
+    const Grid& memory_;
+    const Grid& area_;
+    const std::vector<double>& pieces_;
+    std::vector<std::vector<Cut>> cuts_;  ///< [m2][piece] of the layers that are prepared
+    std::vector<std::shared_ptr<const HaloTables::Table>> of_;           ///< [m][memory, area]
+    std::vector<std::shared_ptr<const HaloTables::Table>> with_buffer_;  ///< [m][place]
 };
 
 /// Whether all inputs between two that are read are read too.
@@ -458,50 +554,59 @@ double HaloBound::Staircase::input(double memory) const {
     return at == memories.end() ? 0 : inputs[static_cast<size_t>(at - memories.begin())];
 }
 
-HaloBound::HaloBound(const std::vector<LayerProblem>& problems,
-                     const std::vector<double>& channels, std::vector<End> ends, uint32_t free,
-                     bool of_parts)
-    : ends_(std::move(ends)), all_(ends_.size()), parts_(problems.size()) {
-    const size_t n = problems.size();
-    if (n < 2 || !has_no_gaps(problems)) return;
-    Chain chain(problems, channels, free);
-    const std::array<std::vector<double>, 2> sides{inner_sides(problems, 0),
-                                                   inner_sides(problems, 1)};
-    if (sides[0][n] == 0 || sides[1][n] == 0) return;
-    const auto find_memories = [&](size_t t, Staircase& to) {
-        to.memories = memories_of(chain, t, std::min(sides[0][t], sides[1][t]));
-        return to.memories.back();
-    };
-    double most_memory = 1;
-    for (size_t e = 0; e < ends_.size(); ++e) {
-        chain.set_last_channels(ends_[e].channels);
-        most_memory = std::max(most_memory, find_memories(n, all_[e]));
-    }
-    for (size_t t = 1; of_parts && t < n; ++t)
-        most_memory = std::max(most_memory, find_memories(t, parts_[t]));
-    Factors factors(chain, grid(all_.front().memories.front(), most_memory, step_of_memory));
-    const auto find_inputs = [&](size_t t, double per_piece, Staircase& to) {
+/// The chain, and what is found for all ends.
+struct HaloBound::Found {
+    Found(HaloTables& tables, const std::vector<LayerProblem>& problems,
+          const std::vector<double>& channels, uint32_t free)
+        : chain(problems, channels, free),
+          sides{inner_sides(problems, 0), inner_sides(problems, 1)},
+          factors(chain, tables) {}
+
+    [[nodiscard]] Staircase staircase(size_t t, const Besides& besides) {
+        Staircase result;
         const double rows = sides[0][t], columns = sides[1][t];
         const double whole = chain.channels(0) * rows * columns * chain.slope(t, 0, 0) *
                              chain.slope(t, 0, 1);
+        result.memories = memories_of(chain, t, std::min(rows, columns));
+        factors.prepare(t);
+        const Besides parts{besides.per_piece / whole, besides.per_tile / whole,
+                            besides.per_call / whole};
         double factor = never;
-        for (const double memory : to.memories) {
-            factor = std::min(factor,
-                              factors.least(t, memory, rows * columns, std::max(rows, columns),
-                                            per_piece / whole));
-            to.inputs.push_back(whole * factor);
+        for (const double memory : result.memories) {
+            const double most = std::max(rows, columns);
+            factor = besides.per_call > 0
+                         ? factors.least_with_calls(t, memory, rows * columns, most, factor, parts)
+                         : factors.least(t, memory, rows * columns, most, factor, parts);
+            result.inputs.push_back(whole * factor);
         }
-    };
-    for (size_t t = 1; of_parts && t < n; ++t) find_inputs(t, 0, parts_[t]);
-    for (size_t e = 0; e < ends_.size(); ++e) {
-        chain.set_last_channels(ends_[e].channels);
-        factors.end();
-        find_inputs(n, ends_[e].per_piece, all_[e]);
+        return result;
     }
+
+    Chain chain;
+    std::array<std::vector<double>, 2> sides;  ///< inner coordinates of A_0 .. A_n
+    Factors factors;
+    std::map<End, Staircase> all;
+};
+
+HaloBound::HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems,
+                     const std::vector<double>& channels, uint32_t free, bool of_parts)
+    : parts_(problems.size()) {
+    const size_t n = problems.size();
+    if (n < 2 || !has_no_gaps(problems) || inner_pixels(problems)[n] == 0) return;
+    found_ = std::make_shared<Found>(tables, problems, channels, free);
+    for (size_t t = 1; of_parts && t < n; ++t) parts_[t] = found_->staircase(t, {});
 }
 
 const HaloBound::Staircase& HaloBound::all(const End& end) const {
-    return all_[static_cast<size_t>(std::ranges::find(ends_, end) - ends_.begin())];
+    static const Staircase nothing;
+    if (!found_) return nothing;
+    const auto [known, is_new] = found_->all.try_emplace(end);
+    if (is_new) {
+        found_->chain.set_last_channels(end.channels);
+        known->second = found_->staircase(
+            found_->chain.layers(), {end.per_piece, end.per_tile, end.per_call});
+    }
+    return known->second;
 }
 
 }  // namespace laminate::search

@@ -38,16 +38,30 @@
 // 7. Weights that live as long as A_{n-1} come once per piece of layer n. There are at least d / p
 //    pieces along an axis, so what they bring and the halos of 2 rise together as p falls.
 //
+// 8. Weights of layer n that are held as a part come with each of its tiles, because the loops over
+//    tiles are around all levels of its nest. Along an axis, each tile is a piece, unless each
+//    coordinate is. So if the pieces have more than one coordinate along both axes, all weights of
+//    layer n come with each piece. And if there is no other cut, all buffers live while layer n
+//    runs, and one element of Y with them; if some buffers are free, it may count as one of them.
+// 9. Weights of layer n may come with each call of layer n - 1. By 6, with m' = n - 1, there is along
+//    an axis one such call in each piece of layer n (whole), or one for each coordinate (moving). So
+//    where the longer axis is moving, there are at least d calls along it, and d / p along the other.
+//    Where it is whole, there are at least as many as pieces, and B_{n-1} holds the hull along it. If
+//    layer n is transposed, there are as many as pieces.
+//
 // The bound is the least factor over all cuts, pieces and divisions of the memory. Dynamic
 // programming from the first layer to the last finds it, on grids of memory and area that are
 // always rounded towards less traffic. Where axes differ, the smaller alpha, beta and window stand
 // for both, and in 6 the larger alpha and beta.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "scheduler/explore/group_search/halo_tables.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate::search {
@@ -58,7 +72,9 @@ public:
     struct End {
         double channels = 1;   ///< of A_{n-1}, in its buffer and in a call, at least
         double per_piece = 0;  ///< what each lifetime of A_{n-1} after the first brings besides (7)
-        friend bool operator==(const End&, const End&) = default;
+        double per_tile = 0;   ///< what each tile of layer n after the first brings besides (8)
+        double per_call = 0;   ///< what each call of layer n - 1 after the first brings besides (9)
+        friend auto operator<=>(const End&, const End&) = default;
     };
     /// A bound by memory.
     struct Staircase {
@@ -67,24 +83,25 @@ public:
         [[nodiscard]] double input(double memory) const;
     };
 
-    /// `channels`: the least numbers of channels of A_1 .. A_{n-2} in their buffers and in a call.
-    /// `free`: bit k says that the buffer of A_k does not count as memory, and that its calls have
-    /// any size. `of_parts`: for layers 1 .. t with any t too. Chains of one layer, with gaps between
-    /// windows, or without inner coordinates have no bound.
-    HaloBound(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
-              std::vector<End> ends, uint32_t free = 0, bool of_parts = false);
+    /// `tables` are for these layers too. `channels`: the least numbers of channels of
+    /// A_1 .. A_{n-2} in their buffers and in a call. `free`: bit k says that the buffer of A_k does
+    /// not count as memory, and that its calls have any size. `of_parts`: for layers 1 .. t with any
+    /// t too. Chains of one layer, with gaps between windows, or without inner coordinates have no
+    /// bound. A bound is for one thread.
+    HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems,
+              const std::vector<double>& channels, uint32_t free = 0, bool of_parts = false);
 
     /// Least elements of A_0 that are read, and of what pieces bring besides, if the buffers of
-    /// A_0 .. A_{n-1} that count together hold at most so much memory; infinite if they do not fit.
-    /// `end` is one of those given.
+    /// A_0 .. A_{n-1} that count, and the element of Y of 8, together hold at most so much memory;
+    /// infinite if they do not fit. Found when first asked for.
     [[nodiscard]] const Staircase& all(const End& end) const;
     /// Least elements of A_0 that are read for what layers 1 .. t < n make of it, whatever calls of
     /// layer t are like, by the memory of A_0 .. A_{t-1}. For `of_parts` only.
     [[nodiscard]] const Staircase& part(size_t t) const { return parts_[t]; }
 
 private:
-    std::vector<End> ends_;
-    std::vector<Staircase> all_;    ///< by end
+    struct Found;
+    std::shared_ptr<Found> found_;  ///< null if there is no bound
     std::vector<Staircase> parts_;  ///< [t]
 };
 

@@ -241,6 +241,21 @@ TEST(CallBound, LinesHaveHalosAndBringPartsOfWeights) {
     EXPECT_LT(bound.accesses(held + 87372), 46e6);
 }
 
+/// MC-CNN at 270 x 480, V = 288 + 3 * 9216, with 2,910 elements more than the weights of the first three
+/// layers. Kernels for four of the last layer's 32 outputs (1,152) leave room for lines of two rows,
+/// which hold 3 (2 + 2 j) elements of each of 32 channels of A_{4-j} and of X's one: 1,758 in all, and
+/// one element of Y. X comes eight times with (2 + 8) / 2 of the 262 x 472 elements that meet no border,
+/// and all kernels with each of 131 lines of two: 8 * 5 * 124 k + 131 * 9216 + 4.2 M = 10.3 M. With one
+/// element less, two of these things must give way.
+TEST(CallBound, WeightsOfTheLastLayerComeWithItsTiles) {
+    const CallBound bound(problems_of(
+        chain(1, 270, 480, std::vector<LayerSpec>(4, {32, square_window(3, 1, 1)}))));
+    const double held = 288 + 2 * 9216 + 4 * 288;
+    EXPECT_GT(bound.accesses(held + 1758), 11.5e6);
+    EXPECT_GT(bound.accesses(held + 1758 + 1), 10.3e6);
+    EXPECT_LT(bound.accesses(held + 1758 + 1), 10.5e6);
+}
+
 /// DMCNN-VD's first eleven layers at 540 x 960, with 817 elements more than all weights. Those of the
 /// last layer may come again with Y's and A_10's buffers, if other weights give way for these.
 /// Each element that does comes with each call of layer 10, some 900 times.

@@ -25,14 +25,15 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
 
 /// The bound of calls of all channels.
 HaloBound::Staircase bound_of(const std::vector<LayerProblem>& problems, uint32_t free = 0,
-                              double per_piece = 0) {
+                              double per_piece = 0, double per_tile = 0, double per_call = 0) {
     const std::vector<double> before(problems.size() - 2, channels);
-    const HaloBound::End end{channels, per_piece};
-    return HaloBound(problems, before, {end}, free).all(end);
+    HaloTables tables(problems);
+    return HaloBound(tables, problems, before, free).all({channels, per_piece, per_tile, per_call});
 }
 
 /// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
-/// input and of the intermediate tensors, and the elements of the input that are read.
+/// input, of the intermediate tensors and of an element of the output, and the elements of the input
+/// that are read.
 struct Reached {
     double memory = 0;
     double input = 0;
@@ -48,7 +49,7 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
         const GroupCounts counts = two_level_counts(problems, point.group);
         Reached r;
         r.input = static_cast<double>(counts.input_reads().value());
-        r.memory = static_cast<double>(counts.input_buffers().value());
+        r.memory = static_cast<double>(counts.input_buffers().value()) + 1;
         for (size_t k = 0; k + 1 < problems.size(); ++k)
             r.memory += static_cast<double>(counts.layers[k].output_buffer.value());
         reached.push_back(r);
@@ -108,6 +109,63 @@ TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
     const HaloBound::Staircase with_pieces = bound_of(problems, 0, 100);
     EXPECT_NEAR(with_pieces.input(one) - bound.input(one), 100 * (238 - 1), 1e-3);
     EXPECT_EQ(with_pieces.input(1e9), bound.input(1e9));
+
+    // What comes with tiles costs nothing where coordinates come one by one, because tiles may be of any
+    // size then. Lines of two rows are 119 tiles.
+    const HaloBound::Staircase with_tiles = bound_of(problems, 0, 0, 100);
+    EXPECT_EQ(with_tiles.input(one), bound.input(one));
+    EXPECT_NEAR(with_tiles.input(two) - bound.input(two), 100 * (119 - 1), 1e-3);
+    const HaloBound::Staircase with_large_tiles = bound_of(problems, 0, 0, 1e9);
+    EXPECT_NEAR(with_large_tiles.input(two), bound.input(one), 1e-3);
+}
+
+/// Calls of lines are short: of the layer before the last, there is one for each coordinate of 238 x 298
+/// along a line, or its buffer holds the whole line.
+TEST(HaloBound, LinesHaveManyCallsOrLargeBuffers) {
+    const Network network = chain(
+        channels, rows, columns, {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
+    const auto problems = layer_problems(network, all_layers(network));
+    const HaloBound::Staircase bound = bound_of(problems);
+    const double each = 1000;
+    const HaloBound::Staircase with_calls = bound_of(problems, 0, 0, 0, each);
+    // With a buffer of two rows, 149 lines have 238 calls each, or pieces of 2 x 2 have one; the bound is
+    // for pieces of up to 2 x 4.
+    const double two = channels * 3 * 4;
+    EXPECT_GT(with_calls.input(two), bound.input(two) + each * (119 * 149 / 2.0 - 1));
+    // A line of 298 columns is one call.
+    const double line = channels * 3.0 * 300;
+    EXPECT_LE(with_calls.input(line), bound.input(two) + each * 238);
+    EXPECT_EQ(with_calls.input(1e9), bound.input(1e9));
+}
+
+/// Chains that begin alike share what is found for their first layers, whoever comes first.
+TEST(HaloBound, SharedTablesChangeNothing) {
+    const auto problems = equal_layers(5);
+    HaloTables tables(problems);
+    for (const size_t layers : {4U, 5U, 3U}) {
+        const std::vector<LayerProblem> first(problems.begin(),
+                                              problems.begin() + static_cast<std::ptrdiff_t>(layers));
+        for (const uint32_t free : {0U, 2U, 4U}) {
+            const std::vector<double> before(layers - 2, channels);
+            HaloTables own(problems);
+            const HaloBound shared(tables, first, before, free);
+            const HaloBound alone(own, first, before, free);
+            EXPECT_EQ(shared.all({channels}).inputs, alone.all({channels}).inputs) << layers << ", " << free;
+        }
+    }
+}
+
+TEST(HaloBound, GridsLookUpWhatTheyHold) {
+    const Grid grid(1000, 1.1);
+    for (double value = 0.5; value < 2000; value *= 1.003) {
+        const size_t up = grid.up(value);
+        EXPECT_TRUE(grid[up] >= value || up + 1 == grid.size()) << value;
+        EXPECT_TRUE(up == 0 || grid[up - 1] < value) << value;
+        const size_t down = grid.down(value);
+        EXPECT_TRUE(grid[down] <= value || down == 0) << value;
+        EXPECT_TRUE(down + 1 == grid.size() || grid[down + 1] > value) << value;
+    }
+    EXPECT_EQ(grid.up(INFINITY), grid.size() - 1);
 }
 
 /// A free buffer leaves its memory to the others.
@@ -136,7 +194,9 @@ TEST(HaloBound, CallsOfLinesHaveOneRow) {
 TEST(HaloBound, OneLayerOrGapsHaveNone) {
     const Network network = chain(2, 40, 40, {{2, square_window(3)}, {2, square_window(1, 2)}});
     EXPECT_EQ(bound_of(layer_problems(network, all_layers(network))).input(1), 0);
-    EXPECT_EQ(HaloBound(equal_layers(1), {}, {{}}).all({}).input(1), 0);
+    const auto one = equal_layers(1);
+    HaloTables tables(one);
+    EXPECT_EQ(HaloBound(tables, one, {}).all({}).input(1), 0);
 }
 
 }  // namespace
