@@ -301,6 +301,17 @@ TEST(Layout, ChunksOfWholeMapsForWinogradAreEvenAndGroupsHaveEveryRow) {
     }
 }
 
+TEST(Layout, TwoThreadsTransformNoPatchesTwiceWhereChunksAreAsEven) {
+    // Seven bands: of three chunks both threads would need the second, of two each has one.
+    const Alone layer = alone(128, 28, 28, {.channels = 128, .window = square_window(3, 1, 1)});
+    const std::optional<WinogradMapChunks> chunks =
+        winograd_map_chunks(layer.problem, by_sixteen, 4, 4, std::nullopt);
+    ASSERT_TRUE(chunks);
+    const WinogradMapLayout at = winograd_map_layout(layer.problem, by_sixteen, *chunks);
+    EXPECT_EQ(at.chunks, 2);
+    EXPECT_EQ(at.parts() / 2 % at.channel_parts, 0);
+}
+
 TEST(Layout, RegisterTilesOfWholeMapsForWinogradDivideTheirTilesWhereTheyCan) {
     // 66 tiles of a chunk of six bands, which five tiles of 14 would compute 70 of.
     const Alone layer = alone(512, 64, 64, {.channels = 512, .window = square_window(3, 1, 1)});

@@ -80,23 +80,44 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
                                            ceil_div(parts_wanted, at.chunks));
 }
 
-/// Vectors of products that would take as long as the layer, with transforms as machines/*.json
-/// have them: every chunk transforms all weights, every part of the channels all patches.
-double cost(const WinogradMapLayout& at, const LayerProblem& p) {
+/// Vectors of products that would take as long as the parts [begin, end) on one thread, with transforms
+/// as machines/*.json have them: patches of every chunk that the parts reach into, weights of every
+/// block of each.
+double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, int64_t end) {
     // Of tiles of two rows. Transforms of wide tiles store further apart.
     const double of_inputs = at.rows_of_tile == 6 ? 70 : 10;
     constexpr double of_weights = 18, of_outputs = 45;
-    const double of_map = at.transformed_part();
-    const auto vectors = [&](int64_t elements) {
-        return static_cast<double>(elements) / static_cast<double>(at.lanes);
+    const auto lanes = static_cast<double>(at.lanes);
+    const auto part = [](int64_t some, int64_t all) {
+        return static_cast<double>(some) / static_cast<double>(all);
     };
-    // Two threads share out an even number of parts, more threads want as many as are wanted.
-    const double idle = 1 / used_part(at.parts(), at.parts() < parts_wanted ? parts_wanted : 2);
+    const double inputs = of_inputs * at.transformed_part() *
+                          static_cast<double>(p.input_elements().value()) / lanes;
+    const double outputs = of_outputs * at.transformed_part() *
+                           static_cast<double>(p.output_elements().value()) / lanes;
+    const double weights = of_weights * at.transformed_weights(p) / lanes;
     const double pace = at.pace * (at.weights > near_patches ? 0.8 : 1.0);
-    return idle * (vectors(at.multiplications()) / pace +
-                   of_weights * at.transformed_weights(p) / static_cast<double>(at.lanes) +
-                   of_inputs * of_map * vectors(at.channel_parts * p.input_elements().value()) +
-                   of_outputs * of_map * vectors(p.output_elements().value()));
+    double sum = 0;
+    for (int64_t chunk = begin / at.channel_parts; chunk * at.channel_parts < end; ++chunk) {
+        const int64_t first = std::max<int64_t>(begin - chunk * at.channel_parts, 0);
+        const int64_t last = std::min(end - chunk * at.channel_parts, at.channel_parts);
+        const int64_t blocks =
+            last * at.blocks / at.channel_parts - first * at.blocks / at.channel_parts;
+        const double products = part(at.multiplications(chunk, blocks), at.lanes) / pace;
+        const double rows = part(at.first_band(chunk + 1) - at.first_band(chunk), at.bands);
+        const double channels = part(blocks, at.blocks);
+        sum += products + rows * inputs + channels * (weights / static_cast<double>(at.chunks) +
+                                                      rows * outputs);
+    }
+    return sum;
+}
+
+/// What the longer of two threads' shares takes, twice. More threads want as many parts as are wanted.
+double cost(const WinogradMapLayout& at, const LayerProblem& p) {
+    const int64_t parts = at.parts(), half = parts / 2;
+    const double of_two = 2 * std::max(share(at, p, 0, half), share(at, p, half, parts));
+    if (parts >= parts_wanted) return of_two;
+    return std::max(of_two, share(at, p, 0, parts) / used_part(parts, parts_wanted));
 }
 
 void place(WinogradMapLayout& at) {
@@ -134,13 +155,16 @@ std::vector<std::vector<int64_t>> WinogradMapLayout::row_groups() const {
     return groups;
 }
 
+int64_t WinogradMapLayout::multiplications(int64_t chunk, int64_t blocks_of_chunk) const {
+    const int64_t bands_here = first_band(chunk + 1) - first_band(chunk);
+    return round_up(bands_here * row_tiles, tile) * frequencies * all_inputs * blocks_of_chunk *
+           block;
+}
+
 int64_t WinogradMapLayout::multiplications() const {
-    int64_t computed = 0;  // tiles
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const int64_t here = first_band(chunk + 1) - first_band(chunk);
-        computed += round_up(here * row_tiles, tile);
-    }
-    return computed * frequencies * all_inputs * blocks * block;
+    int64_t all = 0;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) all += multiplications(chunk, blocks);
+    return all;
 }
 
 bool has_tiles(const LayerProblem& p, int64_t rows) { return rows == 4 || has_winograd_window(p); }

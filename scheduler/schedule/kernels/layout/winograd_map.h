@@ -81,6 +81,8 @@ struct WinogradMapLayout {
     /// the end of the map, and channels of zero weights. Does not count the products with constants
     /// in the transforms of patches, weights (repeated for every chunk) and outputs.
     [[nodiscard]] int64_t multiplications() const;
+    /// Those of some blocks of a chunk.
+    [[nodiscard]] int64_t multiplications(int64_t chunk, int64_t blocks_of_chunk) const;
 };
 
 /// How a map is cut.
