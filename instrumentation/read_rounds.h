@@ -23,7 +23,7 @@ public:
     void end_rounds(int64_t rounds);
     /// The box is the whole array.
     void begin_lifetime(const Box& box) { add(box, 0); }
-    /// Of each element, so many words are read.
+    /// Reads so many words of each element.
     void read(const Box& box, int64_t words) { add(box, words); }
 
     /// Words that are read for the first time in a lifetime, once all rounds have ended.

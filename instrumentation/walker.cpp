@@ -35,7 +35,7 @@ public:
         int64_t elements = 0;
         int64_t visited = 0;
     };
-    /// Of the output of these iterations.
+    /// Counts the elements that these iterations compute, and those of them that are written already.
     [[nodiscard]] Counts of(const Ranges& ranges) {
         Counts counts;
         for_each_row(ranges, [&](auto begin, auto end) {
@@ -70,7 +70,7 @@ private:
     std::vector<char> visited_;
 };
 
-/// For fewer trips than this it is cheaper to run them all.
+/// Running fewer trips than this one by one is cheaper.
 constexpr int64_t fewest_alike = 2;
 
 class Walker {

@@ -16,7 +16,7 @@ namespace {
 using Order = Packing::Order;
 using Source = Packing::Source;
 
-/// In the orders by_input and by_tap.
+/// Canonical weights in the order by_input or by_tap.
 std::vector<float> packed_by(Order order, const std::vector<float>& canonical, const LayerProblem& p,
                              int64_t block) {
     const int64_t taps = p.y().kernel * p.x().kernel;

@@ -53,7 +53,7 @@ public:
     MapPatches(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), parts_(code, at) {}
 
-    /// Of `bands` bands from `first` on.
+    /// Makes the patches of `bands` bands from `first` on.
     [[nodiscard]] Stmt code(const Expr& first, const Expr& bands) const;
 
 private:

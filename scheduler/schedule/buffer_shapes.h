@@ -136,7 +136,7 @@ struct RowTraffic {
     /// Rows that come in together, with all others that are there before their body ends. Nothing of
     /// tensors without kept rows.
     std::map<IncomingRows, std::set<IncomingRows>> beside;
-    /// Of rows that came in before such do: the most that a body needs.
+    /// The most rows a body needs of those that were there before such rows came in.
     std::map<IncomingRows, int64_t> before;
 };
 /// Whichever strip a thread begins with.

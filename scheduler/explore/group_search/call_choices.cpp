@@ -205,15 +205,20 @@ private:
         const double work = weights * sizes_.pixels[n_];
         const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
         std::vector<Last> lasts{{weights}};
-        if (wide) lasts.push_back({0, 1, weights * sizes_.pieces * t.least, 0, 0, false, true});
+        if (wide)
+            lasts.push_back(
+                {.extra = weights * sizes_.pieces * t.least, .comes_with_calls = true});
         for (const Tile& z : tiles_of(channels, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
             if (wide)
                 lasts.push_back(
-                    {0, again, 0, 0, work * z.least + weights * sizes_.pieces * t.least, false, true});
+                    {.again = again,
+                     .per_memory = work * z.least + weights * sizes_.pieces * t.least,
+                     .comes_with_calls = true});
             else
-                lasts.push_back({0, again, 0, work * z.least});
-            lasts.push_back({kernel * t.least * z.least, again, 0, 0, 0, true});
+                lasts.push_back({.again = again, .per_buffer = work * z.least});
+            lasts.push_back(
+                {.held = kernel * t.least * z.least, .again = again, .comes_with_tiles = true});
         }
         return lasts;
     }
@@ -353,14 +358,20 @@ bool is_no_worse(const CallChoice& o, const CallChoice& c) {
            o.beside <= c.beside && o.either <= c.either && o.per_rest <= c.per_rest;
 }
 
-/// Of choices with equal keys, one often beats the other.
+/// What choices are told apart by first: one of those with equal keys often beats the other.
 using AlikeKey = std::array<double, 7>;
 AlikeKey alike_key(const CallChoice& c) {
-    return {static_cast<double>(c.own),   static_cast<double>(c.divider), c.again,
-            c.halos.count ? 1.0 : 0.0,    c.halos.last_channels,
-            static_cast<double>(c.halos.narrow), (c.halos.has_parts ? 1.0 : 0.0) + (c.halos.has_tiles ? 2.0 : 0.0) +
-                (c.halos.has_calls ? 4.0 : 0.0)};
+    const int flags = (c.halos.has_parts ? 1 : 0) + (c.halos.has_tiles ? 2 : 0) +
+                      (c.halos.has_calls ? 4 : 0);
+    return {static_cast<double>(c.own),
+            static_cast<double>(c.divider),
+            c.again,
+            c.halos.count ? 1.0 : 0.0,
+            c.halos.last_channels,
+            static_cast<double>(c.halos.narrow),
+            static_cast<double>(flags)};
 }
+/// Choices that beat others of different keys: only the latest are tried again.
 constexpr size_t most_others = 64;
 
 }  // namespace

@@ -239,7 +239,7 @@ struct Besides {
     double per_piece = 0;  ///< with each one after the first
     double per_tile = 0;   ///< the same, if all have more than one coordinate along both axes (8)
     double per_call = 0;   ///< with each call of the layer before, after the first (9)
-    /// With pieces of layers of this area, which have such sides on average.
+    /// What all pieces bring if they cover this area and have such sides on average.
     [[nodiscard]] double with_pieces(double area, double short_side, double long_side) const {
         const double each = per_piece + (short_side > 1 ? per_tile : 0);
         return each * std::max(0.0, area / (short_side * long_side) - 1);

@@ -52,7 +52,7 @@ private:
 /// Several threads may use it at the same time.
 class HaloTables {
 public:
-    /// For chains of layers among these.
+    /// The tables serve all chains of these layers.
     explicit HaloTables(const std::vector<LayerProblem>& layers);
 
     [[nodiscard]] const Grid& memory() const { return memory_; }

@@ -37,8 +37,8 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     // U and M of one vector of channels, where a small map leaves half of the first-level cache to
     // U: stores of weights then wait for no line.
     constexpr int64_t near_elements = (int64_t{24} << 10) / bytes_per_element;
-    // Of an input channel and a vector of output channels: U, and the plain weights, which every group of
-    // rows reads. Of all tiles: M.
+    // `of_input` is what an input channel and a vector of output channels have of U and of the plain
+    // weights, which every group of rows reads; `products` is a vector's M of all tiles.
     const int64_t of_input =
         (at.frequencies_together() + at.row_taps * at.column_taps) * at.lanes;
     const int64_t products = at.frequencies * all * at.lanes;
@@ -49,7 +49,7 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     // U and M are written and read anew for every part of the input channels and every block, so that
     // those beyond the second-level cache wait.
     constexpr int64_t most_elements = (int64_t{1} << 20) / bytes_per_element;
-    // Of U, which every tile reads: what leaves room for V in the first-level cache.
+    // A frequency of U, which every tile reads, leaves room for V in the first-level cache up to this size.
     constexpr int64_t most_of_frequency = (int64_t{16} << 10) / bytes_per_element;
     double best = 0;
     // A block's weights and one element at a time leave the other registers to sums. A single vector
@@ -84,7 +84,7 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
 /// as machines/*.json have them: patches of every chunk that the parts reach into, weights of every
 /// block of each.
 double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, int64_t end) {
-    // Of tiles of two rows. Transforms of wide tiles store further apart.
+    // These factors are for tiles of two rows. Transforms of wide tiles store further apart.
     const double of_inputs = at.rows_of_tile == 6 ? 70 : 10;
     constexpr double of_weights = 18, of_outputs = 45;
     const auto lanes = static_cast<double>(at.lanes);

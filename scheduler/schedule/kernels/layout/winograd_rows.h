@@ -82,7 +82,7 @@ struct WinogradRowsLayout {
 /// Elements of a block of these weights.
 [[nodiscard]] int64_t transformed_block_elements(const LayerProblem& problem,
                                                  const WinogradTile& tile);
-/// Of all of them, zeros that fill up the last block included.
+/// Elements of all blocks. The last one is filled up with zeros, which count.
 [[nodiscard]] int64_t transformed_weight_elements(const LayerProblem& problem,
                                                   const WinogradTile& tile);
 
