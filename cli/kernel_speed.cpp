@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/caches.h"
 #include "base/cpu_time.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "cli/machine_speed.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
@@ -203,18 +205,24 @@ MeasuredSpeed measured_cpu_speed(const std::string& target,
             weights += to_bytes(p.weight_elements());
         note(runners.size(), all.size());
     }
-    // The median of what a probe took, because what is predicted is the usual time of a network.
-    constexpr size_t rounds = 11;
+    // The lower quartile of what a probe took: what else the machine does, and its neighbours where it
+    // is a virtual one, only adds time. Each round has an order of its own, because a probe may find
+    // caches and tables of pages as the one before it leaves them.
+    constexpr size_t rounds = 15;
+    std::vector<size_t> order(all.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    Rng rng(rounds);
     std::vector<std::vector<double>> times(all.size());
     for (size_t round = 0; round < rounds; ++round) {
-        for (size_t n = 0; n < all.size(); ++n) times[n].push_back(runners[n].nanoseconds());
+        rng.shuffle(order);
+        for (const size_t n : order) times[n].push_back(runners[n].nanoseconds());
     }
     std::vector<TimedWork> timed;
     for (size_t n = 0; n < all.size(); ++n) {
         const std::vector<LayerProblem> problems = group_problems(all[n].network, all[n].group);
-        const auto middle = times[n].begin() + rounds / 2;
-        std::nth_element(times[n].begin(), middle, times[n].end());
-        timed.push_back({group_work(all[n].group, problems, caches, weights), *middle});
+        const auto quartile = times[n].begin() + rounds / 4;
+        std::nth_element(times[n].begin(), quartile, times[n].end());
+        timed.push_back({group_work(all[n].group, problems, caches, weights), *quartile});
         measured.probes.push_back({to_text(all[n].group), timed.back()});
     }
     const VectorUnit unit = vector_unit(code_target(target));
