@@ -296,13 +296,15 @@ private:
 
     /// Whether an output element is built up from a starting value; otherwise it is stored once.
     [[nodiscard]] bool accumulates(int k) const {
-        return problem(k).has_weights() || problem(k).operation == Operation::max_pool ||
-               problem(k).operation == Operation::average_pool;
+        const Operation operation = problem(k).operation;
+        return problem(k).has_weights() || is_extreme_of_channels(operation) ||
+               operation == Operation::max_pool || operation == Operation::average_pool;
     }
     [[nodiscard]] Expr start(int k, const Expr& z) const {
         if (problem(k).has_weights()) return ir::load(problem(k).name + ".bias", z);
-        return problem(k).operation == Operation::max_pool ? -std::numeric_limits<float>::infinity()
-                                                           : 0.0F;
+        if (problem(k).operation == Operation::average_pool) return 0.0F;
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        return problem(k).operation == Operation::smallest_channel ? infinity : -infinity;
     }
 
     /// The output element whose parts are all in.
@@ -414,6 +416,10 @@ private:
                 return ir::store(to.name(), resampled(k, point), at);
             case Operation::normalise:
                 return normalised(k, point);
+            case Operation::largest_channel:
+            case Operation::smallest_channel:
+                return ir::store(to.name(), ir::combined(p.operation, operand(0, point[3]),
+                                                         ir::load(to.name(), at)), at);
         }
         return {};
     }

@@ -91,9 +91,10 @@ Network of_magnitudes(const Network& network, const std::vector<LayerProblem>& p
         if (general.function == GeneralFunction::subtract) general.function = GeneralFunction::add;
         general.alpha = std::abs(general.alpha);
         for (float& factor : general.factors) factor = std::abs(factor);
-        // Of two numbers either may be the smaller one in code. A steep function is a layer of its own, whose
-        // results are written anew.
+        // Of two or more numbers each may be the smallest one in code. A steep function is a layer of
+        // its own, whose results are written anew.
         if (general.function == GeneralFunction::minimum) general.function = GeneralFunction::maximum;
+        if (general.function == GeneralFunction::smallest) general.function = GeneralFunction::largest;
         if (layer.activation.kind == ActivationKind::none) continue;
         if (is_steep(layer.activation.function)) {
             layer.activation = {.kind = ActivationKind::relu};

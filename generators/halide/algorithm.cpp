@@ -286,6 +286,8 @@ void HalideAlgorithm::define_layer(int k) {
         throw InputError(p.name + ": blocks and channel shuffles have no form as Halide Funcs here");
     if (p.operation == Operation::normalise)
         throw InputError(p.name + ": normalisations have no form as Halide Funcs here");
+    if (is_extreme_of_channels(p.operation))
+        throw InputError(p.name + ": reductions of channels have no form as Halide Funcs here");
     if (p.operation == Operation::resample)
         throw InputError(p.name + ": padding and resizing have no form as Halide Funcs here");
     if (p.has_weights()) {
@@ -322,6 +324,8 @@ void HalideAlgorithm::define_layer(int k) {
         case Operation::rearrange:
         case Operation::resample:
         case Operation::normalise:
+        case Operation::largest_channel:
+        case Operation::smallest_channel:
             break;  // refused above
     }
 }

@@ -1,5 +1,6 @@
 #include "generators/ir/arrays.h"
 
+#include "generators/ir/activations.h"
 #include "generators/ir/code_parts.h"
 
 #include <algorithm>
@@ -306,6 +307,10 @@ Expr combined(Operation operation, const Expr& value, const Expr& operand) {
         case Operation::minimum:
         case Operation::maximum:
             return smaller_or_larger(operation, value, operand);
+        case Operation::smallest_channel:
+            return smaller_or_larger(Operation::minimum, value, operand);
+        case Operation::largest_channel:
+            return largest({value, operand});
         default:
             return value + operand;
     }

@@ -130,7 +130,8 @@ struct SumShape {
     const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
     const std::function<Expr(int64_t vector, int64_t scalar)>& start = {});
 
-/// What an elementwise operation makes of an element and the next operand's.
+/// What an elementwise operation makes of an element and the next operand's, or a reduction of
+/// channels of an element and the extreme of those before.
 [[nodiscard]] Expr combined(Operation operation, const Expr& value, const Expr& operand);
 
 /// Whether any output's window reaches over the edge of the input.

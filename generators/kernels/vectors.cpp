@@ -33,7 +33,16 @@ public:
         }
         if (p_.makes_blocks()) return blocks();
         if (p_.operation == Operation::rearrange) return rearranged();
-        if (p_.operation == Operation::normalise) return normalised();
+        if (p_.operation == Operation::normalise) {
+            return in_blocks([&](const Expr& y, const Expr& x, int64_t vectors) {
+                return normalised(y, x, vectors);
+            });
+        }
+        if (is_extreme_of_channels(p_.operation)) {
+            return in_blocks([&](const Expr& y, const Expr& x, int64_t vectors) {
+                return extreme_of_channels(y, x, vectors);
+            });
+        }
         std::vector<Stmt> operands;
         const bool is_concat = p_.operation == Operation::concat;
         for (size_t e = 0; e < (is_concat ? p_.inputs.size() : 1); ++e) {
@@ -95,15 +104,16 @@ private:
                          ir::Alignment::element, predicate);
     }
 
-    /// Vectors of pixels together: the sum of each waits for its last addition.
-    Stmt normalised() const {
+    /// Vectors of pixels together: the sum or maximum of each waits for its last channel.
+    Stmt in_blocks(
+        const std::function<Stmt(const Expr& y, const Expr& x, int64_t vectors)>& make) const {
         constexpr int64_t together = 4;
         const Interval& all = range_[2];
         const Expr vectors = (all.end - all.begin + size(lanes_ - 1)) / size(lanes_);
         const Expr blocks = simplify(vectors / size(together));
         return GroupLowering::for_each(p_.name + ".y", range_[1], [&](const Expr& y) {
             const auto from = [&](const Expr& vector, int64_t count) {
-                return normalised(y, simplify(all.begin + vector * size(lanes_)), count);
+                return make(y, simplify(all.begin + vector * size(lanes_)), count);
             };
             return ir::sequence(
                 {GroupLowering::for_each(
@@ -130,6 +140,27 @@ private:
                 return ir::sequence(parts);
             });
         });
+    }
+
+    Stmt extreme_of_channels(const Expr& y, const Expr& x, int64_t vectors) const {
+        const Accumulators result{unique_name(p_.name + ".extreme"), lanes_};
+        const auto column = [&](int64_t v) { return simplify(x + size(v * lanes_)); };
+        const auto each = [&](const std::function<Stmt(int64_t vector)>& make) {
+            std::vector<Stmt> parts;
+            for (int64_t v = 0; v < vectors; ++v) parts.push_back(make(v));
+            return ir::sequence(parts);
+        };
+        const Stmt first =
+            each([&](int64_t v) { return result.set(v, element_of(0, 0, y, column(v))); });
+        const Stmt others = GroupLowering::for_each(
+            p_.name + ".c", {1, size(p_[Dim::i])}, [&](const Expr& c) {
+                return each([&](int64_t v) {
+                    return result.set(v, ir::combined(p_.operation, element_of(0, c, y, column(v)),
+                                                      result.get(v)));
+                });
+            });
+        const Stmt stores = each([&](int64_t v) { return store(0, y, column(v), result.get(v)); });
+        return result.around(vectors, ir::sequence({first, others, stores}));
     }
 
     /// Each row of input positions makes a row of outputs, interleaved of one channel per phase.

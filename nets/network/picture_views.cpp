@@ -404,4 +404,14 @@ std::optional<GeneralFunction> normalisation_of(const Layer& layer) {
     }
 }
 
+std::optional<GeneralFunction> extreme_of_channels(const Layer& layer) {
+    const GeneralOperator& op = layer.general;
+    const bool is_extreme =
+        op.function == GeneralFunction::largest || op.function == GeneralFunction::smallest;
+    if (layer.kind != LayerKind::general || op.kind != GeneralKind::reduce || !is_extreme ||
+        op.axes != std::vector<int64_t>{c_axis})
+        return {};
+    return op.function;
+}
+
 }  // namespace laminate

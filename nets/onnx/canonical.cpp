@@ -211,24 +211,39 @@ void share_equal_layers(RawNetwork& raw) {
     remove_dead_layers(raw);
 }
 
-/// A constant per channel that is added to a map becomes an affine layer. So it goes where batch
-/// normalisations go, and is else a convolution, which groups hold.
+/// Whether a layer adds a map to itself.
+bool is_doubled(const Layer& layer) {
+    const GeneralOperator& op = layer.general;
+    const bool adds = layer.kind == LayerKind::add ||
+                      (layer.kind == LayerKind::general && op.kind == GeneralKind::binary &&
+                       op.function == GeneralFunction::add);
+    return adds && layer.inputs.size() == 2 && layer.inputs[0] == layer.inputs[1];
+}
+
+/// A constant per channel that is added to a map becomes an affine layer, and so does a map that
+/// is added to itself. So they go where batch normalisations go, and are else convolutions, which
+/// groups hold.
 void write_sums_as_affine(RawNetwork& raw) {
     for (RawLayer& sum : raw.layers) {
         Layer& layer = sum.layer;
         const Dims& dims = raw.dims(layer.output);
-        if (layer.kind != LayerKind::add || !layer.weights || dims.size() != 4 ||
-            (layer.weights->dims != Dims{1} && layer.weights->dims != Dims{dims[1]}))
-            continue;
+        const bool has_constants =
+            layer.kind == LayerKind::add && layer.weights && dims.size() == 4 &&
+            (layer.weights->dims == Dims{1} || layer.weights->dims == Dims{dims[1]});
+        const bool doubles = dims.size() == 4 && is_doubled(layer);
+        if (!has_constants && !doubles) continue;
         const auto channels = static_cast<size_t>(dims[1]);
         raw.charge(2 * channels);
-        std::vector<float> shift = layer.weights->values;
+        std::vector<float> shift{0};
+        if (has_constants) shift = layer.weights->values;
         shift.resize(channels, shift.front());
         layer.kind = LayerKind::conv;
+        layer.general = {};
+        layer.inputs.resize(1);
         layer.bias =
             std::make_shared<const Constant>(Constant{{dims[1]}, std::move(shift)});
         layer.weights = std::make_shared<const Constant>(
-            Constant{{dims[1]}, std::vector<float>(channels, 1.0F)});
+            Constant{{dims[1]}, std::vector<float>(channels, doubles ? 2.0F : 1.0F)});
         sum.affine = true;
     }
 }

@@ -376,6 +376,12 @@ private:
         if (general.kind == GeneralKind::blocks) return write_blocks(layer, inputs[0], output);
         if (normalisation_of(layer) && general.function != GeneralFunction::softmax)
             return write_normalisation(layer, inputs[0], output);
+        if (const auto extreme = extreme_of_channels(layer)) {
+            const bool is_largest = *extreme == GeneralFunction::largest;
+            const char* const name = is_largest ? "ReduceMax" : "ReduceMin";
+            set(add_node(name, layer.name, inputs, output), "axes", general.axes);
+            return;
+        }
         throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
                          ") cannot be written as ONNX; the file that it was read from holds it");
     }

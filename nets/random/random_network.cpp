@@ -682,7 +682,9 @@ protected:
 private:
     /// What networks for pictures have between and behind convolutions.
     TensorId picture_step(TensorId x) {
-        switch (rng_.below(19)) {
+        switch (rng_.below(20)) {
+            case 19:
+                return look(x);
             case 13:
                 return exact_function(x);
             case 14:
@@ -811,6 +813,27 @@ private:
         const TensorId factor = conv(x, same(x, 1), 1);
         return product_or(function_of_two(), rng_.chance(1, 2) ? x : conv(x, same(x, 1), dims(x)[1]),
                           factor);
+    }
+
+    /// The largest or smallest channel of each pixel, alone or as attention to places has it: beside
+    /// the sum of all, whose convolution is a factor.
+    TensorId look(TensorId x) {
+        Layer layer = named(LayerKind::general, "extreme", {x});
+        layer.general = {.kind = GeneralKind::reduce,
+                         .function = rng_.chance(2, 3) ? GeneralFunction::largest
+                                                       : GeneralFunction::smallest,
+                         .axes = {1}};
+        const TensorId extreme = append(std::move(layer), magnitude(x));
+        if (rng_.chance(1, 2)) return extreme;
+        const TensorId sum = conv(x, same(x, 1), 1);
+        const Magnitude &a = magnitude(sum), &b = magnitude(extreme);
+        const int finer = std::max(a.fraction, b.fraction);
+        const Magnitude m{std::max(a.at(finer), b.at(finer)), finer};
+        if (!is_exact(m)) return extreme;
+        const TensorId both = append(named(LayerKind::concat, "looked", {sum, extreme}), m);
+        const GeneralFunction function = function_of_two();
+        const TensorId factor = conv(both, same(both, 1), 1);
+        return product_or(function, x, factor);
     }
 
     /// SpaceToDepth or a channel shuffle.

@@ -20,11 +20,12 @@ namespace laminate {
 
 /// As random_network(), and every other layer is one of those that networks for pictures have
 /// between and behind their convolutions: DepthToSpace of blocks of 1 to 3, rows and columns
-/// repeated, Pad, Resize, parts of tensors, sums, differences, products, quotients, minima and maxima of two
-/// maps or with a factor, maps below or beside each other, channels several times, functions of one
-/// value and normalisations over channels. The results of functions and normalisations that are not
-/// rational are clipped to few, exact values, or multiplied and rounded to whole numbers, or read as
-/// they are: last digits of what is computed of them depend on the code.
+/// repeated, Pad, Resize, parts of tensors, sums, differences, products, quotients, minima and
+/// maxima of two maps or with a factor, maps below or beside each other, channels several times,
+/// functions of one value, normalisations over channels, and their largest or smallest. The results
+/// of functions and normalisations that are not rational are clipped to few, exact values, or
+/// multiplied and rounded to whole numbers, or read as they are: last digits of what is computed of
+/// them depend on the code.
 [[nodiscard]] Network random_picture_network(uint64_t seed);
 
 /// A chain of one to four schedulable layers (convolutions with any stride, dilation, padding and

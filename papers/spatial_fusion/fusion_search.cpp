@@ -282,13 +282,13 @@ std::optional<PlannedStack> best_single(const Network& network, LayerId layer,
 std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
     IndexVector<bool, LayerId> taken(network.layers.size());
     std::vector<std::vector<LayerId>> chains;
-    // The paper has no rearrangements, no resampling, no normalisations, no parts of tensors and no
-    // factors: they stay outside of all stacks.
+    // The paper has no rearrangements, no resampling, no normalisations, no reductions of
+    // channels, no parts of tensors and no factors: they stay outside of all stacks.
     const auto is_known = [&](LayerId id) {
         if (!is_schedulable(network, id)) return false;
         const LayerProblem p = layer_problem(network, id);
         return p.operation != Operation::rearrange && p.operation != Operation::resample &&
-               p.operation != Operation::normalise &&
+               p.operation != Operation::normalise && !is_extreme_of_channels(p.operation) &&
                std::none_of(p.inputs.begin(), p.inputs.end(),
                             [](const LayerInput& i) { return i.is_pixel || i.is_plane; }) &&
                (p.operation != Operation::concat || p.inputs.size() > 1);

@@ -42,12 +42,13 @@ void check_placement(const GroupSchedule& group, int nest, const std::string& ar
 /// A layer that reads_all_of_i(), for messages.
 std::string kind_of(const LayerProblem& problem) {
     if (problem.has_weights()) return "a grouped convolution";
+    if (is_extreme_of_channels(problem.operation)) return "a reduction of channels";
     return problem.operation == Operation::normalise ? "a normalisation" : "a rearrangement";
 }
 
 /// Inside `ii` a grouped layer reads one channel of each group of its z range. That is no interval,
-/// so there is no box to bring in. A rearrangement and a normalisation read nothing in most
-/// iterations of it.
+/// so there is no box to bring in. A rearrangement, a normalisation and a reduction of channels read
+/// nothing in most iterations of it.
 void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem,
                          const Placement& input) {
     if (!problem.reads_all_of_i()) return;

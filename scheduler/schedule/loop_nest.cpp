@@ -142,6 +142,10 @@ private:
                 return " = activation(input)";
             case Operation::normalise:
                 return " = normalised over channels(input)";
+            case Operation::largest_channel:
+                return " = largest channel of input";
+            case Operation::smallest_channel:
+                return " = smallest channel of input";
         }
         return "";
     }

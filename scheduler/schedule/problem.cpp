@@ -174,6 +174,9 @@ std::optional<Operation> operation_of(const Network& network, const Layer& layer
             if (samples_pixels(layer.general, network.tensor(layer.inputs[0]).dims))
                 return Operation::resample;
             if (normalisation_of(layer)) return Operation::normalise;
+            if (const auto extreme = extreme_of_channels(layer))
+                return *extreme == GeneralFunction::largest ? Operation::largest_channel
+                                                            : Operation::smallest_channel;
             return {};
         default:
             return {};
@@ -220,7 +223,7 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
         p.groups = p.shuffle == 1 ? in.at(1) : 1;
         p.extent[Dim::i] = in.at(1) / p.groups;
     }
-    if (*operation == Operation::normalise) {
+    if (*operation == Operation::normalise || is_extreme_of_channels(*operation)) {
         p.groups = 1;
         p.extent[Dim::i] = in.at(1);
     }

@@ -41,10 +41,16 @@ enum class Operation {
                    ///< output is one of its tap's inputs
     resample,      ///< Pad, Resize: weighted sums of rows and columns, by sampled windows
     normalise,     ///< softmax or standardisation over the channels of each pixel
+    largest_channel,   ///< of the channels of each pixel, which become one
+    smallest_channel,  ///< likewise
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
     return operation >= Operation::add && operation <= Operation::maximum;
+}
+/// Whether an output is the largest or smallest channel of its pixel.
+[[nodiscard]] constexpr bool is_extreme_of_channels(Operation operation) {
+    return operation == Operation::largest_channel || operation == Operation::smallest_channel;
 }
 
 /// A tensor that a layer reads.
@@ -115,7 +121,8 @@ struct LayerProblem {
     /// convolution, its output channel z reads channel z of the input (concat: z -
     /// first_output_channel). Two have a larger D_i. The windows of rearrange are transposed with
     /// kernel == stride, so an output has one tap, whose number among the kernel_y * kernel_x says
-    /// which of the D_i channels it is. An output of normalise reads all channels of its pixel.
+    /// which of the D_i channels it is. An output of normalise, largest_channel or smallest_channel
+    /// reads all channels of its pixel.
     /// Those of blocks (GeneralKind::blocks) are windows of kernel == stride, of which an output has
     /// one tap. Shuffled, they read channels from all over: groups = 1 and D_i is all of them.
     int64_t groups = 1;
@@ -126,8 +133,8 @@ struct LayerProblem {
     [[nodiscard]] const AxisWindow& x() const { return window[1]; }
     [[nodiscard]] bool has_weights() const { return operation == Operation::multiply_accumulate; }
     /// Whether an iteration of `ii` computes nothing of its own: it reads channels that are no box
-    /// (grouped convolutions), or nothing but in one of them (rearrange, normalise). X then comes in
-    /// outside of it.
+    /// (grouped convolutions), or nothing but in one of them (rearrange, normalise, extremes of
+    /// channels). X then comes in outside of it.
     [[nodiscard]] bool reads_all_of_i() const {
         return extent[Dim::i] > 1 && (groups > 1 || !has_weights());
     }
@@ -161,12 +168,11 @@ struct LayerProblem {
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
 /// at least its stride and that is not both strided and dilated; pooling; a sum, difference,
-/// product, quotient, minimum or maximum of different tensors, one of which may have one pixel or one
-/// channel; a concat
-/// along channels; a part of a tensor; a depth_to_space, blocks or repeated rows and columns; a Pad
-/// or Resize of rows and columns; a normalisation over the channels of each pixel; or a separate
-/// activation, all of feature maps. The window of every output must reach a real input: no output depends on padding
-/// alone.
+/// product, quotient, minimum or maximum of different tensors, one of which may have one pixel or
+/// one channel; a concat along channels; a part of a tensor; a depth_to_space, blocks or repeated
+/// rows and columns; a Pad or Resize of rows and columns; a normalisation over the channels of each
+/// pixel, or the largest or smallest of them; or a separate activation, all of feature maps. The
+/// window of every output must reach a real input: no output depends on padding alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other
 /// schedulable layers may be in a group; outside groups they run on the reference operators and are

@@ -196,6 +196,32 @@ TEST(CountingPage, Section1Normalisations) {
               "sums; expected a loop around ii");
 }
 
+TEST(CountingPage, Section1ReductionsOfChannels) {
+    Network network = empty_network(4, 3, 5);
+    append(network, "extreme1",
+           {.kind = LayerKind::general,
+            .inputs = {0},
+            .general = {.kind = GeneralKind::reduce,
+                        .function = GeneralFunction::largest,
+                        .axes = {1}}});
+    for (const auto& [x, buffer] : {std::pair{"yo/yo", 20}, std::pair{"xi/xi", 4}}) {
+        const GroupCounts counts =
+            counted(network, "{extreme1: yo zo xo io | zi yi xi ii n m; tile z1 y1 x5 i4; X " +
+                                 std::string(x) + "; Y xi/xi}");
+        EXPECT_EQ(counts.input_reads(), Elements(60));
+        EXPECT_EQ(counts.inputs[0].buffer, Elements(buffer));
+        EXPECT_EQ(counts.output_writes, Elements(15));
+        EXPECT_EQ(counts.macs(), Macs(0));
+    }
+    EXPECT_EQ(refusal(network, "{extreme1: yo zo xo io | zi yi xi ii n m; tile z1 y1 x5 i4; "
+                               "X ii/ii; Y xi/xi}"),
+              "extreme1: the input of a reduction of channels has compute level ii, not outside ii; "
+              "expected a loop around ii");
+    EXPECT_EQ(refusal(network, "{extreme1: yo zo xo io | zi yi xi ii n m; tile z1 y1 x5 i2; "
+                               "X yo/yo; Y xi/xi}"),
+              "extreme1: tile of i is 2 of 4; a reduction of channels cannot leave partial sums");
+}
+
 TEST(CountingPage, Section1RepeatedOperands) {
     Network network = empty_network(3, 4, 4);
     network.tensors.push_back({"factors", {1, 3, 1, 1}});

@@ -108,6 +108,11 @@ public:
                                    .alpha = 0.25F}},
                       {x});
     }
+    TensorId extreme(TensorId x, GeneralFunction function) {
+        return append({.kind = LayerKind::general,
+                       .general = {.kind = GeneralKind::reduce, .function = function, .axes = {1}}},
+                      {x});
+    }
     TensorId softmax(TensorId x) { return append({.kind = LayerKind::softmax}, {x}); }
     Network finish(const std::string& name) {
         network_.name = name;
@@ -222,6 +227,14 @@ inline std::vector<Network> picture_joins() {
         const TensorId z = b.both(GeneralFunction::divide, y, b.conv(x, 1, 1));
         b.both(GeneralFunction::divide, z, b.conv(b.global_pool(x), 3, 1));
         all.push_back(b.finish("divided"));
+    }
+    {
+        JoinBuilder b;  // attention to places (CBAM), and the smallest channel of what it makes
+        const TensorId x = b.conv(b.input(3, 8, 9), 5, 3);
+        const TensorId seen = b.concat({b.conv(x, 1, 1), b.extreme(x, GeneralFunction::largest)});
+        const TensorId y = b.both(GeneralFunction::multiply, x, b.conv(seen, 1, 5));
+        b.concat({b.conv(y, 2, 3), b.extreme(y, GeneralFunction::smallest)});
+        all.push_back(b.finish("attended"));
     }
     return all;
 }

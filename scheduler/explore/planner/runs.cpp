@@ -16,7 +16,7 @@ namespace {
 /// Whether the layer is of a kind that mostly networks for pictures have.
 bool is_of_pictures(const LayerProblem& p) {
     return p.operation == Operation::rearrange || p.operation == Operation::resample ||
-           p.operation == Operation::normalise ||
+           p.operation == Operation::normalise || is_extreme_of_channels(p.operation) ||
            (is_elementwise(p.operation) && p.operation != Operation::add) ||
            (p.operation == Operation::concat && p.inputs.size() == 1);
 }

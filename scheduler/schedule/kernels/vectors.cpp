@@ -12,6 +12,7 @@
 //                before the shuffle of channels
 //   normalising  Y[z, y, x] = (X[z, y, x] - m) s, m and s of X[., y, x]: the mean, or 0, and
 //                1 / sqrt(variance + a), or of squares; softmax: exp(X[z, y, x] - max) / sum of all
+//   reducing     Y[0, y, x] = max or min over i of X[i, y, x]
 #include <algorithm>
 #include <string>
 
@@ -42,6 +43,7 @@ KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const Asked
                           : p.operation == Operation::rearrange ? 1
                           : p.operation == Operation::resample  ? resampled_loads(p)
                           : p.operation == Operation::normalise ? normalised_loads
+                          : is_extreme_of_channels(p.operation) ? p[Dim::i]
                                                                 : p.y().kernel * p.x().kernel;
     return {{"inputs", outputs * static_cast<double>(loads)},
             {"outputs", outputs},
@@ -56,8 +58,8 @@ const KernelRow vectors_kernel{
     .kind = KernelKind::vectors,
     .name = "vectors",
     .sizes = {KernelSize::lanes},
-    .formula = "pooling, elementwise, Concat, activation, DepthToSpace, normalisation: a vector of "
-               "columns at a time",
+    .formula = "pooling, elementwise, Concat, activation, DepthToSpace, normalisation, "
+               "reduction of channels: a vector of columns at a time",
     .scope = KernelScope::nest,
     .layers = "a layer without weights",
     .accepts = [](const LayerProblem& p) { return !p.has_weights(); },

@@ -10,6 +10,7 @@
 #include "generators/compile/compile.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/picture_views.h"
 #include "nets/operators/reference_operators.h"
 #include "nets/random/random_network.h"
 #include "runtime/session.h"
@@ -93,19 +94,20 @@ TEST(Specials, AnInfinityThroughConvSigmoidConv) {
 
 /// Over channels that vectors of all pixels go through: NaN where the reference has it, the largest
 /// exponent without overflow, and results as close as the sums' terms allow.
-TEST(Specials, NormalisationsOverChannelsKeepThem) {
+TEST(Specials, NormalisationsAndReductionsOfChannelsKeepThem) {
     const auto normalised = [](int64_t channels, const Layer& layer) {
         // 71 columns: whole blocks of vectors of 4, 8 and 16 elements, single ones and a part.
         Network network = activated_chain({{channels, square_window(3, 1, 1)}}, {}, 3, 5, 71);
         Layer next = layer;
         next.inputs = {network.layers.back().output};
         append(network, "norm2", next);
+        const int64_t left = extreme_of_channels(layer) ? 1 : channels;
         append(network, "conv3", network.layers.back().output, {2, square_window(1)});
         // Equal weights would make nothing but zeros: standardised channels sum to zero.
-        std::vector<float> weights(static_cast<size_t>(2 * channels));
+        std::vector<float> weights(static_cast<size_t>(2 * left));
         for (size_t n = 0; n < weights.size(); ++n) weights[n] = static_cast<float>(n % 3) - 0.5F;
         network.layers.back().weights = std::make_shared<const Constant>(
-            Constant{{2, channels, 1, 1}, std::move(weights)});
+            Constant{{2, left, 1, 1}, std::move(weights)});
         return network;
     };
     const auto general = [](GeneralFunction function) {
@@ -115,9 +117,15 @@ TEST(Specials, NormalisationsOverChannelsKeepThem) {
                                  .axes = {1},
                                  .alpha = 1e-6F}};
     };
+    const auto extreme = [](GeneralFunction function) {
+        return Layer{
+            .kind = LayerKind::general,
+            .general = {.kind = GeneralKind::reduce, .function = function, .axes = {1}}};
+    };
     for (const Layer& layer :
          {Layer{.kind = LayerKind::softmax}, general(GeneralFunction::standardise),
-          general(GeneralFunction::root_mean_square)}) {
+          general(GeneralFunction::root_mean_square), extreme(GeneralFunction::largest),
+          extreme(GeneralFunction::smallest)}) {
         for (const int64_t channels : {1, 40}) {
             const Network network = normalised(channels, layer);
             for (const std::vector<LayerId>& chain :

@@ -188,6 +188,31 @@ TEST(RepeatedOperands, OtherJoinsReadCopies) {
     EXPECT_EQ(kinds_of(tokens.parse()), (std::vector<std::string>{"subtract"}));
 }
 
+/// x + x doubles x: the convolution before takes the factor, or the one behind, or it is one.
+TEST(RepeatedOperands, AMapAddedToItselfIsAFactor) {
+    for (const std::string op : {"Add", "Sum"}) {
+        ModelBuilder alone({1, 1, 2, 2});
+        alone.node(op, {"x", "x"}, "y", "y");
+        EXPECT_EQ(kinds_of(alone.parse()), (std::vector<std::string>{"conv"}));
+        EXPECT_EQ(alone.parse().layers[0].onnx_name, "y");
+        EXPECT_EQ(result_of_counting(alone.parse()), (std::vector<float>{2, 4, 6, 8}));
+        ModelBuilder behind({1, 1, 2, 2});
+        behind.weights("w", {1, 1, 1, 1}, {3}).weights("b", {1}, {-1});
+        behind.node("Conv", {"x", "w", "b"}, "c");
+        behind.node(op, {"c", "c"}, "y");
+        EXPECT_EQ(kinds_of(behind.parse()), (std::vector<std::string>{"conv"}));
+        EXPECT_EQ(result_of_counting(behind.parse()), (std::vector<float>{4, 10, 16, 22}));
+    }
+    ModelBuilder three({1, 1, 2, 2});
+    three.node("Relu", {"x"}, "r");
+    three.node("Sum", {"x", "x", "r"}, "y");
+    EXPECT_EQ(kinds_of(three.parse()), (std::vector<std::string>{"activation", "conv", "add"}));
+    EXPECT_EQ(result_of_counting(three.parse()), (std::vector<float>{3, 6, 9, 12}));
+    ModelBuilder tokens({1, 2, 2});
+    tokens.node("Add", {"x", "x"}, "y");
+    EXPECT_EQ(kinds_of(tokens.parse()), (std::vector<std::string>{"add"}));
+}
+
 /// Rows 1, 2 of one channel and rows 3, 4 of what Relu makes of it.
 TEST(JoinedRows, AreASumOfPaddedMaps) {
     for (const int64_t axis : {2, 3}) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "nets/network/picture_views.h"
 #include "nets/operators/reference_operators.h"
 #include "tests/nets/onnx/builder.h"
 
@@ -284,14 +285,17 @@ TEST(Normalisations, OfImagesBySquaresAreAProduct) {
                                              1 / std::sqrt(28.0F), 7 / std::sqrt(28.0F)});
 }
 
-TEST(Normalisations, MeansOfChannelsAreConvolutions) {
+TEST(Normalisations, MeansOfChannelsAreConvolutionsAndTheLargestAReduction) {
     for (const auto& [op, expected] : {std::pair{"ReduceMean", std::vector<float>{3, 5}},
+                                       std::pair{"ReduceMin", std::vector<float>{1, 3}},
                                        std::pair{"ReduceMax", std::vector<float>{5, 7}}}) {
         ModelBuilder m({1, 2, 1, 2});
         m.node(op, {"x"}, "y").integers("axes", {1});
         const Network network = m.parse();
         ASSERT_EQ(network.layers.size(), 1u);
-        EXPECT_EQ(network.layers[0].kind == LayerKind::conv, op == std::string("ReduceMean"));
+        const bool is_mean = op == std::string("ReduceMean");
+        EXPECT_EQ(network.layers[0].kind == LayerKind::conv, is_mean);
+        EXPECT_EQ(extreme_of_channels(network.layers[0]).has_value(), !is_mean);
         expect_near(result_of(network, pixels), expected);
     }
 }

@@ -115,6 +115,34 @@ TEST(LayerProblem, NormalisationsOverTheChannelsOfAPixelReadAllOfThem) {
     EXPECT_FALSE(is_covered({1, 2}));
 }
 
+TEST(LayerProblem, TheLargestAndTheSmallestChannelOfAPixelAreOneChannelOfAll) {
+    const auto reduced = [](GeneralFunction function, std::vector<int64_t> axes) {
+        Network network = empty_network(3, 4, 5);
+        append(network, "extreme1",
+               {.kind = LayerKind::general,
+                .inputs = {0},
+                .general = {.kind = GeneralKind::reduce,
+                            .function = function,
+                            .axes = std::move(axes)}});
+        return network;
+    };
+    for (const auto& [function, operation] :
+         {std::pair{GeneralFunction::largest, Operation::largest_channel},
+          std::pair{GeneralFunction::smallest, Operation::smallest_channel}}) {
+        const Network network = reduced(function, {1});
+        ASSERT_TRUE(is_schedulable(network, 0));
+        const LayerProblem p = layer_problem(network, 0);
+        EXPECT_EQ(p.operation, operation);
+        EXPECT_EQ(p.extent, (PerDim<int64_t>{1, 4, 5, 3}));
+        EXPECT_EQ(p.groups, 1);
+        EXPECT_FALSE(p.is_grouped());
+        EXPECT_TRUE(p.reads_all_of_i());
+        EXPECT_FALSE(is_schedulable(reduced(function, {2}), 0)) << "over rows";
+        EXPECT_FALSE(is_schedulable(reduced(function, {1, 2}), 0)) << "over channels and rows";
+    }
+    EXPECT_FALSE(is_schedulable(reduced(GeneralFunction::product, {1}), 0));
+}
+
 TEST(Chains, EndWhereATensorIsUsedTwiceOrLeaves) {
     Network network =
         chain(2, 8, 8, {{2, square_window(3)}, {2, square_window(3)}, {2, square_window(3)}});
