@@ -143,12 +143,17 @@ std::string layers_table(const NetworkFacts& facts) {
     return table.text();
 }
 
+/// Whether the layer is a map of constants, which groups read where it lies.
+bool is_constant(const Layer& layer) {
+    return layer.kind == LayerKind::general && layer.general.kind == GeneralKind::constant;
+}
+
 /// The layers that no group can hold, which run as whole tensors; empty if there are none.
 std::string outside_text(const NetworkFacts& facts) {
     constexpr size_t most = 12;
     std::vector<std::string> names;
     for (const LayerFacts& one : facts.layers) {
-        if (!one.can_be_grouped)
+        if (!one.can_be_grouped && !is_constant(*one.layer))
             names.push_back(fmt::format("{} ({})", one.layer->name, operation_text(*one.layer)));
     }
     if (names.empty()) return "";

@@ -318,7 +318,10 @@ float* Session::Implementation::locate(TensorId id, const float* const* inputs,
     switch (place.in) {
         case Place::In::arena:
             return reinterpret_cast<float*>(arena.get() + place.at);
-        // The cast is safe: check() refuses a step that writes an input.
+        // The casts are safe: check() refuses a step that writes an input, and the only step that
+        // would write a constant map has nothing to do.
+        case Place::In::constants:
+            return const_cast<float*>(network.constants) + place.at / bytes_per_element;
         case Place::In::input:
             return const_cast<float*>(inputs[place.at]) + place.offset_bytes / bytes_per_element;
         case Place::In::output:

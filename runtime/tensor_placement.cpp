@@ -1,6 +1,7 @@
 #include "runtime/tensor_placement.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/units.h"
@@ -93,6 +94,18 @@ private:
     IndexVector<Position, TensorId> parent_;
 };
 
+/// Where a step's constant map begins in the block of constants; nullopt for other steps.
+std::optional<int64_t> constant_offset_bytes(const Step& step) {
+    const auto* layer_step = std::get_if<LayerStep>(&step);
+    if (!layer_step || !layer_step->weights) return {};
+    const Layer& layer = layer_step->layer;
+    const bool is_constant = layer.kind == LayerKind::general &&
+                             layer.general.kind == GeneralKind::constant &&
+                             layer.activation.kind == ActivationKind::none;
+    if (!is_constant) return {};
+    return layer_step->weights->offset_elements * bytes_per_element;
+}
+
 TensorPlaces place_tensors(const Manifest& manifest, const std::vector<bool>& joins) {
     const Storages storages(manifest, joins);
     const auto position = [&](const std::vector<TensorId>& ids, TensorId root) {
@@ -116,6 +129,11 @@ TensorPlaces place_tensors(const Manifest& manifest, const std::vector<bool>& jo
         }
     }
 
+    IndexVector<std::optional<int64_t>, TensorId> constants(manifest.tensors.size());
+    for (const Step& step : manifest.steps) {
+        if (const auto offset = constant_offset_bytes(step)) constants[outputs_of(step)[0]] = offset;
+    }
+
     TensorPlaces placement;
     IndexVector<Place, TensorId> by_root(manifest.tensors.size());
     std::vector<Lifetime> lifetimes;
@@ -127,6 +145,8 @@ TensorPlaces place_tensors(const Manifest& manifest, const std::vector<bool>& jo
             place = {Place::In::input, input};
         } else if (const int64_t output = position(manifest.outputs, id); output >= 0) {
             place = {Place::In::output, output};
+        } else if (constants[id]) {
+            place = {Place::In::constants, *constants[id]};
         } else if (const Use use = uses[id]; use.first >= 0) {
             lifetimes.push_back(
                 {element_count(manifest.tensor(id).dims) * bytes_per_element, use.first, use.last});
@@ -138,12 +158,14 @@ TensorPlaces place_tensors(const Manifest& manifest, const std::vector<bool>& jo
     for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) {
         const Storages::Position in = storages.of(id);
         Place place = by_root[in.root];
-        (place.in == Place::In::arena ? place.at : place.offset_bytes) +=
+        (place.is_callers() ? place.offset_bytes : place.at) +=
             in.offset_elements * bytes_per_element;
         placement.places.push_back(place);
     }
-    for (const Step& step : manifest.steps)
-        placement.is_in_place.push_back(storages.is_in_place(manifest, step));
+    for (const Step& step : manifest.steps) {
+        const bool is_there = placement.places[outputs_of(step)[0]].in == Place::In::constants;
+        placement.is_in_place.push_back(is_there || storages.is_in_place(manifest, step));
+    }
     placement.arena_bytes = plan.bytes;
     return placement;
 }

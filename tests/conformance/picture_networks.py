@@ -275,8 +275,21 @@ def looks(size, channels=8):
     return net.model(net.conv(x, 3), size)
 
 
+def coordinates(size, channels=8):
+    """Where each pixel lies, beside what is there (CoordConv), and a map added to itself."""
+    net = Net(3)
+    rows, columns = (np.linspace(-1, 1, extent, dtype=np.float32) for extent in size)
+    places = np.stack(np.meshgrid(rows, columns, indexing="ij"))[None]
+    x = net.op("Relu", [net.conv("x", channels)])
+    x = net.conv(net.op("Concat", [x, net.constant(places)], channels + 2, axis=1), channels)
+    x = net.op("Relu", [x])
+    x = net.op("Mul", [net.op("Add", [x, x]), net.op("Sigmoid", [net.conv(x, channels)])])
+    return net.model(net.conv(x, 3), size)
+
+
 NETWORKS = {f.__name__: f for f in (espcn, espcn_rgb, artcnn, srvgg, gates, cropping, unet_se,
-                                    style, yolo_neck, in_nodes, tokens, channels_last, looks)}
+                                    style, yolo_neck, in_nodes, tokens, channels_last, looks,
+                                    coordinates)}
 
 
 def wrong(program, path, seed, directory, exact):

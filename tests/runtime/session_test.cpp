@@ -298,6 +298,37 @@ TEST(Session, FlattenTakesNoMemory) {
     for (const float value : out) EXPECT_NEAR(value, 1.0f / 24, 1e-7f);
 }
 
+TEST(Session, ConstantMapsAreReadWhereTheyLie) {
+    // map -> relu -> y takes no memory; as an output, reshaped or not, the map is copied there.
+    HandNetwork network;
+    const std::vector<int64_t> dims{1, 1, rows, columns};
+    const TensorId x = network.tensor("x", dims), map = network.tensor("map", dims),
+                   flat = network.tensor("flat", {1, rows * columns}),
+                   y = network.tensor("y", {1, rows * columns});
+    Values values(24);
+    for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n) - 7;
+    Layer constant = layer_of(LayerKind::general, "map", {}, map);
+    constant.general.kind = GeneralKind::constant;
+    constant.weights = std::make_shared<const Constant>(Constant{dims, values});
+    Layer relu = layer_of(LayerKind::activation, "relu", {flat}, y);
+    relu.activation.kind = ActivationKind::relu;
+    for (const Layer& layer : {constant, layer_of(LayerKind::flatten, "flatten", {map}, flat), relu})
+        network.layer(layer);
+    network.manifest.inputs = {x};
+    for (const bool is_output : {false, true}) {
+        network.manifest.outputs = is_output ? std::vector{y, map} : std::vector{y};
+        Session session = Session::open(network.compiled());
+        EXPECT_EQ(session.arena_bytes(), 0);
+        const Values in(24);
+        Values out(24), copied(24);
+        std::vector<float*> arrays{out.data()};
+        if (is_output) arrays.push_back(copied.data());
+        session.run({in.data()}, arrays);
+        for (size_t n = 0; n < out.size(); ++n) EXPECT_EQ(out[n], std::max(values[n], 0.0F)) << n;
+        EXPECT_EQ(copied, is_output ? values : Values(24));
+    }
+}
+
 TEST(Session, PartsOfAConcatLieWithinIt) {
     // x -> relu -> a, x -> leaky -> b, (a, b) -> c -> relu -> y: c alone is there, 48 floats.
     HandNetwork network;

@@ -13,9 +13,19 @@ namespace laminate {
 
 namespace {
 
+/// Whether the layer joins its maps with one of constants: coordinates, mostly.
+bool joins_constants(const Network& network, const LayerProblem& p) {
+    const auto is_constant = [&](const LayerInput& input) {
+        const LayerId producer = network.producer(input.tensor);
+        return producer >= 0 && network.layer(producer).general.kind == GeneralKind::constant;
+    };
+    return p.operation == Operation::concat && std::ranges::any_of(p.inputs, is_constant);
+}
+
 /// Whether the layer is of a kind that mostly networks for pictures have.
-bool is_of_pictures(const LayerProblem& p) {
-    return p.operation == Operation::rearrange || p.operation == Operation::resample ||
+bool is_of_pictures(const Network& network, const LayerProblem& p) {
+    return joins_constants(network, p) || p.operation == Operation::rearrange ||
+           p.operation == Operation::resample ||
            p.operation == Operation::normalise || is_extreme_of_channels(p.operation) ||
            (is_elementwise(p.operation) && p.operation != Operation::add) ||
            (p.operation == Operation::concat && p.inputs.size() == 1);
@@ -64,7 +74,7 @@ std::vector<std::vector<LayerId>> planned_runs(const Network& network) {
     const IndexVector<std::optional<LayerId>, LayerId> first = components(network);
     std::map<LayerId, std::vector<LayerId>> connected;  // with a layer of pictures among them
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-        if (first[id] && is_of_pictures(layer_problem(network, id))) connected[*first[id]] = {};
+        if (first[id] && is_of_pictures(network, layer_problem(network, id))) connected[*first[id]] = {};
     }
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (!first[id]) continue;

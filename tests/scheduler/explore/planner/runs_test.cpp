@@ -40,6 +40,25 @@ TEST(Runs, EndWhereNoScheduleReaches) {
     EXPECT_EQ(planned_runs(network), (Runs{{3, 4}, {0}, {1}}));
 }
 
+TEST(Runs, HoldAConcatWithConstantsAndNoOther) {
+    for (const bool is_constant : {true, false}) {
+        Network network = empty_network(1, 64, 128);
+        const TensorId x = append(network, "conv1", 0, {8, square_window(3, 1, 1)});
+        const TensorId other =
+            is_constant
+                ? append(network, "map2",
+                         {.kind = LayerKind::general,
+                          .weights = std::make_shared<const Constant>(
+                              Constant{{1, 2, 64, 128}, std::vector<float>(2 * 64 * 128, 1.0F)}),
+                          .general = {.kind = GeneralKind::constant}})
+                : append(network, "conv2", 0, {2, square_window(3, 1, 1)});
+        const TensorId both =
+            append(network, "concat3", {.kind = LayerKind::concat, .inputs = {x, other}});
+        append(network, "conv4", both, {4, square_window(3, 1, 1)});
+        EXPECT_EQ(planned_runs(network), is_constant ? (Runs{{0, 2, 3}}) : (Runs{{0}, {1}, {3}}));
+    }
+}
+
 TEST(Runs, KnowTheLastReaderOfEachOutput) {
     const Network network = enlarging();
     const Readers readers = all_readers(network);
