@@ -64,12 +64,9 @@ HaloBound::End CallBound::end_of(const CallChoice& c, bool with_calls) const {
 const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
     const auto known = halos_.find({narrow, free});
     if (known != halos_.end()) return known->second;
-    std::vector<double> channels;
-    for (size_t k = 1; k + 1 < sizes_.layers; ++k)
-        channels.push_back((narrow >> k & 1U) != 0 ? 1 : sizes_.channels[k]);
     return halos_
         .emplace(std::pair(narrow, free),
-                 HaloBound(*tables_, problems_, channels, free, narrow == 0 && free == 0))
+                 HaloBound(*tables_, problems_, narrow, free, narrow == 0 && free == 0))
         .first->second;
 }
 

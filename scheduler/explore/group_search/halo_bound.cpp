@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "scheduler/explore/group_search/layer_structures.h"
@@ -83,16 +83,37 @@ std::vector<double> grid(double first, double last, double factor) {
     return values;
 }
 
+/// One of the ways in which layers of narrow calls may be executed (10).
+struct Way {
+    std::vector<double> channels;  ///< least numbers of A_0 .. A_{n-2} in their buffers
+    uint32_t cuts = 0;             ///< bit k: layer k does not keep its input
+};
+
+/// All ways, where bit k of `narrow` says that calls of layer k make one channel.
+std::vector<Way> ways_of(const std::vector<LayerProblem>& problems, uint32_t narrow) {
+    Way wide;
+    for (size_t k = 0; k + 1 < problems.size(); ++k)
+        wide.channels.push_back(static_cast<double>(problems[k][Dim::i]));
+    std::vector<Way> ways{wide};
+    for (size_t k = 1; k + 1 < problems.size(); ++k) {
+        if ((narrow >> k & 1U) == 0) continue;
+        for (size_t count = ways.size(); count-- > 0;) {
+            Way read_by_pieces = ways[count];
+            read_by_pieces.channels[k] = 1;
+            read_by_pieces.cuts |= 1U << (k + 1);
+            ways.push_back(std::move(read_by_pieces));
+            ways[count].cuts |= 1U << k;
+            if (!folds_once(problems, k)) ways[count].channels[k] = 1;
+        }
+    }
+    return ways;
+}
+
 /// Layers 1 .. n as the recursion sees them, with square maps.
 class Chain {
 public:
-    /// `channels`: of A_1 .. A_{n-2}.
-    Chain(const std::vector<LayerProblem>& problems, const std::vector<double>& channels,
-          uint32_t free)
-        : n_(problems.size()),
-          free_(free),
-          channels_{static_cast<double>(problems.front()[Dim::i])} {
-        channels_.insert(channels_.end(), channels.begin(), channels.end());
+    Chain(const std::vector<LayerProblem>& problems, const Way& way, uint32_t free)
+        : n_(problems.size()), free_(free), cuts_(way.cuts), channels_(way.channels) {
         channels_.push_back(1);
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
@@ -138,6 +159,13 @@ public:
     /// Channels of A_j in its buffer.
     [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
     [[nodiscard]] bool is_free(size_t j) const { return (free_ >> j & 1U) != 0; }
+    /// Whether layer j does not keep its input in any case.
+    [[nodiscard]] bool must_cut(size_t j) const { return (cuts_ >> j & 1U) != 0; }
+    /// The last layer before layer m of which that is so; 0 if there is none.
+    [[nodiscard]] size_t cut_before(size_t m) const {
+        while (--m > 0 && !must_cut(m)) {}
+        return m;
+    }
     /// The longer side of A_m.
     [[nodiscard]] double largest(size_t m) const { return largest_[m - 1]; }
     [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const {
@@ -184,7 +212,8 @@ public:
             for (const Hull& h : hulls_[j + 1][j]) key.insert(key.end(), {h.slope, h.extra});
             key.insert(key.end(), {window_[j], channels_[j], largest_[j],
                                    static_cast<double>(folds_once_[j]),
-                                   static_cast<double>(moves_[j + 1][j]), is_free(j) ? 1.0 : 0.0});
+                                   static_cast<double>(moves_[j + 1][j]), is_free(j) ? 1.0 : 0.0,
+                                   must_cut(j) ? 1.0 : 0.0});
         }
         return key;
     }
@@ -221,6 +250,7 @@ private:
 
     size_t n_;
     uint32_t free_;  ///< bit j: the buffer of A_j
+    uint32_t cuts_;  ///< bit j: layer j
     std::vector<double> window_, channels_, largest_;
     std::vector<char> folds_once_;
     std::vector<std::vector<std::array<Hull, 2>>> hulls_;  ///< [m][j]: from A_m down to A_j
@@ -280,14 +310,15 @@ public:
             return besides.with_pieces(area, short_side, long_side);
         };
         // No cut after this one.
+        const size_t last_cut = chain_.cut_before(m);
         const double piece = std::min(square, chain_.longest_line(m, memory));
         for (const double side : {std::min(piece, 1.0), piece}) {
-            if (side <= 0) break;
+            if (side <= 0 || last_cut > 0) break;
             const double most_long = std::min(area / side, longest);
             best = std::min(best, factor(m, 0, side, most_long) + all_pieces(side, most_long));
         }
         // The next cut is at m2. Pieces between two values of the grid stand for each other.
-        for (size_t m2 = m; m2-- > 1;) {
+        for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
             for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
                 const double side = pieces_[p];
                 const Cut& cut = cuts_[m2][p];
@@ -374,11 +405,12 @@ private:
     [[nodiscard]] double least_of(size_t m, double memory, const Piece& at, double long_side,
                                   double more, double besides, double best) const {
         if (1 + besides >= best) return best;
-        if (chain_.line(m).of(at.side) + more <= memory)
+        const size_t last_cut = chain_.cut_before(m);
+        if (last_cut == 0 && chain_.line(m).of(at.side) + more <= memory)
             best = std::min(best, factor(m, 0, at.most_short, long_side) + besides);
         const auto place = static_cast<size_t>(std::ranges::lower_bound(pieces_, at.side) -
                                                pieces_.begin());
-        for (size_t m2 = m; m2-- > 1;) {
+        for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
             Cut cut = cuts_[m2][place];
             (m2 + 1 < m ? cut.later : cut.own) += more;
             cut.place = memory_.down(cut.own);
@@ -554,11 +586,24 @@ double HaloBound::Staircase::input(double memory) const {
     return at == memories.end() ? 0 : inputs[static_cast<size_t>(at - memories.begin())];
 }
 
-/// The chain, and what is found for all ends.
+namespace {
+
+/// The lesser of two bounds at each memory.
+HaloBound::Staircase lesser(const HaloBound::Staircase& a, const HaloBound::Staircase& b) {
+    HaloBound::Staircase both;
+    std::ranges::set_union(a.memories, b.memories, std::back_inserter(both.memories));
+    for (const double memory : both.memories)
+        both.inputs.push_back(std::min(a.input(memory), b.input(memory)));
+    return both;
+}
+
+}  // namespace
+
+/// The chain, executed in one way, and what is found for it.
 struct HaloBound::Found {
-    Found(HaloTables& tables, const std::vector<LayerProblem>& problems,
-          const std::vector<double>& channels, uint32_t free)
-        : chain(problems, channels, free),
+    Found(HaloTables& tables, const std::vector<LayerProblem>& problems, const Way& way,
+          uint32_t free)
+        : chain(problems, way, free),
           sides{inner_sides(problems, 0), inner_sides(problems, 1)},
           factors(chain, tables) {}
 
@@ -585,26 +630,28 @@ struct HaloBound::Found {
     Chain chain;
     std::array<std::vector<double>, 2> sides;  ///< inner coordinates of A_0 .. A_n
     Factors factors;
-    std::map<End, Staircase> all;
 };
 
 HaloBound::HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems,
-                     const std::vector<double>& channels, uint32_t free, bool of_parts)
+                     uint32_t narrow, uint32_t free, bool of_parts)
     : parts_(problems.size()) {
     const size_t n = problems.size();
     if (n < 2 || !has_no_gaps(problems) || inner_pixels(problems)[n] == 0) return;
-    found_ = std::make_shared<Found>(tables, problems, channels, free);
-    for (size_t t = 1; of_parts && t < n; ++t) parts_[t] = found_->staircase(t, {});
+    for (const Way& way : ways_of(problems, narrow))
+        found_.push_back(std::make_shared<Found>(tables, problems, way, free));
+    for (size_t t = 1; of_parts && t < n; ++t) parts_[t] = found_.front()->staircase(t, {});
 }
 
 const HaloBound::Staircase& HaloBound::all(const End& end) const {
     static const Staircase nothing;
-    if (!found_) return nothing;
-    const auto [known, is_new] = found_->all.try_emplace(end);
-    if (is_new) {
-        found_->chain.set_last_channels(end.channels);
-        known->second = found_->staircase(
-            found_->chain.layers(), {end.per_piece, end.per_tile, end.per_call});
+    if (found_.empty()) return nothing;
+    const auto [known, is_new] = all_.try_emplace(end);
+    if (!is_new) return known->second;
+    for (const auto& found : found_) {
+        found->chain.set_last_channels(end.channels);
+        Staircase own = found->staircase(found->chain.layers(),
+                                         {end.per_piece, end.per_tile, end.per_call});
+        known->second = found == found_.front() ? std::move(own) : lesser(known->second, own);
     }
     return known->second;
 }

@@ -49,6 +49,15 @@
 //    Where it is whole, there are at least as many as pieces, and B_{n-1} holds the hull along it. If
 //    layer n is transposed, there are as many as pieces.
 //
+// 10. Let calls of layer k < n - 1 be narrow, so the loop of layer k + 1 over its inputs is around them. If
+//    it is around the lifetime of A_k too, layer k + 1 does not keep its input: what it keeps is stored
+//    outside its nest. Else it is between the levels of A_k, and layer k does not keep its input, because
+//    retention must not cross a loop over channels. If layer k + 1 then keeps A_k, loops over rows or
+//    columns of later layers are between the levels too, outside that over channels. Where neighbours
+//    share what they read along both axes, the buffer folds along one of these loops, and holds D_k
+//    channels. So either layer k + 1 cuts, or layer k does and C_k = D_k. (Loops with one trip are as if
+//    inside all others: if A_{k+1} has one call per lifetime, layer k + 1 counts as cut, as in 5.)
+//
 // The bound is the least factor over all cuts, pieces and divisions of the memory. Dynamic
 // programming from the first layer to the last finds it, on grids of memory and area that are
 // always rounded towards less traffic. Where axes differ, the smaller alpha, beta and window stand
@@ -58,6 +67,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -83,13 +93,13 @@ public:
         [[nodiscard]] double input(double memory) const;
     };
 
-    /// `tables` are for these layers too. `channels`: the least numbers of channels of
-    /// A_1 .. A_{n-2} in their buffers and in a call. `free`: bit k says that the buffer of A_k does
-    /// not count as memory, and that its calls have any size. `of_parts`: for layers 1 .. t with any
-    /// t too. Chains of one layer, with gaps between windows, or without inner coordinates have no
-    /// bound. A bound is for one thread.
-    HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems,
-              const std::vector<double>& channels, uint32_t free = 0, bool of_parts = false);
+    /// `tables` are for these layers too. `narrow`: bit k says that calls of layer k < n - 1 make one
+    /// channel; the others make all. `free`: bit k says that the buffer of A_k does not count as
+    /// memory, and that its calls have any size. `of_parts`: for layers 1 .. t with any t too; all
+    /// layers are wide then. Chains of one layer, with gaps between windows, or without inner
+    /// coordinates have no bound. A bound is for one thread.
+    HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems, uint32_t narrow = 0,
+              uint32_t free = 0, bool of_parts = false);
 
     /// Least elements of A_0 that are read, and of what pieces bring besides, if the buffers of
     /// A_0 .. A_{n-1} that count, and the element of Y of 8, together hold at most so much memory;
@@ -101,7 +111,9 @@ public:
 
 private:
     struct Found;
-    std::shared_ptr<Found> found_;  ///< null if there is no bound
+    /// For each way of 10; empty if there is no bound.
+    std::vector<std::shared_ptr<Found>> found_;
+    mutable std::map<End, Staircase> all_;
     std::vector<Staircase> parts_;  ///< [t]
 };
 
