@@ -25,9 +25,15 @@ Stmt outputs_of_band(const MapCode& code, const MapBandsLayout& at, const PixelT
             return ir::load(code.scratch(), lanes_from(index, runs[v].lanes),
                             ir::Alignment::element);
         };
-        return code.loop(".z", {0, size(at.blocks)}, [&](const Expr& z) {
-            return products.outputs(z, simplify(first + x), runs, pixels);
-        });
+        const Interval blocks{0, size(at.blocks)};
+        const auto outputs = [&](const Expr& z, const PixelProducts::Pixels& from,
+                                 const PixelProducts::Also& also) {
+            return products.outputs(z, simplify(first + x), runs, from, also);
+        };
+        if (at.has_tile_panel)
+            return products.by_panel(blocks, runs, pixels, outputs, {},
+                                     size(at.tile_panel_offset()));
+        return code.loop(".z", blocks, [&](const Expr& z) { return outputs(z, pixels, {}); });
     };
     std::vector<Stmt> all;
     if (tiles.whole > 0) {

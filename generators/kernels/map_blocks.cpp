@@ -17,7 +17,7 @@ GroupCode map_blocks_code(LayerOutput pointwise, LayerOutput depthwise, const Ma
     MapCode code(std::move(pointwise), blocks.block());
     code.keep_outputs();
     const MapCode::Arrays arrays = code.pack(depthwise, 1);
-    const Stmt body = code.for_parts([&](const Expr& block) {
+    const Stmt of_parts = code.for_parts([&](const Expr& block) {
         const Expr first = simplify(block * size(blocks.block()));
         const Expr begin = simplify(size(at.map_offset()) - first * size(blocks.pixels));
         const DepthwiseSums sums{depthwise.problem(), arrays.weights, arrays.bias,
@@ -31,7 +31,10 @@ GroupCode map_blocks_code(LayerOutput pointwise, LayerOutput depthwise, const Ma
                                  return depthwise_tiles(sums, at.depthwise, z, tiles);
                              })});
     });
-    return std::move(code).code(body, at.scratch_elements(), blocks.blocks);
+    const Stmt body = ir::sequence({map_channels_panel(code, blocks), of_parts});
+    GroupCode made = std::move(code).code(body, at.scratch_elements(), blocks.blocks);
+    if (blocks.has_panel) made.strips_together = blocks.blocks;
+    return made;
 }
 
 }  // namespace laminate

@@ -8,6 +8,7 @@
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
+#include "generators/lowering/group_lowering.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 
 namespace laminate {
@@ -24,6 +25,8 @@ public:
     [[nodiscard]] Stmt body() const;
     /// All passes over the tiles of a block that are in `chunk`.
     [[nodiscard]] Stmt block(const Expr& z_block, const Interval& chunk) const;
+    /// Copies the pixels of a chunk's tiles to the panel.
+    [[nodiscard]] Stmt panel(const Interval& chunk) const;
 
 private:
     /// Pixels that are summed at once, and the block of output channels.
@@ -32,6 +35,7 @@ private:
         Expr first;  ///< pixel; a constant but for 1x1 layers of stride 1, whose tiles are all alike
         int64_t pixels = 0;
         Expr z_block;
+        Expr place;  ///< of the first pixel in the scratch block
     };
     /// A row of the window, and input channels.
     struct Pass {
@@ -41,13 +45,23 @@ private:
     };
     using Value = std::function<Expr(int64_t v, int64_t pixel)>;  ///< of a tile
 
+    /// All parts, where those of a chunk read the same panel.
+    [[nodiscard]] Stmt parts_by_panel() const;
+    /// All sums of a chunk become outputs, a vector of pixels at a time.
+    [[nodiscard]] Stmt finish_chunk(const Expr& z_block, const Interval& chunk) const;
+
     [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
-                                 const std::function<Stmt(const Tile&)>& make) const;
+                                 const std::function<Stmt(const Tile&)>& make,
+                                 bool are_written_out) const;
+    [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
+                                 const std::function<Stmt(const Tile&)>& make) const {
+        return for_tiles(z_block, chunk, make, !is_pointwise(p_) && !at_.has_panel);
+    }
     /// Adds a pass to a tile's sums; `start` has what they were, `put` takes them.
     [[nodiscard]] Stmt add(const Tile& tile, const Pass& pass, const Value& start,
                            const std::function<Stmt(const Value&)>& put) const;
     /// Adds the products of input channel i.
-    [[nodiscard]] Stmt products(const Accumulators& sums, const Tile& tile, int64_t n,
+    [[nodiscard]] Stmt products(const Accumulators& sums, const Tile& tile, const Pass& pass,
                                 const Expr& i) const;
     /// Asks for the weights of the next pass or block, as many of them as tiles and channels are
     /// summed meanwhile.
@@ -68,13 +82,26 @@ private:
     }
     /// Sums of a pixel that wait for the next pass.
     [[nodiscard]] Expr waiting(const Tile& tile, int64_t v, int64_t pixel) const {
-        const Expr first = simplify(tile.first * size(at_.block()));
+        const Expr first = simplify(tile.place * size(at_.block()));
         return lanes_from(simplify(first + size(pixel * at_.block() + v * at_.lanes)), at_.lanes);
     }
     /// The first weight of channel i of row n.
     [[nodiscard]] Expr weight(const Expr& z_block, int64_t n, const Expr& i) const {
         return ((z_block * size(at_.window_rows) + size(n)) * size(at_.inputs) + i) *
                size(p_.x().kernel * at_.block());
+    }
+    /// The first pixel of tile n.
+    [[nodiscard]] Expr first_pixel(const Expr& n) const {
+        return simplify(n * size(at_.pixels / at_.tiles) +
+                        Halide::min(n, size(at_.larger_tiles())));
+    }
+    /// Where the panel has a pixel of a tile of input channel i.
+    [[nodiscard]] Expr panel_index(const Tile& tile, const Interval& inputs, const Expr& i,
+                                   int64_t pixel) const {
+        return simplify(size(at_.panel_offset() + pixel) +
+                        inputs.begin * size(at_.chunk_pixels()) +
+                        tile.place * (inputs.end - inputs.begin) +
+                        (i - inputs.begin) * size(tile.pixels));
     }
     /// Where a pixel of a tile reads a plane of X through a tap, unless that is padding.
     [[nodiscard]] std::optional<Expr> tap(const Tile& tile, int64_t pixel, int64_t n,
@@ -94,6 +121,7 @@ private:
 };
 
 Stmt MapChannels::body() const {
+    if (at_.has_panel) return parts_by_panel();
     return code_.for_parts([&](const Expr& part) {
         const Interval chunk =
             part_of(simplify(part / size(at_.channel_parts)), at_.chunks, at_.tiles);
@@ -103,12 +131,58 @@ Stmt MapChannels::body() const {
     });
 }
 
+Stmt MapChannels::parts_by_panel() const {
+    const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
+    const Expr begin = bound(argument::strip_begin), end = bound(argument::strip_end);
+    const Expr of_chunk = size(at_.channel_parts);
+    const Interval chunks{simplify(begin / of_chunk), simplify((end + of_chunk - 1) / of_chunk)};
+    return code_.loop(".chunk", chunks, [&](const Expr& n) {
+        const Interval chunk = part_of(n, at_.chunks, at_.tiles);
+        const Expr first = simplify(Halide::max(begin - n * of_chunk, 0));
+        const Expr last = simplify(Halide::min(end - n * of_chunk, of_chunk));
+        const Interval blocks{simplify(first * size(at_.blocks) / of_chunk),
+                              simplify(last * size(at_.blocks) / of_chunk)};
+        return ir::sequence({panel(chunk), code_.loop(".z", blocks, [&](const Expr& z) {
+                                 return block(z, chunk);
+                             })});
+    });
+}
+
+Stmt MapChannels::panel(const Interval& chunk) const {
+    const auto copy = [&](const Tile& tile, const Interval& inputs, const Expr& i) {
+        std::vector<Stmt> stores;
+        if (is_pointwise(p_)) {
+            const Expr from = lanes_from(simplify(i * size(at_.pixels) + tile.first), tile.pixels);
+            const Expr to = lanes_from(panel_index(tile, inputs, i, 0), tile.pixels);
+            return ir::store(code_.scratch(), ir::load("X", from, ir::Alignment::element), to,
+                             ir::Alignment::element);
+        }
+        for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+            const Expr from = i * size(p_.y().in * p_.x().in) + *tap(tile, pixel, 0, 0);
+            stores.push_back(ir::store(code_.scratch(),
+                                       ir::load("X", simplify(from), ir::Alignment::element),
+                                       panel_index(tile, inputs, i, pixel)));
+        }
+        return ir::sequence(stores);
+    };
+    return code_.loop(".panel", {0, size(at_.input_parts)}, [&](const Expr& part) {
+        const Interval inputs = part_of(part, at_.input_parts, at_.inputs);
+        return for_tiles(0, chunk, [&](const Tile& tile) {
+            return code_.loop(".i", inputs, [&](const Expr& i) { return copy(tile, inputs, i); });
+        }, !is_pointwise(p_));
+    });
+}
+
 Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
-                            const std::function<Stmt(const Tile&)>& make) const {
+                            const std::function<Stmt(const Tile&)>& make,
+                            bool are_written_out) const {
+    const Expr chunk_first = at_.has_panel ? first_pixel(chunk.begin) : Expr(0);
     std::vector<Stmt> all;
-    if (!is_pointwise(p_)) {
+    if (are_written_out) {
         for (int64_t n = 0; n < at_.tiles; ++n) {
-            const Tile tile{size(n), size(at_.first_pixel(n)), at_.tile_pixels(n), z_block};
+            const Expr first = size(at_.first_pixel(n));
+            const Tile tile{size(n), first, at_.tile_pixels(n), z_block,
+                            simplify(first - chunk_first)};
             all.push_back(ir::guarded(has(chunk, n), make(tile)));
         }
         return ir::sequence(all);
@@ -119,7 +193,7 @@ Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
         all.push_back(code_.loop(".x", common(chunk, begin, end), [&](const Expr& n) {
             const Expr first = simplify((n - size(begin)) * size(pixels)) +
                                size(at_.first_pixel(begin));
-            return make({n, simplify(first), pixels, z_block});
+            return make({n, simplify(first), pixels, z_block, simplify(first - chunk_first)});
         }));
     };
     add_loop(0, at_.larger_tiles());
@@ -131,7 +205,7 @@ Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
     const auto bias = [&](int64_t v, int64_t) {
         return ir::load(code_.bias(), channels(z_block, v));
     };
-    if (at_.passes() == 1) {
+    if (at_.passes() == 1 && !at_.has_panel) {
         return for_tiles(z_block, chunk, [&](const Tile& tile) {
             const Stmt sums = add(tile, {0, {0, size(at_.inputs)}, const_true()}, bias,
                                   [&](const Value& sum) { return finish(tile, sum); });
@@ -165,12 +239,34 @@ Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
                              [&](const Tile& tile) { return add_pass(tile, pass); });
         }));
     }
+    if (at_.has_panel) {
+        all.push_back(finish_chunk(z_block, chunk));
+        return ir::sequence(all);
+    }
     all.push_back(for_tiles(z_block, chunk, [&](const Tile& tile) {
         return finish(tile, [&](int64_t v, int64_t pixel) {
             return ir::load(code_.scratch(), waiting(tile, v, pixel));
         });
     }));
     return ir::sequence(all);
+}
+
+Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const {
+    const Expr begin = first_pixel(chunk.begin), end = first_pixel(chunk.end);
+    const Expr lanes = size(at_.lanes);
+    const Interval runs{0, simplify((end - begin + lanes - 1) / lanes)};
+    return code_.loop(".outputs", runs, [&](const Expr& n) {
+        // The last run begins early, and stores again what the one before it has stored.
+        const Expr first = simplify(Halide::min(begin + n * lanes, end - lanes));
+        const Tile tile{n, first, at_.lanes, z_block, simplify(first - begin)};
+        std::vector<Stmt> parts;
+        for (int64_t v = 0; v < at_.vectors; ++v) {
+            parts.push_back(finish_transposed(tile, v, [&](int64_t of, int64_t pixel) {
+                return ir::load(code_.scratch(), waiting(tile, of, pixel));
+            }));
+        }
+        return ir::sequence(parts);
+    });
 }
 
 Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
@@ -183,25 +279,28 @@ Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
             parts.push_back(sums.set(v * pixels + pixel, start(v, pixel)));
     }
     parts.push_back(code_.loop(".i", pass.inputs, [&](const Expr& i) {
-        return ir::sequence({ask_ahead(tile, pass, i), products(sums, tile, pass.n, i)});
+        return ir::sequence({ask_ahead(tile, pass, i), products(sums, tile, pass, i)});
     }));
     parts.push_back(
         put([&](int64_t v, int64_t pixel) { return sums.get(v * pixels + pixel); }));
     return sums.around(at_.vectors * pixels, ir::sequence(parts));
 }
 
-Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, int64_t n,
+Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, const Pass& pass,
                            const Expr& i) const {
+    const int64_t n = pass.n;
     const int64_t plane = p_.y().in * p_.x().in;
     std::vector<Stmt> taps;
     for (int64_t m = 0; m < p_.x().kernel; ++m) {
         const auto multiply = [&](const std::vector<Expr>& weights) {
             std::vector<Stmt> all;
             for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-                const auto at = tap(tile, pixel, n, m);
+                const auto at = at_.has_panel ? std::optional<Expr>(0) : tap(tile, pixel, n, m);
                 if (!at) continue;
                 const Expr in =
-                    ir::load("X", simplify(i * size(plane) + *at), ir::Alignment::element);
+                    at_.has_panel
+                        ? ir::load(code_.scratch(), panel_index(tile, pass.inputs, i, pixel))
+                        : ir::load("X", simplify(i * size(plane) + *at), ir::Alignment::element);
                 all.push_back(ir::with_values(
                     p_.name + ".in", {broadcast(in, at_.lanes)},
                     [&](const std::vector<Expr>& value) {
@@ -224,7 +323,7 @@ Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, int64_t n
         }
         bool meets_picture = false;
         for (int64_t pixel = 0; pixel < tile.pixels; ++pixel)
-            meets_picture = meets_picture || tap(tile, pixel, n, m).has_value();
+            meets_picture = meets_picture || at_.has_panel || tap(tile, pixel, n, m).has_value();
         if (meets_picture) taps.push_back(ir::with_values(p_.name + ".w", weights, multiply));
     }
     return ir::sequence(taps);
@@ -334,10 +433,16 @@ Stmt map_channels_block(const MapCode& code, const MapChannelsLayout& at, const 
     return MapChannels(code, at, begin).block(z_block, {0, size(at.tiles)});
 }
 
+Stmt map_channels_panel(const MapCode& code, const MapChannelsLayout& at) {
+    return at.has_panel ? MapChannels(code, at).panel({0, size(at.tiles)}) : Evaluate::make(0);
+}
+
 GroupCode map_channels_code(LayerOutput output, const MapChannelsLayout& at) {
     MapCode code(std::move(output), at.block());
     const Stmt body = MapChannels(code, at).body();
-    return std::move(code).code(body, at.scratch_elements(), at.parts());
+    GroupCode made = std::move(code).code(body, at.scratch_elements(), at.parts());
+    made.strips_together = at.parts_together();
+    return made;
 }
 
 }  // namespace laminate

@@ -4,8 +4,9 @@
 //     Y[z][q] = f(b[z] + sum over n, i, m of W[z][n][i][m] * X[i][tap(q, n, m)])
 //
 // A tile of pixels q is written out, so which of its taps are padding is known, and those are left
-// out. X is read in place. The maps are so small that weights set the pace: while the tiles of a
-// block use some of them, the code asks for the next ones.
+// out. X is read in place or, where a layer of one tap has a panel, copied first; a tile's pixels of
+// one input channel after the other then come from one stream. The maps are so small that weights
+// set the pace: while the tiles of a block use some of them, the code asks for the next ones.
 //
 // On a map of one pixel, a 1x1 layer is a matrix times a vector.
 #pragma once
@@ -16,6 +17,9 @@
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 
 namespace laminate {
+
+/// Copies the whole map to the panel, if the layer has one.
+[[nodiscard]] Stmt map_channels_panel(const MapCode& code, const MapChannelsLayout& at);
 
 /// All outputs of a block of channels. The map of channel 0 would begin at element `begin` of where the
 /// code stores.

@@ -1,5 +1,7 @@
 #include "generators/kernels/pixel_products.h"
 
+#include <algorithm>
+
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 
@@ -70,10 +72,17 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
                             const Pixels& pixels, const Also& also) const {
     const int64_t all_pixels = p_[Dim::y] * p_[Dim::x];
     std::vector<Stmt> parts;
+    const int64_t count = runs.back().first + runs.back().lanes - runs.front().first;
     for (int64_t z = 0; z < block_; ++z) {
-        const Expr first = channel(z_block, z) * size(all_pixels) + x + size(runs.front().first);
-        parts.push_back(code_.output().prefetch(
-            simplify(first), runs.back().first + runs.back().lanes - runs.front().first));
+        const Expr first = simplify(channel(z_block, z) * size(all_pixels) + x + size(runs.front().first));
+        const Stmt added = code_.output().prefetch(first, count);
+        parts.push_back(added);
+        // What is stored beside an addition comes from memory too, in pieces of a map each. Vectors of
+        // 8 lanes need more stores than a processor keeps waiting.
+        if (!added.defined() || lanes_ > 8) continue;
+        for (int64_t n = 0; n < count - 1 + ir::elements_of_line; n += ir::elements_of_line)
+            parts.push_back(
+                code_.output().prefetch_stored(first + size(std::min(n, count - 1))));
     }
     const Start start = [&](int64_t z, size_t) { return bias(z_block, z); };
     const Put put = [&](const Expr& number, int64_t, size_t v, const Expr& sum) {
@@ -103,17 +112,19 @@ PixelProducts::Pixels PixelProducts::of_panel(const std::vector<VectorRun>& runs
 Stmt PixelProducts::by_panel(
     const Interval& blocks, const std::vector<VectorRun>& runs, const Pixels& pixels,
     const Make& make,
-    const std::function<Also(const Interval& others, const Expr& z_block)>& ahead) const {
+    const std::function<Also(const Interval& others, const Expr& z_block)>& ahead,
+    const Expr& first) const {
     const Also fill = [&](const Expr& i, int64_t m, const std::vector<Expr>& vectors) {
         std::vector<Stmt> stores;
         for (size_t v = 0; v < vectors.size(); ++v)
-            stores.push_back(ir::store(code_.scratch(), vectors[v], panel_index(i, m, v, runs)));
+            stores.push_back(
+                ir::store(code_.scratch(), vectors[v], panel_index(i, m, v, runs, first)));
         return ir::sequence(stores);
     };
     const Interval others{simplify(blocks.begin + 1), blocks.end};
     return ir::sequence({make(blocks.begin, pixels, fill),
                          code_.loop(".z", others, [&](const Expr& z) {
-                             return make(z, of_panel(runs), ahead ? ahead(others, z) : Also());
+                             return make(z, of_panel(runs, first), ahead ? ahead(others, z) : Also());
                          })});
 }
 

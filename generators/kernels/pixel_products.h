@@ -50,12 +50,14 @@ public:
     [[nodiscard]] Pixels of_panel(const std::vector<VectorRun>& runs, const Expr& first = 0) const;
     /// `make` for every block of output channels, of which there is one at least. The first block takes
     /// `pixels` and copies them to the panel, from which the others take them: a copy by itself would
-    /// wait for the caches. `ahead`: what else is done while the others are computed.
+    /// wait for the caches. `ahead`: what else is done while the others are computed. `first`: where
+    /// the panel begins.
     using Make = std::function<Stmt(const Expr& z_block, const Pixels&, const Also&)>;
     [[nodiscard]] Stmt by_panel(const Interval& blocks, const std::vector<VectorRun>& runs,
                                 const Pixels& pixels, const Make& make,
                                 const std::function<Also(const Interval& others, const Expr& z_block)>&
-                                    ahead = {}) const;
+                                    ahead = {},
+                                const Expr& first = 0) const;
 
 private:
     [[nodiscard]] Expr channel(const Expr& z_block, int64_t z) const;

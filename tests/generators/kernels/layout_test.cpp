@@ -115,7 +115,7 @@ TEST(Layout, PixelsAreMultipliedAsPredicted) {
 TEST(Layout, ChannelsAreMultipliedAsPredicted) {
     for (const VectorUnit& unit : both_units) {
         for (const auto& [in, extent, out] :
-             {std::array<int64_t, 3>{5, 3, 9}, {96, 5, 41}, {20, 1, 70}, {30, 1, 1000}}) {
+             {std::array<int64_t, 3>{5, 3, 9}, {96, 5, 41}, {20, 1, 70}, {30, 1, 1000}, {70, 9, 136}}) {
             const Alone layer =
                 alone(in, extent, extent, {.channels = out, .window = square_window(1)});
             const MapChannelsLayout at = map_channels_layout(layer.problem, unit);
@@ -127,6 +127,26 @@ TEST(Layout, ChannelsAreMultipliedAsPredicted) {
     const Alone layer = alone(96, 3, 3, {.channels = 41, .window = square_window(1)});
     EXPECT_EQ(map_channels_layout(layer.problem, by_sixteen).multiplications() % (9 * 96 * 16), 0);
     EXPECT_GE(map_channels_layout(layer.problem, by_sixteen).multiplications(), 9 * 96 * 48);
+}
+
+TEST(Layout, PanelsOfAFewPixelsStayInTheCaches) {
+    const auto layout = [](int64_t inputs, const VectorUnit& unit) {
+        return map_channels_layout(
+            alone(inputs, 14, 14, {.channels = 136, .window = square_window(1)}).problem, unit);
+    };
+    // 136 channels are nine blocks of two vectors of 8, 196 pixels 33 tiles of up to six. Weights of 300
+    // inputs and a block take 19 KiB, so passes have half of the inputs; the panel takes 230 KiB.
+    const MapChannelsLayout whole = layout(300, {8, 12});
+    EXPECT_TRUE(whole.has_panel);
+    EXPECT_EQ(whole.passes(), 2);
+    EXPECT_EQ(whole.chunks, 1);
+    EXPECT_EQ(whole.parts_together(), whole.channel_parts);
+    EXPECT_EQ(whole.scratch_elements(), 196 * 16 + 300 * 196);
+    // The panel of 700 inputs would take 536 KiB: three chunks of eleven tiles.
+    const MapChannelsLayout chunks = layout(700, {8, 12});
+    EXPECT_EQ(chunks.chunks, 3);
+    EXPECT_EQ(chunks.scratch_elements(), 66 * 16 + 700 * 66);
+    EXPECT_FALSE(layout(700, by_sixteen).has_panel);
 }
 
 TEST(Layout, TapsOfAFewPixelsAreMultipliedAsPredicted) {

@@ -12,6 +12,7 @@
 #include "generators/compile/group_reference.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/schedule/kernel_legality.h"
+#include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "tests/generators/kernels/added.h"
 #include "tests/generators/kernels/last_elements.h"
 #include "tests/generators/kernels/poisoned_run.h"
@@ -283,6 +284,53 @@ TEST(WholeMap, WindowsOnAFewPixelsByChannels) {
     }
 }
 
+/// A layer alone or with its Add, by map_channels.
+std::optional<GroupCode> by_channels(const Network& network, GroupSchedule group,
+                                     const VectorUnit& unit) {
+    group.nests.front().kernel = kernel_for(KernelKind::map_channels, unit);
+    if (group.nests.size() > 1) group.nests.back().kernel = kernel_for(KernelKind::map_sum, unit);
+    check_kernels(group, group_problems(network, group));
+    return group_code(network, group);
+}
+
+TEST(WholeMap, LayersOfOneTapReadPanelsOfAFewPixels) {
+    struct Case {
+        int64_t inputs, extent, channels;
+        Window window;
+        VectorUnit unit;
+        std::string what;
+    };
+    for (const Case& c :
+         {Case{300, 14, 136, square_window(1), {8, 12}, "two passes, half of a last block"},
+          Case{700, 14, 128, square_window(1), {8, 12}, "chunks of the map, three passes"},
+          Case{310, 27, 130, square_window(1, 2), {8, 12}, "stride 2, part of a last vector"},
+          Case{40, 7, 67, square_window(1), {4, 12}, "4 lanes"}}) {
+        const Network network = layer_of(c.inputs, c.extent, c.extent, conv(c.channels, c.window));
+        const GroupSchedule group = line_buffer_group(network, {0});
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        ASSERT_TRUE(map_channels_layout(problems.front(), c.unit).has_panel) << c.what;
+        const auto inputs = random_group_inputs(network, problems, 3);
+        const GroupCode code = *by_channels(network, group, c.unit);
+        const std::vector<float> output = output_expected_right(
+            code, inputs, reference_output(network, problems, inputs), c.what);
+        const Outcome by_lines =
+            run_poisoned(default_code(network, line_buffer_group(network, {0}, {2, 2, 0}), c.unit,
+                                      {.winograd = false}),
+                         output.size(), inputs, true);
+        EXPECT_EQ(by_lines.output, output) << c.what;
+
+        Network plain = network;
+        plain.layers.back().activation = {};
+        expect_added(
+            plain,
+            [&](const Network& of, const GroupSchedule& groups) {
+                return by_channels(of, groups, c.unit);
+            },
+            c.what);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
 TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
     expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), avx512, "7 x 7, stride 2");
     expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), {8, 12},
@@ -362,10 +410,11 @@ TEST(WholeMap, APointwiseLayerHandsBlocksOfChannelsToTheDepthwiseLayerBehindIt) 
         int64_t inputs, rows, columns, channels;
         Window window;
     };
-    // Channels that do not fill the last block; several passes, whose sums wait; strides; a window beyond
-    // the padding.
+    // Channels that do not fill the last block; several passes, whose sums wait; panels of 8 lanes;
+    // strides; a window beyond the padding.
     for (const Case& c : {Case{5, 14, 14, 41, square_window(3, 1, 1)},
                           Case{600, 7, 7, 70, square_window(3, 1, 1)},
+                          Case{300, 7, 9, 136, square_window(3, 1, 1)},
                           Case{20, 13, 9, 48, square_window(3, 2, 1)},
                           Case{9, 10, 22, 17, square_window(5, 1, 0)}}) {
         const Network network = layers_of(c.inputs, c.rows, c.columns,

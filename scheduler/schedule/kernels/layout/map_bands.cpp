@@ -31,6 +31,10 @@ MapBandsLayout map_bands_layout(const LayerProblem& depthwise, const VectorUnit&
     constexpr int64_t line = 16;
     const int64_t room = columns < depthwise_unit.lanes ? depthwise_unit.lanes : 0;
     at.pitch = ceil_div(at.band_pixels + room, 2 * line) * 2 * line + line;
+    // A tile of three vectors of 8 has up to three lines of each channel in the band, and the lines
+    // of all channels fill the first-level cache. Side by side they are half as many.
+    constexpr int64_t fewer_lanes_than_lines = line;
+    at.has_tile_panel = at.lanes < fewer_lanes_than_lines && at.blocks >= fewest_reads_of_copy;
     return at;
 }
 

@@ -32,8 +32,15 @@ struct MapBandsLayout {
     /// vector has behind the end of a short row.
     int64_t pitch = 1;
 
+    /// Whether the first block of output channels copies a tile's pixels to a panel of its own,
+    /// behind the band's, from which the others take them.
+    bool has_tile_panel = false;
+
     [[nodiscard]] int64_t step() const { return vectors * lanes; }
-    [[nodiscard]] int64_t scratch_elements() const { return inputs * pitch; }
+    [[nodiscard]] int64_t tile_panel_offset() const { return inputs * pitch; }
+    [[nodiscard]] int64_t scratch_elements() const {
+        return tile_panel_offset() + (has_tile_panel ? inputs * step() : 0);
+    }
     /// Products of the 1x1 layer, as MapPixelsLayout counts them.
     [[nodiscard]] int64_t multiplications() const;
 };

@@ -12,7 +12,10 @@ int64_t MapBlocksLayout::map_offset() const {
 MapBlocksLayout map_blocks_layout(const LayerProblem& pointwise, const VectorUnit& unit,
                                   const LayerProblem& depthwise,
                                   const VectorUnit& depthwise_unit) {
-    return {map_channels_layout(pointwise, unit), map_depthwise_layout(depthwise, depthwise_unit)};
+    MapBlocksLayout at{map_channels_layout(pointwise, unit),
+                       map_depthwise_layout(depthwise, depthwise_unit)};
+    at.pointwise.chunks = 1;
+    return at;
 }
 
 }  // namespace laminate

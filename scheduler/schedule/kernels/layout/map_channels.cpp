@@ -14,6 +14,10 @@ namespace {
 /// Weights of a pass: with the next ones and the inputs that they meet, less than a second-level
 /// cache.
 constexpr Bytes weights_of_pass(64 << 10);
+/// With a panel: half of a first-level cache, which the panel of a tile passes through.
+constexpr Bytes weights_before_panel(16 << 10);
+/// Panel of a chunk: with weights and sums, less than a second-level cache.
+constexpr Bytes panel_of_chunk(256 << 10);
 
 /// Vectors of a dense layer. It reads its weights once, so a long stream of them counts, without
 /// zeros at the end and with something for every thread; and enough sums that none waits for its
@@ -63,6 +67,25 @@ void choose_tile(MapChannelsLayout& at, const LayerProblem& p, const VectorUnit&
     }
 }
 
+/// Layers of one tap that enough blocks of channels read. Tiles of AVX-512 have twice as many pixels, so
+/// they use most of each line that they read in place.
+bool wants_panel(const MapChannelsLayout& at, const LayerProblem& p) {
+    constexpr int64_t lanes_of_long_tiles = 16;
+    return at.lanes < lanes_of_long_tiles && p.y().kernel * p.x().kernel == 1 &&
+           at.taps == at.pixels && at.pixels >= 2 * at.lanes &&
+           at.blocks >= 2 * fewest_reads_of_copy;
+}
+
+/// Chunks whose panels stay in the second-level cache, `fewest` at least. The finished sums of a chunk
+/// are stored a vector of pixels at a time, so the smallest chunk has that many.
+int64_t chunks_of_panel(const MapChannelsLayout& at, int64_t fewest) {
+    const Bytes panel = to_bytes(Elements(at.inputs * at.pixels));
+    int64_t chunks =
+        std::min(at.tiles, std::max(fewest, ceil_div(panel.value(), panel_of_chunk.value())));
+    while (chunks > 1 && at.tiles / chunks * (at.pixels / at.tiles) < at.lanes) --chunks;
+    return chunks;
+}
+
 }  // namespace
 
 MapChannelsLayout map_channels_layout(const LayerProblem& p, const VectorUnit& unit) {
@@ -78,14 +101,17 @@ MapChannelsLayout map_channels_layout(const LayerProblem& p, const VectorUnit& u
     }
     at.blocks = ceil_div(p[Dim::z], at.block());
     at.window_rows = p.y().kernel;
+    at.has_panel = wants_panel(at, p);
     if (at.pixels > 1) {
         const Bytes of_input = to_bytes(Elements(p.x().kernel * at.block()));
-        at.input_parts = ceil_div(of_input.value() * at.inputs, weights_of_pass.value());
+        const Bytes of_pass = at.has_panel ? weights_before_panel : weights_of_pass;
+        at.input_parts = ceil_div(of_input.value() * at.inputs, of_pass.value());
     }
     // With few blocks of channels, threads divide the pixels of a small map too.
     at.channel_parts =
         threads_divide_pixels(at.pixels) ? 1 : std::min(at.blocks, map_parts_wanted);
     at.chunks = std::min(at.tiles, ceil_div(map_parts_wanted, at.channel_parts));
+    if (at.has_panel) at.chunks = chunks_of_panel(at, at.chunks);
     return at;
 }
 

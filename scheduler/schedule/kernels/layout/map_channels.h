@@ -22,9 +22,14 @@ struct MapChannelsLayout {
     int64_t tiles = 1;    ///< of the pixels, as even as can be
     int64_t blocks = 1;   ///< of all output channels; zero weights fill up the last one
 
+    /// Whether the pixels of a chunk are copied to a panel first, [part of the input channels][tile]
+    /// [i][pixel]. All blocks of a call read them there one after the other. In place they lie a map
+    /// apart, a few of each line.
+    bool has_panel = false;
+
     /// A pass over the tiles of a block takes one row of the window and a part of the input
-    /// channels, whose weights stay in the second-level cache. Sums wait in the scratch block
-    /// between passes.
+    /// channels, whose weights stay in the second-level cache, with a panel in the first. Sums wait
+    /// in the scratch block between passes, with a panel always.
     int64_t window_rows = 1;
     int64_t input_parts = 1;
 
@@ -47,7 +52,18 @@ struct MapChannelsLayout {
     }
     [[nodiscard]] int64_t passes() const { return window_rows * input_parts; }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
-    [[nodiscard]] int64_t scratch_elements() const { return passes() > 1 ? pixels * block() : 0; }
+    /// Neighbouring parts that read the same panel, which one call for all of them fills once.
+    [[nodiscard]] int64_t parts_together() const { return has_panel ? channel_parts : 1; }
+    /// Most pixels of a chunk.
+    [[nodiscard]] int64_t chunk_pixels() const {
+        return chunks == 1 ? pixels : (tiles + chunks - 1) / chunks * tile_pixels(0);
+    }
+    /// The scratch block: sums that wait, then the panel.
+    [[nodiscard]] int64_t panel_offset() const { return chunk_pixels() * block(); }
+    [[nodiscard]] int64_t scratch_elements() const {
+        if (has_panel) return panel_offset() + inputs * chunk_pixels();
+        return passes() > 1 ? pixels * block() : 0;
+    }
     /// Products of the whole layer: D_i for each tap of each pixel and each channel of each block.
     /// Counts channels of zero weights. Taps on padding are left out.
     [[nodiscard]] int64_t multiplications() const { return taps * blocks * block() * inputs; }
