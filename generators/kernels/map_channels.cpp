@@ -63,8 +63,8 @@ private:
     /// Adds the products of input channel i.
     [[nodiscard]] Stmt products(const Accumulators& sums, const Tile& tile, const Pass& pass,
                                 const Expr& i) const;
-    /// Asks for the weights of the next pass or block, as many of them as tiles and channels are
-    /// summed meanwhile.
+    /// Asks for the weights of the next pass or block, as many of them as tiles and channels, from i on,
+    /// are summed meanwhile.
     [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
     /// Sums of all passes become outputs.
     [[nodiscard]] Stmt finish(const Tile& tile, const Value& sum) const;
@@ -278,8 +278,15 @@ Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
         for (int64_t pixel = 0; pixel < pixels; ++pixel)
             parts.push_back(sums.set(v * pixels + pixel, start(v, pixel)));
     }
-    parts.push_back(code_.loop(".i", pass.inputs, [&](const Expr& i) {
-        return ir::sequence({ask_ahead(tile, pass, i), products(sums, tile, pass, i)});
+    const int64_t together = at_.inputs_together();
+    const Interval steps{simplify(pass.inputs.begin / size(together)),
+                         simplify(pass.inputs.end / size(together))};
+    parts.push_back(code_.loop(".i", steps, [&](const Expr& step) {
+        const Expr first = simplify(step * size(together));
+        std::vector<Stmt> all{ask_ahead(tile, pass, first)};
+        for (int64_t n = 0; n < together; ++n)
+            all.push_back(products(sums, tile, pass, simplify(first + size(n))));
+        return ir::sequence(all);
     }));
     parts.push_back(
         put([&](int64_t v, int64_t pixel) { return sums.get(v * pixels + pixel); }));
@@ -336,7 +343,7 @@ Stmt MapChannels::ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) c
     const Expr inputs = simplify(pass.inputs.end - pass.inputs.begin);
     const Expr step = (tile.number % size(tiles)) * inputs + (i - pass.inputs.begin);
     std::vector<Stmt> all;
-    for (int64_t n = 0; n < ceil_div(lines, tiles); ++n) {
+    for (int64_t n = 0; n < ceil_div(at_.inputs_together() * lines, tiles); ++n) {
         const Expr ahead = (step * size(lines) / size(tiles) + size(n)) * size(ir::elements_of_line);
         all.push_back(ir::prefetch(
             code_.weights(), simplify(weight(tile.z_block, pass.n, pass.inputs.end) + ahead)));

@@ -52,6 +52,13 @@ struct MapChannelsLayout {
     }
     [[nodiscard]] int64_t passes() const { return window_rows * input_parts; }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
+    /// Input channels whose products follow each other without a branch, for which weights are asked
+    /// for once: with a panel, where asking for a line again and again takes the place of products.
+    [[nodiscard]] int64_t inputs_together() const {
+        int64_t together = has_panel && inputs % input_parts == 0 ? 8 : 1;
+        while (inputs / input_parts % together != 0) together /= 2;
+        return together;
+    }
     /// Neighbouring parts that read the same panel, which one call for all of them fills once.
     [[nodiscard]] int64_t parts_together() const { return has_panel ? channel_parts : 1; }
     /// Most pixels of a chunk.
