@@ -92,7 +92,7 @@ Stmt ColumnsCode::with_planes(int t, const Expr& y,
     const ColumnLine& to = line(t);
     // Beside a row that will be transformed there is room for zeros.
     if (to.form != LineForm::plain)
-        return make({row_name_, size(lanes()), to.channels,
+        return make({row_name_, size(at_.line()), to.channels,
                      expression(sizes_.row_pitch[index(t)])});
     Values name(line_name(t) + ".row");
     const Expr base = name(line_row(t, y));

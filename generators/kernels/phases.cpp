@@ -26,10 +26,19 @@ public:
           names_(nest.parameters(channels_, is_aligned_)) {}
 
     Stmt code() const {
-        const bool weights_outside = p_.weight_elements().value() * 4 > 256 * 1024;
-        if (weights_outside) {
+        const bool weights_outside = p_.weight_elements().value() * 4 > nearer_caches;
+        if (weights_outside && (weights_are_near() || input_is_near())) {
             return over_channels([&](const Expr& z) {
                 return over_rows([&](const Expr& q, const RowStarts& starts) {
+                    return over_columns([&](const Expr& x) { return tile(starts, z, q, x); });
+                });
+            });
+        }
+        // A block of few channels multiplies an input with few weights, so all rows once for each block
+        // are more bytes from a far cache than all weights once for each row.
+        if (weights_outside) {
+            return over_rows([&](const Expr& q, const RowStarts& starts) {
+                return over_channels([&](const Expr& z) {
                     return over_columns([&](const Expr& x) { return tile(starts, z, q, x); });
                 });
             });
@@ -43,6 +52,26 @@ public:
 
 private:
     using Make = std::function<Stmt(Expr)>;
+    static constexpr int64_t nearer_caches = 256 * 1024;  ///< bytes
+
+    /// Whether a box, and `elements` for each of its elements, is known to stay in the nearer caches.
+    [[nodiscard]] static bool is_near(const std::vector<Interval>& box, int64_t elements) {
+        int64_t bytes = elements * bytes_per_element;
+        for (const Interval& side : box) {
+            const Expr extent = simplify(side.end - side.begin);
+            const auto known = as_const_int(extent);
+            if (!known) return false;
+            bytes *= *known;
+        }
+        return bytes <= nearer_caches;
+    }
+    /// Of the box's outputs.
+    [[nodiscard]] bool weights_are_near() const {
+        return is_near({range_[0], range_[3]}, wy_.kernel * wx_.kernel);
+    }
+    [[nodiscard]] bool input_is_near() const {
+        return is_near({positions(wy_, range_[1]), positions(wx_, range_[2]), range_[3]}, 1);
+    }
 
     /// Rows of the kernel that meet one row of the grid, one input row each.
     [[nodiscard]] int64_t input_rows() const {

@@ -97,7 +97,8 @@ namespace {
 
 /// pitch_for() of layout/columns.cpp.
 SizeFormula pitch_for(const SizeFormula& tiles, int64_t lanes) {
-    return ((ceil_div(tiles, lanes) + 1) / 2 * 2 + 1) * lanes;
+    const int64_t line = ColumnsLayout::elements_of_line(lanes);
+    return (ceil_div((ceil_div(tiles, lanes) + 1) * lanes, line) / 2 * 2 + 1) * line;
 }
 
 /// Tiles of each tensor, Y included, that the widest strip computes.
@@ -130,7 +131,7 @@ ColumnsSizes open_columns_sizes(ColumnsLayout& at, const GroupSchedule& group,
                                                       sizes.extent(chain.back().output, Dim::x));
     SizeFormula end, row_elements;
     const auto take = [&](const SizeFormula& elements) {
-        return std::exchange(end, end + round_up(elements, at.lanes));
+        return std::exchange(end, end + round_up(elements, at.line()));
     };
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
@@ -150,7 +151,7 @@ ColumnsSizes open_columns_sizes(ColumnsLayout& at, const GroupSchedule& group,
         const bool is_transformed = known.form != LineForm::plain;
         // Both may be the longer one.
         const SizeFormula row_tiles = most(tiles[k], tiles[k + 1] + (w.pieces - 1));
-        open.row_pitch.push_back(is_transformed ? pitch_for(row_tiles, at.lanes) + 2 * at.lanes
+        open.row_pitch.push_back(is_transformed ? pitch_for(row_tiles, at.lanes) + 2 * at.line()
                                                 : SizeFormula());
         row_elements =
             most(row_elements, open.row_pitch.back() * (tile_columns * known.channels));

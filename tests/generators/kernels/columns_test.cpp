@@ -11,6 +11,7 @@
 #include "generators/compile/group_reference.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/schedule/kernels/columns.h"
+#include "scheduler/schedule/kernels/layout/columns.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
 
@@ -193,6 +194,30 @@ TEST(ColumnTiles, TakeAboutTheMemoryThatThePlannerCountsWith) {
                 ASSERT_TRUE(code);
                 EXPECT_NEAR(static_cast<double>(code->scratch_bytes) / counted, 1.0, 0.25)
                     << columns << " columns, " << unit.lanes << " lanes";
+            }
+        }
+    }
+}
+
+/// Two vectors of eight that begin a line of the caches otherwise touch two of them.
+TEST(ColumnTiles, ArraysAndTheirChannelsBeginAtLinesOfTheCaches) {
+    constexpr int64_t line_of_caches = 16;
+    const Network network =
+        seeded(20, 960, 1, {{12, same(5)}, {9, same(1)}, {10, same(3)}, {1, same(9)}});
+    const std::vector<LayerId> layers = schedulable_chains(network).front();
+    const std::vector<LayerProblem> problems = layer_problems(network, layers);
+    for (const VectorUnit& unit : {VectorUnit{4, 12}, VectorUnit{8, 12}, wide}) {
+        const int64_t line = std::max(line_of_caches, unit.lanes);
+        for (const int64_t columns : {0, 480, 132}) {
+            const ColumnsLayout at = columns_layout(problems, {5, 1, 3, 4}, columns, unit);
+            for (const int64_t begin : {at.row_offset, at.products_offset, at.sums_offset})
+                EXPECT_EQ(begin % line, 0) << columns << " columns, " << unit.lanes << " lanes";
+            for (size_t t = 0; t < at.lines.size(); ++t) {
+                EXPECT_EQ(at.lines[t].offset % line, 0) << t;
+                EXPECT_EQ(at.row_pitch[t] % line, 0) << t;
+                if (at.lines[t].form == LineForm::scattered) continue;
+                EXPECT_EQ(at.lines[t].pitch % (2 * line), line) << t;
+                EXPECT_GE(at.lines[t].pitch, at.most_tiles[t + 1] + unit.lanes) << t;
             }
         }
     }

@@ -274,6 +274,27 @@ TEST(Optimised, HalfAVectorAtTheEndOfARow) {
     }
 }
 
+/// Weights of 270 KiB. With few rows for each box the input stays near, and every block of channels
+/// takes all of them; with more, every row takes all blocks. The order changes no bit.
+TEST(Optimised, TransposedLayersOfManyWeightsInEitherOrder) {
+    Network network = empty_network(150, 20, 44);
+    (void)append(network, "deconv", 0,
+                 {.channels = 115, .window = square_window(2, 2), .kind = LayerKind::conv_transpose});
+    const Network seeded = with_weights(network);
+    const std::vector<LayerProblem> problems = layer_problems(seeded, {0});
+    const std::vector<std::vector<float>> inputs = random_group_inputs(seeded, problems, 1);
+    const std::vector<float> expected = reference_output(seeded, problems, inputs);
+    std::vector<float> first;
+    for (const int64_t rows : {4, 40}) {
+        const GroupSchedule group = line_buffer_group(seeded, {0}, {rows, 0, 0});
+        expect_right(seeded, group, VectorUnit{8, 12}, 1);
+        const Outcome got = run_poisoned(default_code(seeded, group, VectorUnit{8, 12}),
+                                         expected.size(), inputs, false);
+        if (first.empty()) first = got.output;
+        EXPECT_EQ(got.output, first) << rows << " rows";
+    }
+}
+
 /// The deployed family on the example's shape, at sizes that no tile divides.
 TEST(Optimised, MoreElementsThanItsIndicesCountAreRefused) {
     const VectorUnit unit{8, 12};

@@ -11,10 +11,12 @@ namespace laminate {
 
 namespace {
 
-/// Elements from one channel to the next. Vectors run over the last tile. An odd number of vectors:
-/// planes that are powers of two apart would meet in few cache sets.
+/// Elements from one channel to the next. Vectors run over the last tile. Whole lines of the caches, so
+/// that two vectors of eight lie in one. An odd number of them: planes that are powers of two apart
+/// would meet in few cache sets.
 int64_t pitch_for(int64_t tiles, int64_t lanes) {
-    return ((ceil_div(tiles, lanes) + 1) | 1) * lanes;
+    const int64_t line = ColumnsLayout::elements_of_line(lanes);
+    return (ceil_div((ceil_div(tiles, lanes) + 1) * lanes, line) | 1) * line;
 }
 
 LineForm form_of(const LayerProblem& p, const ColumnWindow& window) {
@@ -83,17 +85,15 @@ ColumnsLayout::ProductsAtOnce products_at_once(const LayerProblem& p, const Colu
     return {blocks.together(1) * blocks.scalars, blocks.together(blocks.vectors) * blocks.scalars};
 }
 
-/// Hands out the scratch block in whole vectors.
+/// Hands out the scratch block in whole lines of the caches.
 class Scratch {
 public:
-    explicit Scratch(int64_t lanes) : lanes_(lanes) {}
-    int64_t take(int64_t elements) {
-        return std::exchange(end_, end_ + ceil_div(elements, lanes_) * lanes_);
-    }
+    explicit Scratch(int64_t line) : line_(line) {}
+    int64_t take(int64_t elements) { return std::exchange(end_, end_ + round_up(elements, line_)); }
     [[nodiscard]] int64_t end() const { return end_; }
 
 private:
-    int64_t lanes_;
+    int64_t line_;
     int64_t end_ = 0;
 };
 
@@ -115,7 +115,7 @@ ColumnLine line_of(const ColumnsLayout& at, const LayerProblem& p, size_t k, int
 
 void place(ColumnsLayout& at, const std::vector<LayerProblem>& chain,
            const std::vector<int64_t>& kept_rows) {
-    Scratch scratch(at.lanes);
+    Scratch scratch(at.line());
     int64_t row_elements = 0, products = 0;
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
@@ -126,7 +126,7 @@ void place(ColumnsLayout& at, const std::vector<LayerProblem>& chain,
         // Beside a row that will be transformed there is room for zeros.
         const int64_t row_tiles = std::max(at.most_tiles[k], at.most_tiles[k + 1] + w.pieces - 1);
         const bool is_transformed = line.form != LineForm::plain;
-        at.row_pitch.push_back(is_transformed ? at.lanes + pitch_for(row_tiles, at.lanes) + at.lanes
+        at.row_pitch.push_back(is_transformed ? at.line() + pitch_for(row_tiles, at.lanes) + at.line()
                                               : 0);
         row_elements = std::max(row_elements, tile_columns * line.channels * at.row_pitch.back());
         if (line.form == LineForm::scattered) {

@@ -73,6 +73,12 @@ struct ColumnsLayout {
     int64_t elements = 0;
 
     [[nodiscard]] int sink() const { return static_cast<int>(windows.size()) - 1; }
+    /// Of a line of the caches, or of a vector where that is longer.
+    [[nodiscard]] static constexpr int64_t elements_of_line(int64_t lanes) {
+        constexpr int64_t usual = 16;
+        return lanes < usual ? usual : lanes;
+    }
+    [[nodiscard]] int64_t line() const { return elements_of_line(lanes); }
     /// Vectors of tiles behind a block's that its last pieces read.
     [[nodiscard]] int64_t extra_vectors(int k) const {
         return windows[static_cast<size_t>(k)].pieces > 1 ? 1 : 0;
