@@ -34,8 +34,8 @@ public:
                 });
             });
         }
-        // A block of few channels multiplies an input with few weights, so all rows once for each block
-        // are more bytes from a far cache than all weights once for each row.
+        // A block of few channels multiplies an input with few weights, so all rows once for each
+        // block are more bytes from a far cache than all weights once for each row.
         if (weights_outside) {
             return over_rows([&](const Expr& q, const RowStarts& starts) {
                 return over_channels([&](const Expr& z) {
@@ -54,7 +54,8 @@ private:
     using Make = std::function<Stmt(Expr)>;
     static constexpr int64_t nearer_caches = 256 * 1024;  ///< bytes
 
-    /// Whether a box, and `elements` for each of its elements, is known to stay in the nearer caches.
+    /// Whether a box, and `elements` for each of its elements, is known to stay in the nearer
+    /// caches.
     [[nodiscard]] static bool is_near(const std::vector<Interval>& box, int64_t elements) {
         int64_t bytes = elements * bytes_per_element;
         for (const Interval& side : box) {

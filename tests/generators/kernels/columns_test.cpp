@@ -223,6 +223,18 @@ TEST(ColumnTiles, ArraysAndTheirChannelsBeginAtLinesOfTheCaches) {
     }
 }
 
+/// Three vectors of four channels save loads over two of four, but touch half a line more.
+TEST(ColumnTiles, VectorsOfABlockFillLinesOfTheCaches) {
+    const Network network = seeded(20, 960, 12, {{56, same(1)}, {1, same(9)}});
+    const std::vector<LayerProblem> problems =
+        layer_problems(network, schedulable_chains(network).front());
+    const auto vectors = [&](int64_t columns, const VectorUnit& unit) {
+        return columns_layout(problems, {4, 4}, columns, unit).blocks.front().vectors;
+    };
+    EXPECT_EQ(vectors(480, {8, 12}), 2);
+    EXPECT_EQ(vectors(960, {16, 12}), 3) << "a vector is a line";
+}
+
 TEST(ColumnTiles, SuitsOnlyWhatGains) {
     const auto suits = [](const Network& network) {
         return column_chain_pays(layer_problems(network, schedulable_chains(network).front()));

@@ -11,9 +11,9 @@ namespace laminate {
 
 namespace {
 
-/// Elements from one channel to the next. Vectors run over the last tile. Whole lines of the caches, so
-/// that two vectors of eight lie in one. An odd number of them: planes that are powers of two apart
-/// would meet in few cache sets.
+/// Elements from one channel to the next. Vectors run over the last tile. Whole lines of the
+/// caches, so that two vectors of eight lie in one. An odd number of them: planes that are powers
+/// of two apart would meet in few cache sets.
 int64_t pitch_for(int64_t tiles, int64_t lanes) {
     const int64_t line = ColumnsLayout::elements_of_line(lanes);
     return (ceil_div((ceil_div(tiles, lanes) + 1) * lanes, line) | 1) * line;
@@ -47,6 +47,13 @@ ColumnBlocks blocks_of(const LayerProblem& p, const ColumnWindow& window, int64_
     constexpr int64_t most_vectors = 4;
     const int64_t outputs = is_scattered(p) && !window.is_plain() ? p.y().kernel : p[Dim::z];
     const int64_t all = ceil_div(tiles, unit.lanes);
+    // Three vectors of half a line touch two lines, every other of which comes again for the next
+    // three.
+    constexpr double part_of_line = 0.05;
+    const int64_t line = ColumnsLayout::elements_of_line(unit.lanes);
+    const auto price_of_lines = [&](int64_t vectors) {
+        return 1 + part_of_line * (1 / used_part(vectors * unit.lanes, line) - 1);
+    };
     ColumnBlocks best;
     double least = 0;
     for (int64_t vectors = 1; vectors <= std::min(most_vectors, all); ++vectors) {
@@ -63,7 +70,7 @@ ColumnBlocks blocks_of(const LayerProblem& p, const ColumnWindow& window, int64_
             const double cycles =
                 (static_cast<double>(all - rest) / product_efficiency(vectors, scalars) +
                  static_cast<double>(rest) / product_efficiency(1, blocks.rest * scalars)) /
-                used_part(outputs, scalars);
+                used_part(outputs, scalars) * price_of_lines(vectors);
             // More vectors are more patches at once, which must be worth their place in the
             // first-level cache.
             constexpr double worth_it = 0.99;
@@ -126,8 +133,8 @@ void place(ColumnsLayout& at, const std::vector<LayerProblem>& chain,
         // Beside a row that will be transformed there is room for zeros.
         const int64_t row_tiles = std::max(at.most_tiles[k], at.most_tiles[k + 1] + w.pieces - 1);
         const bool is_transformed = line.form != LineForm::plain;
-        at.row_pitch.push_back(is_transformed ? at.line() + pitch_for(row_tiles, at.lanes) + at.line()
-                                              : 0);
+        at.row_pitch.push_back(
+            is_transformed ? at.line() + pitch_for(row_tiles, at.lanes) + at.line() : 0);
         row_elements = std::max(row_elements, tile_columns * line.channels * at.row_pitch.back());
         if (line.form == LineForm::scattered) {
             const int64_t step = p.y().transposed ? p.y().stride : 1;
