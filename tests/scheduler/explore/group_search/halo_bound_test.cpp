@@ -201,7 +201,7 @@ TEST(HaloBound, CallsOfOneChannelCutLines) {
     double of_one = 1;
     for (int j = 1; j <= 4; ++j) {
         of_all += channels * 3 * (8 + 2 * j);
-        of_one += (j == 2 ? 1 : channels) * 3 * (8 + 2 * j);
+        of_one += (j == 2 ? 1.0 : static_cast<double>(channels)) * 3 * (8 + 2 * j);
     }
     const double input = channels * rows * columns;
     EXPECT_LE(wide.all({channels}).input(of_all), 2 * input);
