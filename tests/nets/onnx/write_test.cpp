@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "nets/zoo/zoo.h"
 #include "tests/nets/onnx/builder.h"
@@ -13,11 +15,15 @@ using test::message_of;
 using test::ModelBuilder;
 using test::Scratch;
 
-void expect_round_trip(const Network& network) {
+Network read_back(const Network& network) {
     Scratch directory;
     const std::string path = directory / "net.onnx";
     save_onnx(network, path);
-    const Network back = load_onnx(path);
+    return load_onnx(path);
+}
+
+void expect_round_trip(const Network& network) {
+    const Network back = read_back(network);
     EXPECT_EQ(network_hash(back), network_hash(network)) << network.name;
     EXPECT_EQ(back.name, network.name);
     ASSERT_EQ(back.layers.size(), network.layers.size());
@@ -37,9 +43,17 @@ TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
         // 75 pixels, the least that InceptionV3 takes, keep VGG16's head small. The 4K nets are
         // l2net and l3net again. The unpadded networks of DeFiNES work at their own sizes only.
         const bool is_unpadded = entry.name.ends_with("-defines");
-        expect_round_trip(zoo_network(
+        const Network network = zoo_network(
             entry.name,
-            is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2}));
+            is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2});
+        // NASNet-A adds maps to themselves, as published. The reader makes factors of two of them, so
+        // what it has read comes back the same.
+        const bool doubles = std::ranges::any_of(network.layers, [](const Layer& layer) {
+            return layer.kind == LayerKind::add && layer.inputs.size() == 2 &&
+                   layer.inputs[0] == layer.inputs[1];
+        });
+        EXPECT_EQ(doubles, entry.name == "nasnet-a");
+        expect_round_trip(doubles ? read_back(network) : network);
     }
 }
 
