@@ -68,8 +68,9 @@ private:
     [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
     /// Sums of all passes become outputs.
     [[nodiscard]] Stmt finish(const Tile& tile, const Value& sum) const;
-    /// The same of vector v of the channels, as vectors of pixels.
-    [[nodiscard]] Stmt finish_transposed(const Tile& tile, int64_t v, const Value& sum) const;
+    /// The same of vector v of the channels, as vectors of pixels; of a whole one, only `some` if given.
+    [[nodiscard]] Stmt finish_transposed(const Tile& tile, int64_t v, const Value& sum,
+                                         const Expr& some = Expr()) const;
     /// Asks for what will be added to a tile's outputs; nothing if the layer's group adds nothing.
     [[nodiscard]] Stmt ask_for_added(const Tile& tile) const;
 
@@ -254,19 +255,25 @@ Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
 Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const {
     const Expr begin = first_pixel(chunk.begin), end = first_pixel(chunk.end);
     const Expr lanes = size(at_.lanes);
-    const Interval runs{0, simplify((end - begin + lanes - 1) / lanes)};
-    return code_.loop(".outputs", runs, [&](const Expr& n) {
-        // The last run begins early, and stores again what the one before it has stored.
-        const Expr first = simplify(Halide::min(begin + n * lanes, end - lanes));
-        const Tile tile{n, first, at_.lanes, z_block, simplify(first - begin)};
+    const auto outputs = [&](const Expr& n, const Expr& first, const Expr& wanted) {
+        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin)};
+        const auto sum = [&](int64_t v, int64_t pixel) {
+            return ir::load(code_.scratch(), waiting(tile, v, pixel));
+        };
         std::vector<Stmt> parts;
-        for (int64_t v = 0; v < at_.vectors; ++v) {
-            parts.push_back(finish_transposed(tile, v, [&](int64_t of, int64_t pixel) {
-                return ir::load(code_.scratch(), waiting(tile, of, pixel));
-            }));
-        }
+        for (int64_t v = 0; v < at_.vectors; ++v)
+            parts.push_back(finish_transposed(tile, v, sum, wanted));
         return ir::sequence(parts);
-    });
+    };
+    const Expr whole = simplify((end - begin) / lanes);
+    const Expr behind = simplify(begin + whole * lanes);
+    // What is behind the last whole run is the end of a run that begins early.
+    const Expr last = end - lanes;
+    const Expr is_new = lanes_from(simplify(last), at_.lanes) >= broadcast(behind, at_.lanes);
+    return ir::sequence(
+        {code_.loop(".outputs", {0, whole},
+                    [&](const Expr& n) { return outputs(n, begin + n * lanes, Expr()); }),
+         ir::guarded(simplify(behind < end), outputs(whole, last, is_new))});
 }
 
 Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
@@ -409,7 +416,8 @@ std::vector<Expr> transposed(std::vector<Expr> rows, ir::Values& name) {
     return rows;
 }
 
-Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& sum) const {
+Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& sum,
+                                    const Expr& some) const {
     ir::Values name(p_.name + ".t");
     const int64_t pixels = tile.pixels;
     std::vector<Expr> rows;
@@ -417,7 +425,7 @@ Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& su
         rows.push_back(n < pixels ? name(sum(v, n)) : rows.front());
     const std::vector<Expr> columns = transposed(std::move(rows), name);
     const Expr wanted = pixels == at_.lanes
-                            ? Expr()
+                            ? some
                             : lanes_from(0, at_.lanes) < broadcast(size(pixels), at_.lanes);
     std::vector<Stmt> stores;
     for (int64_t z = 0; z < at_.lanes; ++z) {
