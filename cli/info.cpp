@@ -12,6 +12,7 @@
 #include "cli/compiled.h"
 #include "cli/execution.h"
 #include "cli/verbs.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate::cli {
@@ -143,12 +144,8 @@ std::string layers_table(const NetworkFacts& facts) {
     return table.text();
 }
 
-/// Whether the layer is a map of constants, which groups read where it lies.
-bool is_constant(const Layer& layer) {
-    return layer.kind == LayerKind::general && layer.general.kind == GeneralKind::constant;
-}
-
-/// The layers that no group can hold, which run as whole tensors; empty if there are none.
+/// The layers that no group can hold, which run as whole tensors; empty if there are none. Groups read
+/// constants where they lie.
 std::string outside_text(const NetworkFacts& facts) {
     constexpr size_t most = 12;
     std::vector<std::string> names;

@@ -19,7 +19,7 @@ struct MeasuredSpeed {
     std::vector<TimedProbe> probes;
 };
 
-/// Takes a minute or two. `target`: "host", or a Halide target whose code this processor runs.
+/// Takes some minutes. `target`: "host", or a Halide target whose code this processor runs.
 /// `note` is told how far it is.
 [[nodiscard]] MeasuredSpeed measured_cpu_speed(
     const std::string& target, const std::function<void(size_t done, size_t all)>& note);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/indexed.h"
 #include "base/parse_json.h"
+#include "nets/network/picture_views.h"
 
 namespace laminate {
 namespace {
@@ -611,9 +612,8 @@ private:
         const std::string user = "step " + name_of(step);
         const std::vector<TensorId> inputs = inputs_of(step), outputs = outputs_of(step);
         const auto* layer = std::get_if<LayerStep>(&step);
-        const bool is_constant = layer && layer->layer.kind == LayerKind::general &&
-                                 layer->layer.general.kind == GeneralKind::constant;
-        if (inputs.empty() && !is_constant) fail(user + " has no inputs");
+        const bool needs_none = layer && is_constant(layer->layer);
+        if (inputs.empty() && !needs_none) fail(user + " has no inputs");
         if (outputs.empty()) fail(user + " has no outputs");
         for (const TensorId id : inputs) read(id, user);
         for (const TensorId id : outputs) write(id, user);

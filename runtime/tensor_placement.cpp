@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "nets/network/picture_views.h"
 #include "runtime/arena_plan.h"
 
 namespace laminate {
@@ -99,10 +100,7 @@ std::optional<int64_t> constant_offset_bytes(const Step& step) {
     const auto* layer_step = std::get_if<LayerStep>(&step);
     if (!layer_step || !layer_step->weights) return {};
     const Layer& layer = layer_step->layer;
-    const bool is_constant = layer.kind == LayerKind::general &&
-                             layer.general.kind == GeneralKind::constant &&
-                             layer.activation.kind == ActivationKind::none;
-    if (!is_constant) return {};
+    if (!is_constant(layer) || layer.activation.kind != ActivationKind::none) return {};
     return layer_step->weights->offset_elements * bytes_per_element;
 }
 

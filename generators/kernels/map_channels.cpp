@@ -50,6 +50,8 @@ private:
     /// All sums of a chunk become outputs, a vector of pixels at a time.
     [[nodiscard]] Stmt finish_chunk(const Expr& z_block, const Interval& chunk) const;
 
+    /// `make` for every tile of a chunk. `are_written_out`: one after the other, so that first pixels
+    /// are constants; else in loops over tiles of equal length.
     [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
                                  const std::function<Stmt(const Tile&)>& make,
                                  bool are_written_out) const;
@@ -68,7 +70,8 @@ private:
     [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
     /// Sums of all passes become outputs.
     [[nodiscard]] Stmt finish(const Tile& tile, const Value& sum) const;
-    /// The same of vector v of the channels, as vectors of pixels; of a whole one, only `some` if given.
+    /// The same of vector v of the channels, as vectors of pixels. `some`: the pixels of a whole vector
+    /// that are stored, all of them unless given.
     [[nodiscard]] Stmt finish_transposed(const Tile& tile, int64_t v, const Value& sum,
                                          const Expr& some = Expr()) const;
     /// Asks for what will be added to a tile's outputs; nothing if the layer's group adds nothing.
@@ -103,6 +106,17 @@ private:
                         inputs.begin * size(at_.chunk_pixels()) +
                         tile.place * (inputs.end - inputs.begin) +
                         (i - inputs.begin) * size(tile.pixels));
+    }
+    /// What a pixel of a tile reads of input channel i through tap m of the pass's row, unless that is
+    /// padding.
+    [[nodiscard]] std::optional<Expr> input(const Tile& tile, const Pass& pass, const Expr& i,
+                                            int64_t pixel, int64_t m) const {
+        if (at_.has_panel)
+            return ir::load(code_.scratch(), panel_index(tile, pass.inputs, i, pixel));
+        const std::optional<Expr> at = tap(tile, pixel, pass.n, m);
+        if (!at) return {};
+        return ir::load("X", simplify(i * size(p_.y().in * p_.x().in) + *at),
+                        ir::Alignment::element);
     }
     /// Where a pixel of a tile reads a plane of X through a tap, unless that is padding.
     [[nodiscard]] std::optional<Expr> tap(const Tile& tile, int64_t pixel, int64_t n,
@@ -302,21 +316,15 @@ Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
 
 Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, const Pass& pass,
                            const Expr& i) const {
-    const int64_t n = pass.n;
-    const int64_t plane = p_.y().in * p_.x().in;
     std::vector<Stmt> taps;
     for (int64_t m = 0; m < p_.x().kernel; ++m) {
         const auto multiply = [&](const std::vector<Expr>& weights) {
             std::vector<Stmt> all;
             for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-                const auto at = at_.has_panel ? std::optional<Expr>(0) : tap(tile, pixel, n, m);
-                if (!at) continue;
-                const Expr in =
-                    at_.has_panel
-                        ? ir::load(code_.scratch(), panel_index(tile, pass.inputs, i, pixel))
-                        : ir::load("X", simplify(i * size(plane) + *at), ir::Alignment::element);
+                const std::optional<Expr> in = input(tile, pass, i, pixel, m);
+                if (!in) continue;
                 all.push_back(ir::with_values(
-                    p_.name + ".in", {broadcast(in, at_.lanes)},
+                    p_.name + ".in", {broadcast(*in, at_.lanes)},
                     [&](const std::vector<Expr>& value) {
                         std::vector<Stmt> uses;
                         for (int64_t v = 0; v < at_.vectors; ++v) {
@@ -332,12 +340,12 @@ Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, const Pas
         };
         std::vector<Expr> weights;
         for (int64_t v = 0; v < at_.vectors; ++v) {
-            const Expr first = weight(tile.z_block, n, i) + size(m * at_.block() + v * at_.lanes);
+            const Expr first = weight(tile.z_block, pass.n, i) + size(m * at_.block() + v * at_.lanes);
             weights.push_back(ir::load(code_.weights(), lanes_from(first, at_.lanes)));
         }
         bool meets_picture = false;
         for (int64_t pixel = 0; pixel < tile.pixels; ++pixel)
-            meets_picture = meets_picture || at_.has_panel || tap(tile, pixel, n, m).has_value();
+            meets_picture = meets_picture || input(tile, pass, i, pixel, m).has_value();
         if (meets_picture) taps.push_back(ir::with_values(p_.name + ".w", weights, multiply));
     }
     return ir::sequence(taps);

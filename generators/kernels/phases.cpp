@@ -66,10 +66,11 @@ private:
         }
         return bytes <= nearer_caches;
     }
-    /// Of the box's outputs.
+    /// Whether the weights of the box's outputs are.
     [[nodiscard]] bool weights_are_near() const {
         return is_near({range_[0], range_[3]}, wy_.kernel * wx_.kernel);
     }
+    /// Whether the input that the box reads is.
     [[nodiscard]] bool input_is_near() const {
         return is_near({positions(wy_, range_[1]), positions(wx_, range_[2]), range_[3]}, 1);
     }

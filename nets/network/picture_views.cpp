@@ -404,6 +404,10 @@ std::optional<GeneralFunction> normalisation_of(const Layer& layer) {
     }
 }
 
+bool is_constant(const Layer& layer) {
+    return layer.kind == LayerKind::general && layer.general.kind == GeneralKind::constant;
+}
+
 std::optional<GeneralFunction> extreme_of_channels(const Layer& layer) {
     const GeneralOperator& op = layer.general;
     const bool is_extreme =

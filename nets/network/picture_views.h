@@ -112,6 +112,9 @@ struct OpenAxis {
 /// root_mean_square. nullopt for all other layers.
 [[nodiscard]] std::optional<GeneralFunction> normalisation_of(const Layer& layer);
 
+/// Whether the layer reads nothing and makes a tensor of constants, which it holds as its weights.
+[[nodiscard]] bool is_constant(const Layer& layer);
+
 /// The function of a layer that leaves one channel, the largest or the smallest of each pixel, as
 /// attention to places has it (CBAM). nullopt for all other layers.
 [[nodiscard]] std::optional<GeneralFunction> extreme_of_channels(const Layer& layer);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -19,6 +20,7 @@
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
@@ -343,6 +345,35 @@ TEST(Deployed, BlocksOfAPointwiseLayer) {
     GroupSchedule group = line_buffer_group(network, {0, 1});
     group.nests[0].kernel = kernel_for(KernelKind::map_channels, avx512);
     group.nests[1].kernel = kernel_for(KernelKind::map_depthwise, avx512);
+    expect_executed(network, group);
+}
+
+/// The last vector of a chunk begins early, and stores only what the one before it has not.
+TEST(Deployed, PanelsOfAFewPixels) {
+    constexpr VectorUnit avx2{8, 12};
+    for (const auto& [inputs, extent, stride] :
+         {std::array<int64_t, 3>{72, 7, 1}, {72, 13, 2}, {380, 14, 1}}) {
+        Network network = empty_network(inputs, extent, extent);
+        const TensorId sum =
+            append(network, "pointwise", 0, {136, square_window(1, stride)});
+        const TensorId other = append(network, "other", 0, {136, square_window(1, stride)});
+        append(network, "add", {.kind = LayerKind::add, .inputs = {sum, other}});
+        const int64_t out = ceil_div(extent, stride);
+        for (const std::vector<LayerId>& layers : {std::vector<LayerId>{0}, {0, 2}}) {
+            GroupSchedule group = line_buffer_group(network, layers);
+            group.nests[0].kernel = kernel_for(KernelKind::map_channels, avx2);
+            if (layers.size() > 1) group.nests[1].kernel = kernel_for(KernelKind::map_sum, avx2);
+            const std::vector<LayerProblem> problems = group_problems(network, group);
+            ASSERT_TRUE(map_channels_layout(problems.front(), avx2).has_panel);
+            EXPECT_EQ(done_counts(group, problems).output_writes.done, Elements(136 * out * out));
+            expect_executed(network, group);
+        }
+    }
+    const Network network =
+        chain(72, 7, 7, {{136, square_window(1)}, {136, square_window(3, 1, 1), 136}});
+    GroupSchedule group = line_buffer_group(network, {0, 1});
+    group.nests[0].kernel = kernel_for(KernelKind::map_channels, avx2);
+    group.nests[1].kernel = kernel_for(KernelKind::map_depthwise, avx2);
     expect_executed(network, group);
 }
 

@@ -111,7 +111,7 @@ public:
 
 private:
     struct Found;
-    /// For each way of 10; empty if there is no bound.
+    /// One entry tells of each way of 10; there are none if there is no bound.
     std::vector<std::shared_ptr<Found>> found_;
     mutable std::map<End, Staircase> all_;
     std::vector<Staircase> parts_;  ///< [t]

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/indexed.h"
+#include "nets/network/picture_views.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
@@ -15,11 +16,11 @@ namespace {
 
 /// Whether the layer joins its maps with one of constants: coordinates, mostly.
 bool joins_constants(const Network& network, const LayerProblem& p) {
-    const auto is_constant = [&](const LayerInput& input) {
+    const auto is_of_constants = [&](const LayerInput& input) {
         const LayerId producer = network.producer(input.tensor);
-        return producer >= 0 && network.layer(producer).general.kind == GeneralKind::constant;
+        return producer >= 0 && is_constant(network.layer(producer));
     };
-    return p.operation == Operation::concat && std::ranges::any_of(p.inputs, is_constant);
+    return p.operation == Operation::concat && std::ranges::any_of(p.inputs, is_of_constants);
 }
 
 /// Whether the layer is of a kind that mostly networks for pictures have.

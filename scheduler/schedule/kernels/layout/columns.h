@@ -73,7 +73,7 @@ struct ColumnsLayout {
     int64_t elements = 0;
 
     [[nodiscard]] int sink() const { return static_cast<int>(windows.size()) - 1; }
-    /// Of a line of the caches, or of a vector where that is longer.
+    /// How many elements a line of the caches has, or a vector where that is longer.
     [[nodiscard]] static constexpr int64_t elements_of_line(int64_t lanes) {
         constexpr int64_t usual = 16;
         return lanes < usual ? usual : lanes;
