@@ -25,17 +25,18 @@ public:
     [[nodiscard]] Stmt body() const;
     /// All passes over the tiles of a block that are in `chunk`.
     [[nodiscard]] Stmt block(const Expr& z_block, const Interval& chunk) const;
-    /// Copies the pixels of a chunk's tiles to the panel.
+    /// Copies what a chunk's tiles read to the panel.
     [[nodiscard]] Stmt panel(const Interval& chunk) const;
 
 private:
     /// Pixels that are summed at once, and the block of output channels.
     struct Tile {
         Expr number;
-        Expr first;  ///< pixel; a constant but for 1x1 layers of stride 1, whose tiles are all alike
+        Expr first;  ///< pixel; a constant where tiles are written out
         int64_t pixels = 0;
         Expr z_block;
         Expr place;  ///< of the first pixel in the scratch block
+        int64_t column = 0;  ///< of the first pixel in its run, where tiles are written out
     };
     /// A row of the window, and input channels.
     struct Pass {
@@ -50,8 +51,10 @@ private:
     /// All sums of a chunk become outputs, a vector of pixels at a time.
     [[nodiscard]] Stmt finish_chunk(const Expr& z_block, const Interval& chunk) const;
 
-    /// `make` for every tile of a chunk. `are_written_out`: one after the other, so that first pixels
-    /// are constants; else in loops over tiles of equal length.
+    /// Tiles of a part of the pixels.
+    [[nodiscard]] Interval chunk(const Expr& n) const;
+    /// `make` for every tile of a chunk. `are_written_out`: those of a run one after the other, so that
+    /// first pixels of the only run, or columns, are constants; else in loops over tiles of equal length.
     [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
                                  const std::function<Stmt(const Tile&)>& make,
                                  bool are_written_out) const;
@@ -94,25 +97,28 @@ private:
         return ((z_block * size(at_.window_rows) + size(n)) * size(at_.inputs) + i) *
                size(p_.x().kernel * at_.block());
     }
-    /// The first pixel of tile n.
+    /// The first pixel of tile n, a run's first where there are several.
     [[nodiscard]] Expr first_pixel(const Expr& n) const {
+        if (at_.runs > 1) return simplify(n / size(at_.run_tiles()) * size(at_.run()));
         return simplify(n * size(at_.pixels / at_.tiles) +
                         Halide::min(n, size(at_.larger_tiles())));
     }
-    /// Where the panel has a pixel of a tile of input channel i.
+    /// Where the panel has a pixel of a tile of input channel i, for a tap of the window.
     [[nodiscard]] Expr panel_index(const Tile& tile, const Interval& inputs, const Expr& i,
-                                   int64_t pixel) const {
-        return simplify(size(at_.panel_offset() + pixel) +
-                        inputs.begin * size(at_.chunk_pixels()) +
-                        tile.place * (inputs.end - inputs.begin) +
-                        (i - inputs.begin) * size(tile.pixels));
+                                   int64_t pixel, const Expr& n, int64_t m) const {
+        const Expr columns = size(at_.window_columns);
+        return simplify(size(at_.panel_offset() + m * tile.pixels + pixel) +
+                        (n * size(at_.inputs) + inputs.begin) * columns * size(at_.chunk_pixels()) +
+                        tile.place * (inputs.end - inputs.begin) * columns +
+                        (i - inputs.begin) * columns * size(tile.pixels));
     }
     /// What a pixel of a tile reads of input channel i through tap m of the pass's row, unless that is
     /// padding.
     [[nodiscard]] std::optional<Expr> input(const Tile& tile, const Pass& pass, const Expr& i,
                                             int64_t pixel, int64_t m) const {
         if (at_.has_panel)
-            return ir::load(code_.scratch(), panel_index(tile, pass.inputs, i, pixel));
+            return ir::load(code_.scratch(),
+                            panel_index(tile, pass.inputs, i, pixel, size(pass.n), m));
         const std::optional<Expr> at = tap(tile, pixel, pass.n, m);
         if (!at) return {};
         return ir::load("X", simplify(i * size(p_.y().in * p_.x().in) + *at),
@@ -138,12 +144,17 @@ private:
 Stmt MapChannels::body() const {
     if (at_.has_panel) return parts_by_panel();
     return code_.for_parts([&](const Expr& part) {
-        const Interval chunk =
-            part_of(simplify(part / size(at_.channel_parts)), at_.chunks, at_.tiles);
+        const Interval tiles = chunk(simplify(part / size(at_.channel_parts)));
         const Interval blocks =
             part_of(simplify(part % size(at_.channel_parts)), at_.channel_parts, at_.blocks);
-        return code_.loop(".z", blocks, [&](const Expr& z) { return block(z, chunk); });
+        return code_.loop(".z", blocks, [&](const Expr& z) { return block(z, tiles); });
     });
+}
+
+Interval MapChannels::chunk(const Expr& n) const {
+    if (at_.runs == 1) return part_of(n, at_.chunks, at_.tiles);
+    const Interval runs = part_of(n, at_.chunks, at_.runs);
+    return {simplify(runs.begin * size(at_.run_tiles())), simplify(runs.end * size(at_.run_tiles()))};
 }
 
 Stmt MapChannels::parts_by_panel() const {
@@ -152,39 +163,53 @@ Stmt MapChannels::parts_by_panel() const {
     const Expr of_chunk = size(at_.channel_parts);
     const Interval chunks{simplify(begin / of_chunk), simplify((end + of_chunk - 1) / of_chunk)};
     return code_.loop(".chunk", chunks, [&](const Expr& n) {
-        const Interval chunk = part_of(n, at_.chunks, at_.tiles);
+        const Interval tiles = chunk(n);
         const Expr first = simplify(Halide::max(begin - n * of_chunk, 0));
         const Expr last = simplify(Halide::min(end - n * of_chunk, of_chunk));
         const Interval blocks{simplify(first * size(at_.blocks) / of_chunk),
                               simplify(last * size(at_.blocks) / of_chunk)};
-        return ir::sequence({panel(chunk), code_.loop(".z", blocks, [&](const Expr& z) {
-                                 return block(z, chunk);
+        return ir::sequence({panel(tiles), code_.loop(".z", blocks, [&](const Expr& z) {
+                                 return block(z, tiles);
                              })});
     });
 }
 
 Stmt MapChannels::panel(const Interval& chunk) const {
-    const auto copy = [&](const Tile& tile, const Interval& inputs, const Expr& i) {
-        std::vector<Stmt> stores;
+    const AxisWindow& wy = p_.y();
+    const AxisWindow& wx = p_.x();
+    // Vectors follow each other in the panel, so what one has too many is overwritten by the next.
+    const auto copy = [&](const Tile& tile, const Interval& inputs, const Expr& n, const Expr& i) {
+        const auto put = [&](const Expr& value, int64_t m) {
+            const Expr to = panel_index(tile, inputs, i, 0, n, m);
+            return ir::store(code_.scratch(), value, lanes_from(to, value.type().lanes()),
+                             ir::Alignment::element);
+        };
         if (is_pointwise(p_)) {
             const Expr from = lanes_from(simplify(i * size(at_.pixels) + tile.first), tile.pixels);
-            const Expr to = lanes_from(panel_index(tile, inputs, i, 0), tile.pixels);
-            return ir::store(code_.scratch(), ir::load("X", from, ir::Alignment::element), to,
-                             ir::Alignment::element);
+            return put(ir::load("X", from, ir::Alignment::element), 0);
         }
-        for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-            const Expr from = i * size(p_.y().in * p_.x().in) + *tap(tile, pixel, 0, 0);
-            stores.push_back(ir::store(code_.scratch(),
-                                       ir::load("X", simplify(from), ir::Alignment::element),
-                                       panel_index(tile, inputs, i, pixel)));
+        const VectorRun run = runs_of(tile.pixels, {at_.lanes, at_.lanes}).front();
+        const Expr row = simplify(tile.first / size(p_[Dim::x]));
+        const Expr y = simplify(row * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
+        const Expr from = simplify((i * size(wy.in) + y) * size(wx.in));
+        std::vector<Stmt> inside, outside;
+        for (int64_t m = 0; m < wx.kernel; ++m) {
+            const int64_t column = tile.column * wx.stride + m * wx.dilation - wx.pad_begin;
+            inside.push_back(put(row_of_input(wx, from, column, run), m));
+            outside.push_back(put(broadcast(Expr(0.0F), run.lanes), m));
         }
-        return ir::sequence(stores);
+        if (!ir::reaches_padding(wy)) return ir::sequence(inside);
+        return IfThenElse::make(y >= 0 && y < size(wy.in), ir::sequence(inside),
+                                ir::sequence(outside));
     };
-    return code_.loop(".panel", {0, size(at_.input_parts)}, [&](const Expr& part) {
-        const Interval inputs = part_of(part, at_.input_parts, at_.inputs);
-        return for_tiles(0, chunk, [&](const Tile& tile) {
-            return code_.loop(".i", inputs, [&](const Expr& i) { return copy(tile, inputs, i); });
-        }, !is_pointwise(p_));
+    return code_.loop(".panel", {0, size(at_.window_rows)}, [&](const Expr& n) {
+        return code_.loop(".inputs", {0, size(at_.input_parts)}, [&](const Expr& part) {
+            const Interval inputs = part_of(part, at_.input_parts, at_.inputs);
+            return for_tiles(0, chunk, [&](const Tile& tile) {
+                return code_.loop(".i", inputs,
+                                  [&](const Expr& i) { return copy(tile, inputs, n, i); });
+            }, !is_pointwise(p_));
+        });
     });
 }
 
@@ -192,28 +217,36 @@ Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
                             const std::function<Stmt(const Tile&)>& make,
                             bool are_written_out) const {
     const Expr chunk_first = at_.has_panel ? first_pixel(chunk.begin) : Expr(0);
-    std::vector<Stmt> all;
-    if (are_written_out) {
-        for (int64_t n = 0; n < at_.tiles; ++n) {
-            const Expr first = size(at_.first_pixel(n));
-            const Tile tile{size(n), first, at_.tile_pixels(n), z_block,
-                            simplify(first - chunk_first)};
-            all.push_back(ir::guarded(has(chunk, n), make(tile)));
+    const int64_t of_run = at_.run_tiles();
+    const auto make_tile = [&](const Expr& n, const Expr& first, int64_t like) {
+        return make({n, simplify(first), at_.tile_pixels(like), z_block,
+                     simplify(first - chunk_first), at_.first_pixel(like)});
+    };
+    // The tiles of a run that begins at a pixel; `tiles` is what the chunk has of them.
+    const auto run = [&](const Expr& first_tile, const Expr& first, const Interval& tiles) {
+        std::vector<Stmt> all;
+        for (int64_t n = 0; are_written_out && n < of_run; ++n) {
+            const Stmt made = make_tile(simplify(first_tile + size(n)),
+                                        first + size(at_.first_pixel(n)), n);
+            all.push_back(at_.runs > 1 ? made : ir::guarded(has(tiles, n), made));
+        }
+        for (const auto& [begin, end] : {std::pair{int64_t{0}, at_.larger_tiles()},
+                                         std::pair{at_.larger_tiles(), of_run}}) {
+            if (are_written_out || begin == end) continue;
+            all.push_back(code_.loop(".x", common(tiles, begin, end), [&](const Expr& n) {
+                const Expr in_run = simplify((n - size(begin)) * size(at_.tile_pixels(begin))) +
+                                    size(at_.first_pixel(begin));
+                return make_tile(simplify(first_tile + n), first + in_run, begin);
+            }));
         }
         return ir::sequence(all);
-    }
-    const auto add_loop = [&](int64_t begin, int64_t end) {
-        if (begin == end) return;
-        const int64_t pixels = at_.tile_pixels(begin);
-        all.push_back(code_.loop(".x", common(chunk, begin, end), [&](const Expr& n) {
-            const Expr first = simplify((n - size(begin)) * size(pixels)) +
-                               size(at_.first_pixel(begin));
-            return make({n, simplify(first), pixels, z_block, simplify(first - chunk_first)});
-        }));
     };
-    add_loop(0, at_.larger_tiles());
-    add_loop(at_.larger_tiles(), at_.tiles);
-    return ir::sequence(all);
+    if (at_.runs == 1) return run(0, 0, chunk);
+    const Interval runs{simplify(chunk.begin / size(of_run)), simplify(chunk.end / size(of_run))};
+    return code_.loop(".row", runs, [&](const Expr& row) {
+        return run(simplify(row * size(of_run)), simplify(row * size(at_.run())),
+                   {0, size(of_run)});
+    });
 }
 
 Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
@@ -270,7 +303,7 @@ Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const
     const Expr begin = first_pixel(chunk.begin), end = first_pixel(chunk.end);
     const Expr lanes = size(at_.lanes);
     const auto outputs = [&](const Expr& n, const Expr& first, const Expr& wanted) {
-        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin)};
+        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin), 0};
         const auto sum = [&](int64_t v, int64_t pixel) {
             return ir::load(code_.scratch(), waiting(tile, v, pixel));
         };

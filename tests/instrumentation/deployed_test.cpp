@@ -351,21 +351,24 @@ TEST(Deployed, BlocksOfAPointwiseLayer) {
 /// The last vector of a chunk begins early, and stores only what the one before it has not.
 TEST(Deployed, PanelsOfAFewPixels) {
     constexpr VectorUnit avx2{8, 12};
-    for (const auto& [inputs, extent, stride] :
-         {std::array<int64_t, 3>{72, 7, 1}, {72, 13, 2}, {380, 14, 1}}) {
+    for (const auto& [inputs, extent, window] :
+         {std::tuple{72, 7, square_window(1)},
+          {72, 13, square_window(1, 2)},
+          {380, 14, square_window(1)},
+          {24, 27, square_window(3, 2, 1)},
+          {90, 15, square_window(3, 1, 1)}}) {
         Network network = empty_network(inputs, extent, extent);
-        const TensorId sum =
-            append(network, "pointwise", 0, {136, square_window(1, stride)});
-        const TensorId other = append(network, "other", 0, {136, square_window(1, stride)});
+        const TensorId sum = append(network, "layer", 0, {136, window});
+        const TensorId other = append(network, "other", 0, {136, window});
         append(network, "add", {.kind = LayerKind::add, .inputs = {sum, other}});
-        const int64_t out = ceil_div(extent, stride);
         for (const std::vector<LayerId>& layers : {std::vector<LayerId>{0}, {0, 2}}) {
             GroupSchedule group = line_buffer_group(network, layers);
             group.nests[0].kernel = kernel_for(KernelKind::map_channels, avx2);
             if (layers.size() > 1) group.nests[1].kernel = kernel_for(KernelKind::map_sum, avx2);
             const std::vector<LayerProblem> problems = group_problems(network, group);
             ASSERT_TRUE(map_channels_layout(problems.front(), avx2).has_panel);
-            EXPECT_EQ(done_counts(group, problems).output_writes.done, Elements(136 * out * out));
+            EXPECT_EQ(done_counts(group, problems).output_writes.done,
+                      problems.front().output_elements());
             expect_executed(network, group);
         }
     }

@@ -47,8 +47,10 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
             return kernel;
         }
     }
-    // A panel makes up for strides, on larger maps too.
-    const bool is_grid_of_panel = !is_pointwise(p) && kernel_row(map_channels).accepts(p) &&
+    // A panel makes up for strides and windows, on larger maps too.
+    constexpr int64_t enough_inputs = 16;
+    const bool is_grid_of_panel = !is_pointwise(p) && p[Dim::i] >= enough_inputs &&
+                                  kernel_row(map_channels).accepts(p) &&
                                   map_channels_layout(p, unit).has_panel;
     if ((kernel_pays(p, map_channels) || is_grid_of_panel) &&
         (!kernel_pays(p, map_pixels) || prefers_map_channels(p, unit))) {

@@ -25,6 +25,16 @@ int64_t channels_multiplications(const LayerProblem& p, const Kernel& kernel,
            row_taps(p.y(), box[Dim::y].begin, box[Dim::y].end) * box[Dim::x].size() * p.x().kernel;
 }
 
+/// Lines of X that a tile reads, if they are too many to stay in the first-level cache until the next
+/// tile of the row: those of each input channel lie a map apart.
+double lines_of_tile(const LayerProblem& p, int64_t inputs, int64_t columns) {
+    constexpr Bytes kept{24 << 10};
+    constexpr int64_t line = 16;
+    const int64_t row = (columns - 1) * p.x().stride + (p.x().kernel - 1) * p.x().dilation + 1;
+    const int64_t lines = inputs * p.y().kernel * (row / line + 1);
+    return to_bytes(Elements(lines * line)) > kept ? static_cast<double>(lines) : 0.0;
+}
+
 /// Behind the last whole tile of a row come one narrower tile, or columns one by one. Outputs are
 /// stored one by one.
 KernelWork channels_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
@@ -51,6 +61,8 @@ KernelWork channels_work(const LayerProblem& p, const Kernel& kernel, const Aske
     return {{"products", cycles * static_cast<double>(blocks * taps)},
             {"outputs", vectors_of(box[Dim::z].size() * height * width, kernel)},
             {"partials", partial_vectors(p, box, kernel)},
+            {"inputs", static_cast<double>(blocks * height * tiles) *
+                           lines_of_tile(p, box[Dim::i].size(), step)},
             {"weights", has_large_weights(p) ? loaded : 0.0},
             {"tiles", static_cast<double>(blocks * height * tiles)},
             {"boxes", 1}};

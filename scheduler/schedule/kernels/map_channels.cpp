@@ -15,11 +15,11 @@ namespace laminate {
 namespace {
 
 bool map_channels_accepts(const LayerProblem& p) {
-    // The taps of all pixels are written out.
-    constexpr int64_t most_pixels = 784, most_taps_of_pixels = 1600;
-    const int64_t pixels = p[Dim::y] * p[Dim::x];
+    constexpr int64_t most_pixels = 784, fewest_pixels_of_panel = 32, most_taps = 49;
+    const int64_t pixels = p[Dim::y] * p[Dim::x], taps = p.y().kernel * p.x().kernel;
     return is_dense_convolution(p) && pixels <= most_pixels &&
-           pixels * p.y().kernel * p.x().kernel <= most_taps_of_pixels;
+           (pixels * taps <= most_taps_written_out ||
+            (pixels >= fewest_pixels_of_panel && taps <= most_taps));
 }
 
 /// 1x1 layers on one pixel or half a vector at least. Wider windows on maps so small that minimal
@@ -50,7 +50,8 @@ const KernelRow map_channels_kernel{
     .sizes = {KernelSize::sums, KernelSize::lanes},
     .formula = "sums over vectors of output channels of a few pixels",
     .scope = KernelScope::map,
-    .layers = "a dense convolution on at most 784 pixels, of at most 1600 taps of all together",
+    .layers = "a dense convolution on at most 784 pixels, of at most 1600 taps of all together or, on 32 "
+              "pixels or more, 49 of each",
     .accepts = map_channels_accepts,
     .pays = map_channels_pays,
     .work = map_channels_work,

@@ -141,12 +141,38 @@ TEST(Layout, PanelsOfAFewPixelsStayInTheCaches) {
     EXPECT_EQ(whole.passes(), 2);
     EXPECT_EQ(whole.chunks, 1);
     EXPECT_EQ(whole.parts_together(), whole.channel_parts);
-    EXPECT_EQ(whole.scratch_elements(), 196 * 16 + 300 * 196);
+    EXPECT_EQ(whole.scratch_elements(), 196 * 16 + 300 * 196 + 8);
     // The panel of 700 inputs would take 536 KiB: three chunks of eleven tiles.
     const MapChannelsLayout chunks = layout(700, {8, 12});
     EXPECT_EQ(chunks.chunks, 3);
-    EXPECT_EQ(chunks.scratch_elements(), 66 * 16 + 700 * 66);
+    EXPECT_EQ(chunks.scratch_elements(), 66 * 16 + 700 * 66 + 8);
     EXPECT_FALSE(layout(700, by_sixteen).has_panel);
+}
+
+TEST(Layout, PanelsOfWindowsGoByRows) {
+    const auto layout = [](int64_t columns, int64_t channels, const VectorUnit& unit) {
+        return map_channels_layout(
+            alone(96, 2 * columns, 2 * columns, {.channels = channels, .window = square_window(3, 2, 1)})
+                .problem,
+            unit);
+    };
+    // Rows of 14 are tiles of 5, 5 and 4 pixels. Windows of nine taps on 96 inputs take 662 KiB: three
+    // chunks of four or five rows. Padding is zeros that are multiplied.
+    const MapChannelsLayout at = layout(14, 128, {8, 12});
+    EXPECT_TRUE(at.has_panel);
+    EXPECT_EQ(at.vectors, 2);
+    EXPECT_EQ(at.tiles, 14 * 3);
+    EXPECT_EQ(at.first_pixel(3 * 4 + 2), 4 * 14 + 10);
+    EXPECT_EQ(at.tile_pixels(3 * 4 + 2), 4);
+    EXPECT_EQ(at.chunks, 3);
+    EXPECT_EQ(at.scratch_elements(), 5 * 14 * (16 + 9 * 96) + 8);
+    EXPECT_EQ(at.multiplications(), int64_t{196} * 9 * 96 * 128);
+    // Tiles of 4 and 3 pixels of two vectors wait for their sums; three vectors have enough.
+    EXPECT_EQ(layout(7, 384, {8, 12}).vectors, 3);
+    // What few blocks read stays in place, unless its taps are too many to be written out.
+    EXPECT_FALSE(layout(7, 64, {8, 12}).has_panel);
+    EXPECT_FALSE(layout(7, 384, by_sixteen).has_panel);
+    EXPECT_TRUE(layout(14, 64, by_sixteen).has_panel);
 }
 
 TEST(Layout, TapsOfAFewPixelsAreMultipliedAsPredicted) {

@@ -293,7 +293,7 @@ std::optional<GroupCode> by_channels(const Network& network, GroupSchedule group
     return group_code(network, group);
 }
 
-TEST(WholeMap, LayersOfOneTapReadPanelsOfAFewPixels) {
+TEST(WholeMap, LayersReadPanelsOfAFewPixels) {
     struct Case {
         int64_t inputs, extent, channels;
         Window window;
@@ -304,7 +304,10 @@ TEST(WholeMap, LayersOfOneTapReadPanelsOfAFewPixels) {
          {Case{300, 14, 136, square_window(1), {8, 12}, "two passes, half of a last block"},
           Case{700, 14, 128, square_window(1), {8, 12}, "chunks of the map, three passes"},
           Case{310, 27, 130, square_window(1, 2), {8, 12}, "stride 2, part of a last vector"},
-          Case{40, 7, 67, square_window(1), {4, 12}, "4 lanes"}}) {
+          Case{40, 7, 67, square_window(1), {4, 12}, "4 lanes"},
+          Case{40, 27, 130, square_window(3, 2, 2, 2), {8, 12}, "windows, dilated, stride 2"},
+          Case{90, 15, 136, square_window(3, 1, 1), {8, 12}, "windows, stride 1, chunks of rows"},
+          Case{20, 30, 70, square_window(3, 2, 1), {16, 24}, "too many taps to write out"}}) {
         const Network network = layer_of(c.inputs, c.extent, c.extent, conv(c.channels, c.window));
         const GroupSchedule group = line_buffer_group(network, {0});
         const std::vector<LayerProblem> problems = group_problems(network, group);
@@ -317,7 +320,11 @@ TEST(WholeMap, LayersOfOneTapReadPanelsOfAFewPixels) {
             run_poisoned(default_code(network, line_buffer_group(network, {0}, {2, 2, 0}), c.unit,
                                       {.winograd = false}),
                          output.size(), inputs, true);
-        EXPECT_EQ(by_lines.output, output) << c.what;
+        // Where padding cuts a row short, the compiler may round products before it adds them.
+        const float near =
+            problems.front().x().pad_begin == 0 ? 0 : 1e-6F * range_of(output);
+        for (size_t e = 0; e < output.size(); ++e)
+            ASSERT_NEAR(by_lines.output[e], output[e], near) << c.what << ", element " << e;
 
         Network plain = network;
         plain.layers.back().activation = {};

@@ -1,6 +1,7 @@
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/units.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
@@ -37,52 +38,68 @@ int64_t dense_vectors(int64_t outputs, const VectorUnit& unit) {
 }
 
 /// The most pixels of a tile of so many vectors. Weights and one element at a time leave the other
-/// registers to sums. Taps of a wider window share elements, which need registers too: a tile is
-/// then a row of the map or a few short ones.
-int64_t most_pixels(int64_t vectors, const LayerProblem& p, const VectorUnit& unit) {
+/// registers to sums. Taps of a wider window share elements that are read in place, which need registers
+/// too: a tile is then a row of the map or a few short ones.
+int64_t most_pixels(int64_t vectors, bool has_panel, const LayerProblem& p, const VectorUnit& unit) {
     const int64_t most = std::max<int64_t>(1, (unit.registers() - vectors - 1) / vectors);
     const int64_t row = p[Dim::x];
-    if (p.x().kernel == 1 || row > most) return most;
+    if (has_panel || p.x().kernel == 1 || row > most) return most;
     return std::max<int64_t>(1, most / 2 / row) * row;
 }
 
+/// Whether its taps are too many to be written out.
+bool needs_panel(const LayerProblem& p) {
+    return p[Dim::y] * p[Dim::x] * p.y().kernel * p.x().kernel > most_taps_written_out;
+}
+
+/// Blocks of channels that must read a panel to make up for filling it.
+constexpr int64_t fewest_blocks_of_panel = 2 * fewest_reads_of_copy;
+
 /// Sets the register tile and its predicted cycles. The fewer vectors a tile has, the more pixels,
 /// and the less often weights come from the second-level cache; a single vector loads more than it
-/// multiplies.
+/// multiplies. Short rows divide into tiles of so few pixels that more vectors may take fewer cycles.
 void choose_tile(MapChannelsLayout& at, const LayerProblem& p, const VectorUnit& unit) {
     const int64_t all = ceil_div(p[Dim::z], unit.lanes);
     int64_t least = std::numeric_limits<int64_t>::max();
+    at.cycles = least;
+    at.runs = at.has_panel && !is_pointwise(p) ? p[Dim::y] : 1;
     for (int64_t vectors = std::min<int64_t>(2, all); vectors <= std::min<int64_t>(4, all);
          ++vectors) {
         const int64_t computed = ceil_div(all, vectors) * vectors;
-        if (computed >= least) continue;
+        if (at.runs == 1 && computed >= least) continue;
+        if (at.has_panel && least < std::numeric_limits<int64_t>::max() &&
+            ceil_div(all, vectors) < fewest_blocks_of_panel)
+            continue;
         least = computed;
-        at.vectors = vectors;
-        at.tiles = ceil_div(at.pixels, most_pixels(vectors, p, unit));
+        MapChannelsLayout other = at;
+        other.vectors = vectors;
+        other.tiles =
+            other.runs * ceil_div(other.run(), most_pixels(vectors, other.has_panel, p, unit));
         // Sums become rows of pixels before they are stored, which takes as long as some products.
-        int64_t of_block = at.tiles * vectors * 8 * unit.lanes;
-        for (int64_t n = 0; n < at.tiles; ++n)
-            of_block += cycles_of_tile(vectors, at.tile_pixels(n), unit) * at.inputs;
-        at.cycles = ceil_div(all, vectors) * of_block;
+        int64_t of_block = other.tiles * vectors * 8 * unit.lanes;
+        for (int64_t n = 0; n < other.tiles; ++n)
+            of_block += cycles_of_tile(vectors, other.tile_pixels(n), unit) * other.inputs *
+                        (other.has_panel ? other.window_rows * other.window_columns : 1);
+        other.cycles = ceil_div(all, vectors) * of_block;
+        if (other.runs == 1 || other.cycles < at.cycles) at = other;
     }
 }
 
-/// Layers of one tap that enough blocks of channels read. Tiles of AVX-512 have twice as many pixels, so
-/// they use most of each line that they read in place.
-bool wants_panel(const MapChannelsLayout& at, const LayerProblem& p) {
+/// Tiles of AVX-512 have twice as many pixels, so they use most of each line that they read in place.
+bool may_have_panel(const MapChannelsLayout& at) {
     constexpr int64_t lanes_of_long_tiles = 16;
-    return at.lanes < lanes_of_long_tiles && p.y().kernel * p.x().kernel == 1 &&
-           at.taps == at.pixels && at.pixels >= 2 * at.lanes &&
-           at.blocks >= 2 * fewest_reads_of_copy;
+    return at.lanes < lanes_of_long_tiles && at.pixels >= 2 * at.lanes;
 }
 
 /// Chunks whose panels stay in the second-level cache, `fewest` at least. The finished sums of a chunk
 /// are stored a vector of pixels at a time, so the smallest chunk has that many.
 int64_t chunks_of_panel(const MapChannelsLayout& at, int64_t fewest) {
-    const Bytes panel = to_bytes(Elements(at.inputs * at.pixels));
+    const Bytes panel =
+        to_bytes(Elements(at.window_rows * at.window_columns * at.inputs * at.pixels));
+    const int64_t units = at.runs > 1 ? at.runs : at.tiles;
     int64_t chunks =
-        std::min(at.tiles, std::max(fewest, ceil_div(panel.value(), panel_of_chunk.value())));
-    while (chunks > 1 && at.tiles / chunks * (at.pixels / at.tiles) < at.lanes) --chunks;
+        std::min(units, std::max(fewest, ceil_div(panel.value(), panel_of_chunk.value())));
+    while (chunks > 1 && units / chunks * (at.pixels / units) < at.lanes) --chunks;
     return chunks;
 }
 
@@ -94,14 +111,20 @@ MapChannelsLayout map_channels_layout(const LayerProblem& p, const VectorUnit& u
     at.inputs = p[Dim::i];
     at.pixels = p[Dim::y] * p[Dim::x];
     at.taps = row_taps(p.y(), 0, p[Dim::y]) * row_taps(p.x(), 0, p[Dim::x]);
+    at.window_rows = p.y().kernel;
+    at.window_columns = p.x().kernel;
     if (at.pixels == 1) {
         at.vectors = dense_vectors(p[Dim::z], unit);
     } else {
+        at.has_panel = needs_panel(p) || may_have_panel(at);
         choose_tile(at, p, unit);
+        if (ceil_div(p[Dim::z], at.block()) < fewest_blocks_of_panel && !needs_panel(p)) {
+            at.has_panel = false;
+            choose_tile(at, p, unit);
+        }
     }
     at.blocks = ceil_div(p[Dim::z], at.block());
-    at.window_rows = p.y().kernel;
-    at.has_panel = wants_panel(at, p);
+    if (at.has_panel) at.taps = at.pixels * at.window_rows * at.window_columns;
     if (at.pixels > 1) {
         const Bytes of_input = to_bytes(Elements(p.x().kernel * at.block()));
         const Bytes of_pass = at.has_panel ? weights_before_panel : weights_of_pass;
