@@ -20,23 +20,37 @@ using two_level::GroupModel;
 
 /// Where the producers of a group are called, and how long their outputs are kept.
 enum class Hang {
-    rows_recomputed,     ///< at the sink's yo, stored there; halo rows are recomputed
-    rows_kept,           ///< at yo, stored at the root
-    tiles_recomputed,    ///< at xo, stored there
-    tiles_kept_along_x,  ///< at xo, stored at yo
-    tiles_kept,          ///< at xo, stored at the root
-    column_strips,       ///< at yo inside column strips xs, stored at xs
-    own_rows,            ///< as deep as the yi loops of all readers allow, stored at the root
-    own_rows_in_strips,  ///< the same inside column strips xs, stored at xs
+    rows_recomputed,        ///< at the sink's yo, stored there; halo rows are recomputed
+    rows_kept,              ///< at yo, stored at the root
+    tiles_recomputed,       ///< at xo, stored there
+    tiles_kept_along_x,     ///< at xo, stored at yo
+    tiles_kept,             ///< at xo, stored at the root
+    column_strips,          ///< at yo inside column strips xs, stored at xs
+    own_rows,               ///< as deep as the yi loops of all readers allow, stored at the root
+    own_rows_in_strips,     ///< the same inside column strips xs, stored at xs
+    own_columns,            ///< own_rows with rows and columns exchanged
+    own_columns_in_strips,  ///< own_rows_in_strips with rows and columns exchanged
 };
-constexpr std::array<Hang, 8> all_hangs{
-    Hang::rows_recomputed, Hang::rows_kept,     Hang::tiles_recomputed, Hang::tiles_kept_along_x,
-    Hang::tiles_kept,      Hang::column_strips, Hang::own_rows,         Hang::own_rows_in_strips};
+constexpr std::array<Hang, 10> all_hangs{Hang::rows_recomputed,    Hang::rows_kept,
+                                         Hang::tiles_recomputed,   Hang::tiles_kept_along_x,
+                                         Hang::tiles_kept,         Hang::column_strips,
+                                         Hang::own_rows,           Hang::own_columns,
+                                         Hang::own_rows_in_strips, Hang::own_columns_in_strips};
 
-bool has_strips(Hang hang) {
-    return hang == Hang::column_strips || hang == Hang::own_rows_in_strips;
+/// Whether each layer goes line by line, and these lines are columns.
+bool is_column_by_column(Hang hang) {
+    return hang == Hang::own_columns || hang == Hang::own_columns_in_strips;
 }
-bool is_row_by_row(Hang hang) { return hang == Hang::own_rows || hang == Hang::own_rows_in_strips; }
+bool has_strips_of_lines(Hang hang) {
+    return hang == Hang::own_rows_in_strips || hang == Hang::own_columns_in_strips;
+}
+bool is_line_by_line(Hang hang) {
+    return hang == Hang::own_rows || has_strips_of_lines(hang) || is_column_by_column(hang);
+}
+bool has_strips(Hang hang) { return hang == Hang::column_strips || has_strips_of_lines(hang); }
+/// The axis along which a line lies, and the one from line to line.
+Dim along(Hang hang) { return is_column_by_column(hang) ? Dim::y : Dim::x; }
+Dim across(Hang hang) { return is_column_by_column(hang) ? Dim::x : Dim::y; }
 bool recomputes(Hang hang) {
     return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed ||
            hang == Hang::tiles_kept_along_x || has_strips(hang);
@@ -50,7 +64,8 @@ bool has_tile_columns(Hang hang) {
 struct InputTile {
     int64_t size = 0;
     bool has_own_weights = false;  ///< those of a tile are fetched with it, and none are resident
-    bool is_made_with_own_weights = false;  ///< the same for the layer that makes what the sink reads
+    bool is_made_with_own_weights =
+        false;  ///< the same for the layer that makes what the sink reads
 };
 
 bool reads_pixels(const LayerProblem& p) {
@@ -132,23 +147,22 @@ private:
         nest.tile = p.extent;
         if (is_sink) nest.tile[Dim::i] = inputs_.size;
         if (is_sink && has_strips(hang_)) {
-            nest.loops.push_back({Dim::x, Band::strip});
-            nest.strip[1] = p[Dim::x];
+            nest.loops.push_back({along(hang_), Band::strip});
+            nest.strip[is_column_by_column(hang_) ? 0 : 1] = p[along(hang_)];
         }
         for (const Dim d : all_dims) nest.loops.push_back({d, Band::outer});
         const int own = static_cast<int>(k);
-        // A slice of refetched weights serves a whole call. Resident weights let the input pass row
-        // by row, or one channel of it at a time.
-        PerDim<Dim> order{Dim::y, Dim::x, Dim::z, Dim::i};
+        // A slice of refetched weights serves a whole call. Resident weights let the input pass
+        // line by line, or one channel of it at a time.
+        PerDim<Dim> order{across(hang_), along(hang_), Dim::z, Dim::i};
         if (is_refetched) order = all_dims;
-        if (reads_expansion(own)) order = {Dim::y, Dim::i, Dim::x, Dim::z};
+        if (reads_expansion(own)) order = {across(hang_), Dim::i, along(hang_), Dim::z};
         for (const Dim d : order) nest.loops.push_back({d, Band::inner});
         if (p.has_weights()) {
             nest.w = Placement{};
             const Level tile{own, nest.find({Dim::i, Band::outer})};
             if (is_sink && inputs_.has_own_weights) nest.w = Placement{tile, tile};
-            if (is_refetched)
-                nest.w = Placement{tile, {own, nest.find({Dim::z, Band::inner})}};
+            if (is_refetched) nest.w = Placement{tile, {own, nest.find({Dim::z, Band::inner})}};
         }
         if (is_sink) {
             const Level y{own, nest.find({Dim::i, Band::inner}) - 1};
@@ -162,7 +176,6 @@ private:
         const Nest& last = group.nests.back();
         const Level rows{group.sink(), last.find({Dim::y, Band::outer})};
         const Level columns{group.sink(), last.find({Dim::x, Band::outer})};
-        const Level strips{group.sink(), last.find({Dim::x, Band::strip})};
         switch (hang_) {
             case Hang::rows_recomputed:
                 return {rows, rows};
@@ -175,19 +188,21 @@ private:
             case Hang::tiles_kept:
                 return {{}, columns};
             case Hang::column_strips:
-                return {strips, rows};
+                return {{group.sink(), last.find({Dim::x, Band::strip})}, rows};
             case Hang::own_rows:
             case Hang::own_rows_in_strips:
+            case Hang::own_columns:
+            case Hang::own_columns_in_strips:
                 break;
         }
         if (is_expanded_again(tensor)) {
             const int reader = tensor.readers.front().nest;
             return {{reader, group.nest(reader).find({Dim::i, Band::inner})},
-                    {reader, group.nest(reader).find({Dim::x, Band::inner})}};
+                    {reader, group.nest(reader).find({along(hang_), Band::inner})}};
         }
         // Where the sink tiles its inputs, each tile goes through the whole strip.
         const Level tile_of_inputs{group.sink(), last.find({Dim::i, Band::outer})};
-        return {hang_ == Hang::own_rows ? Level{} : tile_of_inputs, deepest(group, tensor)};
+        return {has_strips(hang_) ? tile_of_inputs : Level{}, deepest(group, tensor)};
     }
 
     [[nodiscard]] bool is_expanded_again(const GroupTensor& tensor) const {
@@ -198,20 +213,20 @@ private:
         return input != nullptr && is_expanded_again(*input);
     }
 
-    /// As deep as the row loops of all readers allow; inside the column loop of a reader of single
-    /// pixels, which does not need a whole row.
+    /// As deep as the loops over lines of all readers allow; inside the loop along the line of a
+    /// reader of single pixels, which does not need a whole line.
     [[nodiscard]] Level deepest(const GroupSchedule& group, const GroupTensor& tensor) const {
         const int reader = tensor.readers.front().nest;
         if (expands_again_[static_cast<size_t>(reader)]) {
-            // A row is there before its reader makes the first channel of it.
+            // A line is there before its reader makes the first channel of it.
             const auto made = std::ranges::find(tensors_, reader, &GroupTensor::producer);
             const int last = made->readers.front().nest;
-            return {last, group.nest(last).find({Dim::y, Band::inner})};
+            return {last, group.nest(last).find({across(hang_), Band::inner})};
         }
         std::vector<Level> levels = common_path(group, tensor);
         const auto is_wanted = [&](Level level) {
-            if (level.is_root() || group.loop(level).dim == Dim::y) return true;
-            return group.loop(level).dim == Dim::x && tensor.readers.size() == 1 &&
+            if (level.is_root() || group.loop(level).dim == across(hang_)) return true;
+            return group.loop(level).dim == along(hang_) && tensor.readers.size() == 1 &&
                    level.nest == tensor.readers.front().nest &&
                    reads_pixels(problems_[static_cast<size_t>(level.nest)]);
         };
@@ -265,7 +280,7 @@ constexpr size_t long_group = 8;
 std::vector<InputTile> input_tiles(const std::vector<LayerProblem>& problems, Hang hang) {
     const LayerProblem& sink = problems.back();
     std::vector<InputTile> tiles{{sink[Dim::i]}};
-    if (hang != Hang::own_rows_in_strips || sink.groups != 1 || !sink.has_weights()) return tiles;
+    if (!has_strips_of_lines(hang) || sink.groups != 1 || !sink.has_weights()) return tiles;
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     const GroupTensor* input = only_input(tensors, static_cast<int>(problems.size()) - 1);
     const bool is_made =
@@ -290,6 +305,25 @@ std::vector<size_t> refetch_counts(size_t weights) {
     return counts;
 }
 
+/// The nests that have weights, the largest first.
+std::vector<size_t> nests_by_weights(const std::vector<LayerProblem>& problems) {
+    std::vector<size_t> nests;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (problems[k].has_weights()) nests.push_back(k);
+    }
+    std::ranges::stable_sort(nests, std::ranges::greater(),
+                             [&](size_t k) { return problems[k].weight_elements(); });
+    return nests;
+}
+
+/// Whether lines may be columns. Where a map is wider than high, these are shorter. Code that runs
+/// goes by rows, and groups of Space::dag are many.
+bool may_go_by_columns(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
+                       Refetch refetch) {
+    return problems.back()[Dim::x] > problems.back()[Dim::y] && problems.size() > 1 &&
+           refetch == Refetch::largest && options.space != Space::dag;
+}
+
 }  // namespace
 
 search::Cost cost_of(Elements accesses, Elements memory, Macs macs) {
@@ -299,7 +333,7 @@ search::Cost cost_of(Elements accesses, Elements memory, Macs macs) {
 
 void SizedPoint::set_sizes(GroupSchedule& group, int64_t rows, int64_t columns) {
     Nest& sink = group.nests.back();
-    sink.tile[Dim::y] = rows;
+    (sink.strip[0] > 0 ? sink.strip[0] : sink.tile[Dim::y]) = rows;
     (sink.strip[1] > 0 ? sink.strip[1] : sink.tile[Dim::x]) = columns;
 }
 
@@ -311,13 +345,7 @@ GroupSchedule SizedPoint::schedule() const {
 
 SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
                          TileSizes strips, Refetch refetch, bool macs_is_axis) {
-    std::vector<size_t> by_weights;
-    for (size_t k = 0; k < problems.size(); ++k) {
-        if (problems[k].has_weights()) by_weights.push_back(k);
-    }
-    std::stable_sort(by_weights.begin(), by_weights.end(), [&](size_t a, size_t b) {
-        return problems[a].weight_elements() > problems[b].weight_elements();
-    });
+    const std::vector<size_t> by_weights = nests_by_weights(problems);
     const LayerProblem& sink = problems.back();
     // The time to count one schedule grows with the square of its layers.
     const TileSizes kind = problems.size() > long_group && options.tiles == TileSizes::all
@@ -326,19 +354,22 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     const std::vector<int64_t> rows = family_sizes(sink[Dim::y], kind);
     const std::vector<int64_t> columns = family_sizes(sink[Dim::x], kind);
     const std::vector<int64_t> strip_columns = family_sizes(sink[Dim::x], strips);
+    const std::vector<int64_t> strip_rows = family_sizes(sink[Dim::y], strips);
     const bool recompute = options.recompute && options.space != Space::fusion;
     SizedPoints points(macs_is_axis);
+    TwoLevelCache cache;
     const auto try_sizes = [&](Hang hang, GroupSchedule group) {
         const auto shared = std::make_shared<const GroupSchedule>(group);
         const GroupModel model(problems, group);
-        TwoLevelCache cache;
         AxisTable table = model.empty_table();
         for (size_t a = 0; a < model.axis_count(); ++a)
             table.set(a, cache.counts(model.axis_problem(a, group)));
         const size_t y_axis = model.axis_of(problems.size() - 1, Dim::y);
         const size_t x_axis = model.axis_of(problems.size() - 1, Dim::x);
-        const bool many_columns = has_tile_columns(hang) || has_strips(hang);
-        for (const int64_t row : is_row_by_row(hang) ? std::vector<int64_t>{sink[Dim::y]} : rows) {
+        const bool many_columns = has_tile_columns(hang) || hang == Hang::column_strips;
+        for (const int64_t row : hang == Hang::own_columns_in_strips ? strip_rows
+                                 : is_line_by_line(hang) ? std::vector<int64_t>{sink[Dim::y]}
+                                                         : rows) {
             SizedPoint::set_sizes(group, row, sink[Dim::x]);
             table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
             for (const int64_t column : hang == Hang::own_rows_in_strips ? strip_columns
@@ -365,7 +396,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
             const bool fetches_halos = !keep_inputs && recomputes(hang) && are_halos;
             if (fetches_halos && refetch == Refetch::none) continue;
             for (const size_t count : refetch_counts(by_weights.size())) {
-                if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
+                if (count > 0 && (is_line_by_line(hang) || refetch == Refetch::none ||
                                   options.space == Space::fusion))
                     continue;
                 if (is_stopped()) return;
@@ -376,14 +407,17 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         }
     };
     const std::vector<bool> expansions = expansions_of(problems, group_tensors(problems));
+    const bool tries_columns = may_go_by_columns(problems, options, refetch);
     const bool has_expansions = std::ranges::find(expansions, true) != expansions.end();
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
+        if (is_column_by_column(hang) && !tries_columns) continue;
         for (const InputTile inputs : input_tiles(problems, hang)) {
             // Everything is fetched again for each tile.
             if (inputs.size < sink[Dim::i] && refetch == Refetch::none) continue;
             try_weights(hang, inputs, false);
-            if (recompute && has_expansions && is_row_by_row(hang)) try_weights(hang, inputs, true);
+            if (recompute && has_expansions && is_line_by_line(hang))
+                try_weights(hang, inputs, true);
         }
     }
     return points;

@@ -1,9 +1,10 @@
 // A family of schedules for one group of any graph: the producers hang at the sink's row or tile
 // loop, with halos computed again or kept along x or along both axes, or each hangs at the row loop
-// of its reader (line buffers). The many channels that a 1x1 layer makes of few may then be made
-// again for each row, and the sink reads its inputs in up to four tiles. Weights are resident, or
-// the largest are fetched again in every tile. Groups of more than eight layers try fewer of these:
-// no weights or all, and tiles of powers of two instead of all tiles.
+// of its reader (line buffers), or, where maps are wider than high, at the column loop. The many
+// channels that a 1x1 layer makes of few may then be made again for each line, and the sink reads its
+// inputs in up to four tiles. Weights are resident, or the largest are fetched again in every tile.
+// Groups of more than eight layers try fewer of these: no weights or all, and tiles of powers of two
+// instead of all tiles.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ enum class Refetch {
 /// A point of a schedule that many points share, with the sink's sizes of its own.
 struct SizedPoint {
     std::shared_ptr<const GroupSchedule> group;
-    int64_t rows = 0;     ///< T_y of the sink; 0: as in `group`
-    int64_t columns = 0;  ///< T_x, or the width of strips if there are any
+    int64_t rows = 0;     ///< T_y of the sink, or the height of strips of rows; 0: as in `group`
+    int64_t columns = 0;  ///< T_x, or the width of strips of columns
 
     [[nodiscard]] GroupSchedule schedule() const;
     static void set_sizes(GroupSchedule& group, int64_t rows, int64_t columns);
@@ -39,8 +40,8 @@ using SizedPoints = search::Archive<SizedPoint>;
 
 [[nodiscard]] search::Cost cost_of(Elements accesses, Elements memory, Macs macs);
 
-/// The front of the family. `strips`: which widths of strips to try where the group goes row by
-/// row.
+/// The front of the family. `strips`: which sizes of strips to try where the group goes line by
+/// line.
 [[nodiscard]] SizedPoints sized_family(const std::vector<LayerProblem>& problems,
                                        const ExploreOptions& options, TileSizes strips,
                                        Refetch refetch, bool macs_is_axis);

@@ -246,7 +246,10 @@ TEST(FamilyFront, MakesExpansionsAgainForEachRow) {
         EXPECT_EQ(counts.macs(), point.macs) << to_text(point.group);
         const Nest& sink = point.group.nests.back();
         const Level channel{2, sink.find({Dim::i, Band::inner})};
-        if (point.group.nest(1).y.store != channel || sink.strip[1] > 0) continue;
+        const bool has_strips = sink.strip[0] > 0 || sink.strip[1] > 0;
+        const bool goes_by_rows =
+            sink.find({Dim::y, Band::inner}) < sink.find({Dim::x, Band::inner});
+        if (point.group.nest(1).y.store != channel || has_strips || !goes_by_rows) continue;
         ++again;
         // Each row is made for the up to five rows that read it.
         EXPECT_EQ(counts.layers[1].macs.value(), once * (3 + 4 + 20 * 5 + 4 + 3) / 24);
@@ -267,24 +270,64 @@ TEST(FamilyFront, TilesOfTheSinkBringTheWeightsThatMakeThem) {
     ExploreOptions options;
     options.tiles = TileSizes::powers_of_two;
     int64_t in_halves = 0;
+    int64_t strips_of_rows = 0;
     for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
         const Nest& sink = point.group.nests.back();
         const Level tile{2, sink.find({Dim::i, Band::outer})};
         if (sink.tile[Dim::i] != 16 || point.group.nest(1).w->store != tile) continue;
-        ++in_halves;
         check_group(network, point.group);
         const GroupCounts counts = walk(network, point.group);
         EXPECT_EQ(difference(two_level_counts(problems, point.group), "model", counts, "walker"), "");
         EXPECT_EQ(counts.accesses(), point.accesses) << to_text(point.group);
         EXPECT_EQ(counts.live_total, point.live_total) << to_text(point.group);
-        const int64_t strips = ceil_div(problems[2][Dim::x], sink.strip[1]);
+        ++in_halves;
+        strips_of_rows += sink.strip[0] > 0 ? 1 : 0;
+        const int64_t strips = sink.strip[0] > 0 ? ceil_div(problems[2][Dim::y], sink.strip[0])
+                                                 : ceil_div(problems[2][Dim::x], sink.strip[1]);
         for (const size_t k : {1U, 2U}) {
             const int64_t weights = problems[k].weight_elements().value();
             EXPECT_EQ(counts.layers[k].weight_reads.value(), strips * weights);
             EXPECT_EQ(counts.layers[k].weight_buffer.value(), weights / 2);
         }
     }
+    // The map is wider than high, so strips of rows of as much memory are fewer.
     EXPECT_GT(in_halves, 0);
+    EXPECT_GT(strips_of_rows, 0);
+}
+
+/// Lines that are columns, in strips of rows, cost what lines that are rows cost on the map turned by
+/// a right angle.
+TEST(FamilyFront, GoesByColumnsWhereMapsAreWide) {
+    const std::vector<LayerSpec> layers{{8, square_window(3, 1, 1)},
+                                        {32, square_window(1)},
+                                        {6, square_window(5, 1, 2)},
+                                        {4, square_window(3, 2)}};
+    const auto family_of = [&](int64_t rows, int64_t columns) {
+        const Network network = chain(3, rows, columns, layers);
+        ExploreOptions options;
+        options.tiles = TileSizes::powers_of_two;
+        std::vector<GroupPoint> points =
+            family_front(layer_problems(network, all_layers(network)), options, TileSizes::all);
+        for (const GroupPoint& point : points) {
+            check_group(network, point.group);
+            EXPECT_EQ(difference(two_level_counts(network, point.group), "model",
+                                 walk(network, point.group), "walker"),
+                      "");
+        }
+        return points;
+    };
+    const std::vector<GroupPoint> wide = family_of(11, 17);
+    int64_t by_lines = 0;
+    for (const GroupPoint& tall : family_of(17, 11)) {
+        if (tall.group.nests.front().y.compute.nest == tall.group.sink()) continue;
+        ++by_lines;
+        EXPECT_TRUE(std::ranges::any_of(wide, [&](const GroupPoint& point) {
+            return point.accesses <= tall.accesses && point.live_total <= tall.live_total;
+        })) << to_text(tall.group);
+    }
+    EXPECT_GT(by_lines, 0);
+    EXPECT_TRUE(std::ranges::any_of(
+        wide, [](const GroupPoint& point) { return point.group.nests.back().strip[0] > 0; }));
 }
 
 TEST(ExploreDag, EveryLayerIsCountedAndThreadsDoNotMatter) {
