@@ -1,12 +1,10 @@
 #include "scheduler/explore/explore.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -20,36 +18,20 @@
 #include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/sequences.h"
 #include "scheduler/explore/pareto.h"
+#include "scheduler/explore/partitions.h"
 
 namespace laminate {
 
 namespace {
 
-using search::Archive;
 using search::Cost;
 using search::GroupSearch;
-
-// ---- whole networks
-
-/// A partial answer: a group, or two answers that follow each other. A bound has neither.
-struct Partial {
-    const GroupPoint* group = nullptr;
-    const NetworkCounts* counts = nullptr;
-    const std::vector<LayerId>* layers = nullptr;
-    std::shared_ptr<const Partial> first;
-    std::shared_ptr<const Partial> second;
-};
-using Partials = Archive<std::shared_ptr<const Partial>>;
+using search::Partial;
+using search::Partials;
+using search::Partitions;
 
 /// Beyond this many pairs the MACs axis is dropped.
 constexpr size_t most_pairs = 4'000'000;
-
-/// Adds to `sum` everything of `a` with everything of `b`.
-void add_pairs(const Partials& a, const Partials& b, Partials& sum) {
-    search::add_pairs(a, b, sum, [](const auto& first, const auto& second) {
-        return std::make_shared<const Partial>(Partial{nullptr, nullptr, nullptr, first, second});
-    });
-}
 
 Partials on_two_axes(const Partials& a) {
     Partials result(false);
@@ -62,76 +44,10 @@ struct Segment {
     size_t sequence = 0;
     size_t begin = 0;
     size_t like = 0;  ///< first segment of the same shape
+    SegmentOutlook outlook;
     SegmentFront front;
+    [[nodiscard]] size_t end() const { return begin + layers.size(); }
 };
-
-/// Partitions of one sequence: for every contiguous run of its layers the best ones, and lower
-/// bounds on their costs.
-class Partitions {
-public:
-    Partitions(size_t layers, bool macs_is_axis) : layers_(layers) {
-        for (auto* table : {&best_, &least_}) {
-            for (size_t n = 0; n < (layers + 1) * (layers + 1); ++n)
-                table->emplace_back(table == &least_ ? false : macs_is_axis);
-        }
-    }
-
-    /// Combines shorter runs.
-    void combine(size_t begin, size_t end) {
-        for (size_t middle = begin + 1; middle < end; ++middle) {
-            add_pairs(at(best_, begin, middle), segment_fronts_.at({middle, end}).first,
-                      at(best_, begin, end));
-            add_pairs(at(least_, begin, middle), segment_fronts_.at({middle, end}).second,
-                      at(least_, begin, end));
-        }
-    }
-
-    void add(const Segment& segment, bool macs_is_axis) {
-        const size_t end = segment.begin + segment.layers.size();
-        auto& [points, least] =
-            segment_fronts_
-                .try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false))
-                .first->second;
-        for (size_t n = 0; n < segment.front.points.size(); ++n) {
-            const GroupPoint& point = segment.front.points[n];
-            const auto partial = std::make_shared<const Partial>(
-                Partial{&point, &segment.front.counts[n], &segment.layers, nullptr, nullptr});
-            points.offer(cost_of(point), partial);
-            at(best_, segment.begin, end).offer(cost_of(point), partial);
-            least.offer(cost_of(point), partial);
-            at(least_, segment.begin, end).offer(cost_of(point), partial);
-        }
-        for (const Cost& cost : segment.front.open) {
-            least.offer(cost, nullptr);
-            at(least_, segment.begin, end).offer(cost, nullptr);
-        }
-    }
-
-    [[nodiscard]] const Partials& best(size_t begin, size_t end) const {
-        return best_[begin * (layers_ + 1) + end];
-    }
-    [[nodiscard]] const Partials& least(size_t begin, size_t end) const {
-        return least_[begin * (layers_ + 1) + end];
-    }
-
-private:
-    [[nodiscard]] Partials& at(std::vector<Partials>& table, size_t begin, size_t end) {
-        return table[begin * (layers_ + 1) + end];
-    }
-
-    size_t layers_;
-    std::vector<Partials> best_;
-    std::vector<Partials> least_;
-    std::map<std::pair<size_t, size_t>, std::pair<Partials, Partials>> segment_fronts_;
-};
-
-/// The single groups of a partial answer.
-void collect_groups(const Partial& partial, std::vector<const Partial*>& groups) {
-    if (partial.group != nullptr) groups.push_back(&partial);
-    for (const auto* part : {partial.first.get(), partial.second.get()}) {
-        if (part != nullptr) collect_groups(*part, groups);
-    }
-}
 
 class Explorer {
 public:
@@ -148,21 +64,21 @@ public:
             layers.insert(layers.end(), sequence.begin(), sequence.end());
         halo_tables_ = std::make_shared<search::HaloTables>(layer_problems(network, layers));
         find_segments();
-        is_searched_.assign(segments_.size(), false);
         for (const auto& sequence : sequences_)
             partitions_.emplace_back(sequence.size(), macs_is_axis_);
     }
 
     Front run() {
-        {
-            const std::lock_guard<std::mutex> lock(mutex_);
-            for (size_t s = 0; s < sequences_.size(); ++s) {
-                for (size_t begin = 0; begin < sequences_[s].size(); ++begin)
-                    open({s, begin, begin + 1});
-            }
+        // Shorter runs of layers come first, because the results of the runs inside a run prune its
+        // search. What other segments cost limits it too, so all segments of one length are done
+        // before longer ones begin, and the answer does not depend on the order in which threads
+        // finish.
+        size_t longest = 0;
+        for (const auto& sequence : sequences_) longest = std::max(longest, sequence.size());
+        for (size_t length = 1; length <= longest; ++length) {
+            if (length == 2) look_ahead();
+            search_runs(length);
         }
-        const int threads = std::max(1, options_.threads);
-        in_parallel(static_cast<size_t>(threads), threads, [&](size_t) { search_what_is_ready(); });
         return network_front();
     }
 
@@ -183,96 +99,97 @@ private:
                                     s,
                                     begin,
                                     segments_.size(),
+                                    {},
                                     {}};
                     const auto key = shape_key(layer_problems(network_, segment.layers));
                     segment.like = shapes.emplace(key, segments_.size()).first->second;
                     progress_.segments_total += segment.like == segments_.size() ? 1 : 0;
-                    segment_of_[{s, begin, begin + length}] = segments_.size();
                     segments_.push_back(std::move(segment));
                 }
             }
         }
     }
 
-    // Shorter runs of layers come first, because only the results of the runs inside a run prune
-    // its search. A run is searched as soon as the two runs that lack one of its layers are done,
-    // so the answer does not depend on the order in which threads finish.
-
-    /// Layers [begin, end) of a sequence.
-    struct Run {
-        size_t sequence = 0;
-        size_t begin = 0;
-        size_t end = 0;
-        friend auto operator<=>(const Run&, const Run&) = default;
-    };
-
-    /// Opens a run in which all shorter runs are closed.
-    void open(const Run& run) {
-        partitions_[run.sequence].combine(run.begin, run.end);
-        const auto found = segment_of_.find(run);
-        // Not a segment of the space; its parts together still count.
-        if (found == segment_of_.end()) {
-            Segment none;
-            none.begin = run.begin;
-            none.layers.resize(run.end - run.begin);
-            return close(run, none);
-        }
-        Segment& segment = segments_[found->second];
-        const bool is_first = segment.like == found->second;
-        if (is_first) {
-            // Start the longest segments first: they take the most time.
-            ready_.emplace(-std::ssize(segment.layers), found->second);
-        } else if (is_searched_[segment.like]) {
-            segment.front = segments_[segment.like].front;
-            close(run, segment);
-        } else {
-            followers_[segment.like].push_back(run);
-        }
+    [[nodiscard]] bool is_stopped() const {
+        return options_.stop != nullptr && options_.stop->load();
     }
 
-    void close(const Run& run, const Segment& segment) {
-        partitions_[run.sequence].add(segment, macs_is_axis_);
-        const auto part_is_closed = [&](const Run& longer) {
-            if (++closed_parts_[longer] == 2) open(longer);
-        };
-        if (run.begin > 0) part_is_closed({run.sequence, run.begin - 1, run.end});
-        if (run.end < sequences_[run.sequence].size())
-            part_is_closed({run.sequence, run.begin, run.end + 1});
+    /// The first segments of each shape, of these lengths.
+    [[nodiscard]] std::vector<size_t> shapes(size_t shortest, size_t longest) const {
+        std::vector<size_t> shapes;
+        for (size_t n = 0; n < segments_.size(); ++n) {
+            const size_t length = segments_[n].layers.size();
+            if (segments_[n].like == n && length >= shortest && length <= longest)
+                shapes.push_back(n);
+        }
+        return shapes;
     }
 
-    void search_what_is_ready() {
-        std::unique_lock<std::mutex> lock(mutex_);
-        try {
-            for (;;) {
-                changed_.wait(lock, [&] { return has_failed_ || !ready_.empty() || is_over(); });
-                if (has_failed_ || is_over()) return;
-                const size_t n = ready_.begin()->second;
-                ready_.erase(ready_.begin());
-                lock.unlock();
-                search_one(segments_[n]);
-                lock.lock();
-                finish(n);
-                changed_.notify_all();
-            }
-        } catch (...) {
-            if (!lock.owns_lock()) lock.lock();
-            has_failed_ = true;
-            changed_.notify_all();
-            throw;
+    /// Finds what is said of segments of several layers before they are searched.
+    void look_ahead() {
+        std::vector<size_t> all = shapes(2, GroupSearch::most_layers);
+        // The longest take the most time.
+        std::ranges::stable_sort(all, std::ranges::greater(),
+                                 [&](size_t n) { return segments_[n].layers.size(); });
+        in_parallel(all.size(), std::max(1, options_.threads), [&](size_t n) {
+            Segment& segment = segments_[all[n]];
+            if (!is_stopped())
+                segment.outlook =
+                    outlook_of(layer_problems(network_, segment.layers), options_, halo_tables_);
+        });
+        for (const Segment& segment : segments_) {
+            if (segment.layers.size() == 1) continue;
+            const SegmentOutlook& outlook = segments_[segment.like].outlook;
+            std::vector<Cost> known;
+            for (const GroupPoint& point : outlook.points) known.push_back(cost_of(point));
+            partitions_[segment.sequence].expect(segment.begin, segment.end(), known,
+                                                 outlook.least);
         }
     }
 
-    void finish(size_t n) {
-        const Segment& segment = segments_[n];
-        is_searched_[n] = true;
-        ++progress_.segments_done;
-        tell(segment);
-        close({segment.sequence, segment.begin, segment.begin + segment.layers.size()}, segment);
-        for (const Run& run : std::exchange(followers_[n], {})) open(run);
+    /// Searches all segments of one length, where all shorter ones are known.
+    void search_runs(size_t length) {
+        for (size_t s = 0; s < sequences_.size(); ++s) {
+            for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin)
+                partitions_[s].combine(begin, begin + length);
+        }
+        const std::vector<size_t> all = shapes(length, length);
+        const auto limits = limits_of(length);
+        in_parallel(all.size(), std::max(1, options_.threads), [&](size_t n) {
+            Segment& segment = segments_[all[n]];
+            const auto own = limits.find(all[n]);
+            search_one(segment, own == limits.end() ? std::vector<Cost>() : own->second.costs());
+            const std::lock_guard<std::mutex> lock(mutex_);
+            ++progress_.segments_done;
+            tell(segment);
+        });
+        for (Segment& segment : segments_) {
+            if (segment.layers.size() != length) continue;
+            if (&segment != &segments_[segment.like]) segment.front = segments_[segment.like].front;
+            partitions_[segment.sequence].add(segment.begin, segment.layers, segment.front);
+        }
     }
 
-    [[nodiscard]] bool is_over() const {
-        return progress_.segments_done == progress_.segments_total;
+    /// By shape of segments of one length: costs that beat all its schedules that are not wanted.
+    /// Nothing on three axes, and where the bounds of other layers are not there.
+    [[nodiscard]] std::map<size_t, search::CostFront> limits_of(size_t length) {
+        std::map<size_t, search::CostFront> limits;
+        if (macs_is_axis_ || length == 1 || is_stopped() || shapes(length, length).empty())
+            return limits;
+        for (Partitions& partitions : partitions_) partitions.find_limits();
+        // Whatever matters to one of the segments of a shape is looked for.
+        for (const Segment& segment : segments_) {
+            if (segment.layers.size() != length) continue;
+            const Partitions& partitions = partitions_[segment.sequence];
+            // Known schedules of a whole sequence may be strips, and what is nearest to the best
+            // schedule of the space need not be better than these. So it has no limits.
+            const bool is_whole = length == sequences_[segment.sequence].size();
+            search::CostFront own = is_whole ? search::CostFront(false)
+                                             : partitions.limits(segment.begin, segment.end());
+            const auto [all, is_new] = limits.try_emplace(segment.like, std::move(own));
+            if (!is_new) all->second = search::weaker(all->second, own);
+        }
+        return limits;
     }
 
     void tell(const Segment& segment) {
@@ -294,12 +211,16 @@ private:
         });
     }
 
-    void search_one(Segment& segment) {
-        const bool stopped = options_.stop != nullptr && options_.stop->load();
+    void search_one(Segment& segment, std::vector<Cost> limits) {
+        const bool stopped = is_stopped();
+        const bool has_outlook = !segment.outlook.least.empty();
         const std::vector<LayerProblem> problems = layer_problems(network_, segment.layers);
         const Cost compulsory{static_cast<double>(compulsory_accesses(problems).value()), 0, 0};
         if (stopped && segment.layers.size() > 1) {
-            segment.front.open = {compulsory};
+            segment.front.points = segment.outlook.points;
+            segment.front.counts = segment.outlook.counts;
+            segment.front.open =
+                has_outlook ? segment.outlook.least : std::vector<Cost>{compulsory};
             return;
         }
         ExploreOptions own = options_;
@@ -308,10 +229,11 @@ private:
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
-        const Partials& known = partitions_[segment.sequence].best(
-            segment.begin, segment.begin + segment.layers.size());
-        segment.front = search_segment(problems, own, macs_is_axis_, known.costs(),
-                                       parts_are_complete(segment), halo_tables_);
+        const SegmentContext context{
+            partitions_[segment.sequence].best(segment.begin, segment.end()).costs(),
+            std::move(limits), parts_are_complete(segment), halo_tables_,
+            has_outlook ? &segment.outlook : nullptr};
+        segment.front = search_segment(problems, own, macs_is_axis_, context);
         if (stopped) segment.front.open.push_back(compulsory);
     }
 
@@ -374,8 +296,8 @@ private:
         return std::move(builder).front(options_.footprint);
     }
 
-    /// The schedule of each group, with the compute levels of with_outer_compute_levels(). Groups of
-    /// layers of one shape name the first of these layers, so equal ones are looked at once.
+    /// The schedule of each group, with the compute levels of with_outer_compute_levels(). Groups
+    /// of layers of one shape name the first of these layers, so equal ones are looked at once.
     [[nodiscard]] std::unordered_map<const Partial*, std::shared_ptr<const GroupSchedule>>
     schedules_of(const std::vector<std::vector<const Partial*>>& points) const {
         std::map<std::string, std::shared_ptr<GroupSchedule>> by_text;
@@ -425,16 +347,7 @@ private:
     std::shared_ptr<search::HaloTables> halo_tables_;  ///< for all layers of the sequences
     std::vector<Segment> segments_;
     std::vector<Partitions> partitions_;
-    std::map<Run, size_t> segment_of_;
-    // The mutex guards the members below and the partitions.
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::set<std::pair<std::ptrdiff_t, size_t>> ready_;  ///< segments to search, the next one first
-    std::vector<bool> is_searched_;                      ///< by segment
-    std::map<size_t, std::vector<Run>> followers_;       ///< by segment: open runs of its shape
-    /// closed ones of the two runs that lack one layer
-    std::map<Run, int> closed_parts_;
-    bool has_failed_ = false;
+    std::mutex mutex_;  ///< guards the progress
     ExploreProgress progress_;
 };
 

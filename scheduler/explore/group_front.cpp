@@ -22,8 +22,8 @@ using search::Cost;
 using search::GroupSearch;
 
 /// Adds a point with the counts of the model.
-void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts,
-               Footprint footprint) {
+template <class Points>
+void add_point(Points& front, GroupSchedule group, const GroupCounts& counts, Footprint footprint) {
     front.counts.push_back(total({counts}));
     front.points.push_back({std::move(group), counts.accesses(),
                             memory_of(front.counts.back(), footprint), counts.macs()});
@@ -43,6 +43,19 @@ void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& pro
     };
     throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) +
                            "; model " + text(cost_of(result)));
+}
+
+/// Adds what line buffers, strips and tiles of the whole group reach.
+template <class Points>
+void add_family(Points& front, const std::vector<LayerProblem>& problems,
+                const ExploreOptions& options) {
+    ExploreOptions coarse = options;
+    coarse.tiles = TileSizes::powers_of_two;
+    TwoLevelCache cache;
+    for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {
+        const GroupCounts counts = two_level_counts(problems, point.group, &cache);
+        add_point(front, std::move(point.group), counts, options.footprint);
+    }
 }
 
 /// From this depth on, most of the space is bounded anyway.
@@ -75,13 +88,13 @@ class SegmentSearch {
 public:
     /// The arguments are those of search_segment(), and outlive the search.
     SegmentSearch(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
-                  bool macs_is_axis, const std::vector<Cost>& known, bool parts_are_complete,
-                  std::shared_ptr<search::HaloTables> halo_tables)
+                  bool macs_is_axis, const SegmentContext& context, const SegmentOutlook& outlook)
         : problems_(problems),
           options_(options),
-          known_(known),
-          halo_tables_(std::move(halo_tables)),
-          parts_are_complete_(parts_are_complete) {
+          context_(context),
+          outlook_(outlook),
+          limits_(context.limits) {
+        limits_.insert(limits_.end(), context.known.begin(), context.known.end());
         own_.tiles = search_tiles(options);
         own_.live = options.footprint == Footprint::live;
         own_.macs_is_axis = macs_is_axis;
@@ -90,24 +103,26 @@ public:
         own_.structures.only_resident = options.space == Space::fusion;
         if (options.memory) own_.memory = static_cast<double>(options.memory->value());
         own_.stop = options.stop;
-        own_.max_steps = steps_of(options.max_steps, problems.size(), parts_are_complete);
+        own_.max_steps = steps_of(options.max_steps, problems.size(), context.parts_are_complete);
     }
 
     SegmentFront front() {
         if (problems_.size() > 1) {
-            if (is_beaten(search::Detail::coarse)) return {};
+            if (is_beaten(outlook_.least)) return result();
             if (is_hard() && ends_soon()) return result();
-            if (is_hard() && is_beaten(search::Detail::fine)) {
+            if (is_hard() &&
+                is_beaten(search::CallBound(problems_, search::Detail::fine, context_.halo_tables)
+                              .steps())) {
                 open_.clear();
                 return result();
             }
             find_good_points();
         }
-        if (problems_.size() < too_deep_for_parts || parts_are_complete_)
+        if (problems_.size() < too_deep_for_parts || context_.parts_are_complete)
             open_ = run(own_);
         else
             open_ = {Cost{}};
-        if (bound_) open_ = unbeaten(at_least_both(open_, *bound_));
+        if (own_.bound != nullptr) open_ = unbeaten(at_least_both(open_, bound_));
         return result();
     }
 
@@ -115,30 +130,31 @@ private:
     /// Searches, knowing what was found before. Returns what it left open.
     std::vector<Cost> run(const search::GroupSearchOptions& how) {
         GroupSearch search(problems_, how);
-        for (const Cost& cost : known_) search.know(cost);
+        for (const Cost& cost : limits_) search.know(cost);
         for (const GroupSearch::Point& point : found_) search.know(point);
         search.run();
         found_ = search.front();
         return search.open();
     }
 
-    [[nodiscard]] Archive<char> reached() const {
-        Archive<char> reached(own_.macs_is_axis);
-        for (const Cost& cost : known_) reached.offer(cost, 0);
-        for (const GroupSearch::Point& point : found_) reached.offer(point.cost, 0);
-        return reached;
+    /// What was found, and these costs.
+    [[nodiscard]] Archive<char> with_found(const std::vector<Cost>& costs) const {
+        Archive<char> all(own_.macs_is_axis);
+        for (const Cost& cost : costs) all.offer(cost, 0);
+        for (const GroupSearch::Point& point : found_) all.offer(point.cost, 0);
+        return all;
     }
     [[nodiscard]] std::vector<Cost> unbeaten(std::vector<Cost> bounds) const {
-        const Archive<char> all = reached();
+        const Archive<char> all = with_found(limits_);
         std::erase_if(bounds, [&](const Cost& cost) { return all.beats_all_above(cost); });
         return bounds;
     }
 
-    /// Whether known costs beat all that the bound leaves.
-    [[nodiscard]] bool is_beaten(search::Detail detail) {
-        bound_.emplace(problems_, detail, halo_tables_);
-        own_.bound = &*bound_;
-        return unbeaten(bound_->steps()).empty();
+    /// Whether known costs beat all that is not below this bound. The search uses it from now on.
+    [[nodiscard]] bool is_beaten(std::vector<Cost> bound) {
+        bound_ = std::move(bound);
+        own_.bound = &bound_;
+        return unbeaten(bound_).empty();
     }
     /// Whether good schedules are worth their time, and a fine bound.
     [[nodiscard]] bool is_hard() const {
@@ -147,7 +163,7 @@ private:
     }
     /// Searches with a part of the work. Most segments of classifiers take no more.
     [[nodiscard]] bool ends_soon() {
-        if (problems_.size() >= too_deep_for_parts && !parts_are_complete_) return false;
+        if (problems_.size() >= too_deep_for_parts && !context_.parts_are_complete) return false;
         search::GroupSearchOptions little = own_;
         little.max_steps = options_.max_steps / part_of_rounds;
         if (own_.tiles == search::Tiles::all) {
@@ -155,7 +171,7 @@ private:
             (void)run(little);
             little.tiles = own_.tiles;
         }
-        open_ = unbeaten(at_least_both(run(little), *bound_));
+        open_ = unbeaten(at_least_both(run(little), bound_));
         return open_.empty();
     }
 
@@ -171,7 +187,7 @@ private:
                 search_nearby(coarse, structures_of(found_));
                 (void)run(coarse);
             }
-        } else if (parts_are_complete_) {
+        } else if (context_.parts_are_complete) {
             search::GroupSearchOptions kept = own_;
             kept.structures.only_kept = true;
             (void)run(kept);
@@ -189,10 +205,12 @@ private:
         }
         return all;
     }
-    /// Tiles of annealing are any integers, so its points are no points of the space.
+    /// Tiles of annealing are any integers, so its points are no points of the space. Their
+    /// structures may have better tiles, so points count that beat known costs, be they wanted or
+    /// not.
     [[nodiscard]] Structures annealed_structures() const {
-        return structures_of(search::annealed(problems_, own_, reached().costs(),
-                                              unbeaten(bound_->steps())));
+        return structures_of(search::annealed(problems_, own_, with_found(context_.known).costs(),
+                                              unbeaten(bound_)));
     }
 
     /// Searches the structures that differ from `near` in one layer, then those that differ from
@@ -216,27 +234,20 @@ private:
         TwoLevelCache cache;
         for (const GroupSearch::Point& point : found_)
             add_checked_point(result, problems_, point, options_.footprint, cache);
-        const bool has_strips =
-            problems_.size() > deepest_of_papers && options_.max_steps != INT64_MAX;
-        if (problems_.size() == 1 || (open_.empty() && !has_strips)) return result;
-        // Add what line buffers, strips and tiles of the whole group reach. Strips are outside the
-        // space, so they may be better than all of it.
-        ExploreOptions coarse = options_;
-        coarse.tiles = TileSizes::powers_of_two;
-        for (GroupPoint& point : family_front(problems_, coarse, options_.tiles)) {
-            const GroupCounts counts = two_level_counts(problems_, point.group, &cache);
-            add_point(result, std::move(point.group), counts, options_.footprint);
-        }
+        result.points.insert(result.points.end(), outlook_.points.begin(), outlook_.points.end());
+        result.counts.insert(result.counts.end(), outlook_.counts.begin(), outlook_.counts.end());
+        if (problems_.size() > 1 && outlook_.points.empty() && !open_.empty())
+            add_family(result, problems_, options_);
         return result;
     }
 
     const std::vector<LayerProblem>& problems_;
     const ExploreOptions& options_;
-    const std::vector<Cost>& known_;
-    std::shared_ptr<search::HaloTables> halo_tables_;
-    bool parts_are_complete_;
+    const SegmentContext& context_;
+    const SegmentOutlook& outlook_;
+    std::vector<Cost> limits_;  ///< what beats all that is not wanted
     search::GroupSearchOptions own_;
-    std::optional<search::CallBound> bound_;
+    std::vector<Cost> bound_;
     std::vector<GroupSearch::Point> found_;
     std::vector<Cost> open_;
 };
@@ -248,12 +259,25 @@ search::Cost cost_of(const GroupPoint& point) {
             static_cast<double>(point.live_total.value()), static_cast<double>(point.macs.value())};
 }
 
+SegmentOutlook outlook_of(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
+                          std::shared_ptr<search::HaloTables> halo_tables) {
+    SegmentOutlook outlook;
+    outlook.least =
+        search::CallBound(problems, search::Detail::coarse, std::move(halo_tables)).steps();
+    // Strips are outside the space, so they may be better than all of it.
+    if (problems.size() > deepest_of_papers && options.max_steps != INT64_MAX)
+        add_family(outlook, problems, options);
+    return outlook;
+}
+
 SegmentFront search_segment(const std::vector<LayerProblem>& problems,
                             const ExploreOptions& options, bool macs_is_axis,
-                            const std::vector<Cost>& known, bool parts_are_complete,
-                            std::shared_ptr<search::HaloTables> halo_tables) {
-    return SegmentSearch(problems, options, macs_is_axis, known, parts_are_complete,
-                         std::move(halo_tables))
+                            const SegmentContext& context) {
+    SegmentOutlook own;
+    if (context.outlook == nullptr && problems.size() > 1)
+        own = outlook_of(problems, options, context.halo_tables);
+    return SegmentSearch(problems, options, macs_is_axis, context,
+                         context.outlook != nullptr ? *context.outlook : own)
         .front();
 }
 
@@ -272,7 +296,7 @@ std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems,
                      [](const LayerProblem& p) { return search::may_fuse(p); }))
         return {};
     std::vector<GroupPoint> points =
-        search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
+        search_segment(problems, options, options.macs_is_axis.value_or(true), {}).points;
     std::sort(points.begin(), points.end(),
               [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
     return points;

@@ -22,13 +22,32 @@ struct SegmentFront {
 
 [[nodiscard]] search::Cost cost_of(const GroupPoint& point);
 
-/// Searches one segment. `known`: costs that shorter segments reach together. `parts_are_complete`:
-/// whether those were searched to the end. `halo_tables`: for CallBound.
+/// What is said of a segment of two layers or more before it is searched.
+struct SegmentOutlook {
+    /// Every schedule of the space costs at least as much as one of these.
+    std::vector<search::Cost> least;
+    /// Schedules that its front has in any case, or that others beat.
+    std::vector<GroupPoint> points;
+    std::vector<NetworkCounts> counts;  ///< of the points
+};
+/// `halo_tables`: for CallBound.
+[[nodiscard]] SegmentOutlook outlook_of(const std::vector<LayerProblem>& problems,
+                                        const ExploreOptions& options,
+                                        std::shared_ptr<search::HaloTables> halo_tables);
+
+/// What a search of a segment may build on.
+struct SegmentContext {
+    std::vector<search::Cost> known{};  ///< costs that shorter segments reach together
+    /// Costs that beat all that is not wanted (partitions.h), these among them.
+    std::vector<search::Cost> limits{};
+    bool parts_are_complete = true;  ///< whether shorter segments were searched to the end
+    std::shared_ptr<search::HaloTables> halo_tables{};  ///< for CallBound
+    const SegmentOutlook* outlook = nullptr;  ///< of several layers, if it is there already
+};
+
 [[nodiscard]] SegmentFront search_segment(const std::vector<LayerProblem>& problems,
                                           const ExploreOptions& options, bool macs_is_axis,
-                                          const std::vector<search::Cost>& known,
-                                          bool parts_are_complete,
-                                          std::shared_ptr<search::HaloTables> halo_tables = nullptr);
+                                          const SegmentContext& context);
 
 /// The three-axis front of one group of consecutive layers of one chain, by accesses, fewest first.
 /// Empty if the space does not have the group: if it has several layers, of which one is grouped,

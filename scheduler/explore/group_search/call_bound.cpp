@@ -141,10 +141,10 @@ double CallBound::divided(const HaloBound::Staircase& halos, double rest, double
     }
 }
 
-std::vector<Cost> at_least_both(const std::vector<Cost>& open, const CallBound& bound) {
+std::vector<Cost> at_least_both(const std::vector<Cost>& open, const std::vector<Cost>& bound) {
     Archive<char> both(false);
     for (const Cost& o : open) {
-        for (const Cost& b : bound.steps()) {
+        for (const Cost& b : bound) {
             both.offer({std::max(o.accesses, b.accesses), std::max(o.memory, b.memory), o.macs}, 0);
         }
     }

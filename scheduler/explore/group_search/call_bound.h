@@ -151,8 +151,9 @@ private:
     std::vector<Cost> steps_;
 };
 
-/// Combines the bound with `open`, where everything left out costs at least as much as one point.
+/// Everything that costs at least as much as one of `open` and as one of `bound` costs at least as
+/// much as one of these.
 [[nodiscard]] std::vector<Cost> at_least_both(const std::vector<Cost>& open,
-                                              const CallBound& bound);
+                                              const std::vector<Cost>& bound);
 
 }  // namespace laminate::search

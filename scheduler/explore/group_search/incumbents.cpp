@@ -7,7 +7,7 @@ namespace laminate::search {
 void Incumbents::find_open_memory() {
     open_memory_.clear();
     if (options_.bound == nullptr) return;
-    const std::vector<Cost>& steps = options_.bound->steps();
+    const std::vector<Cost>& steps = *options_.bound;
     for (size_t n = 0; n < steps.size(); ++n) {
         if (front_.beats_all_above(steps[n])) continue;
         const double end = n + 1 < steps.size() ? steps[n + 1].memory : INFINITY;

@@ -8,8 +8,8 @@
 
 #include "base/indexed.h"
 #include "scheduler/explore/group_search/axis_options.h"
-#include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/layer_structures.h"
+#include "scheduler/explore/pareto.h"
 
 namespace laminate::search {
 
@@ -23,8 +23,9 @@ struct GroupSearchOptions {
     /// The search is limited to structures that differ from one of these in at most one layer.
     /// Null: no limit.
     const std::vector<IndexVector<LayerStructure, int>>* near = nullptr;
-    /// A bound for these layers. Memory in which known costs beat it is not searched.
-    const CallBound* bound = nullptr;
+    /// Every schedule of these layers costs at least as much as one of these, by rising memory.
+    /// Memory in which known costs beat them is not searched. Null: no bound.
+    const std::vector<Cost>* bound = nullptr;
     /// Combinations of tiles that are evaluated without bounding parts of them first.
     int64_t most_in_a_grid = 256;
     /// Bounds, and rows of schedules, to evaluate before completeness is given up.

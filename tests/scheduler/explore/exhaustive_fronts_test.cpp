@@ -226,7 +226,7 @@ std::set<ThreeCosts> searched(const Network& network, const std::vector<LayerId>
                             static_cast<double>(c[2])});
     const SegmentFront segment =
         search_segment(layer_problems(network, layers), options.of_search(), options.macs_is_axis,
-                       of_parts, true);
+                       {.known = of_parts});
     EXPECT_TRUE(segment.open.empty());
     std::set<ThreeCosts> all = costs(segment.points);
     all.insert(known.begin(), known.end());

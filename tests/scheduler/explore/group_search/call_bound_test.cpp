@@ -270,7 +270,7 @@ TEST(CallBound, RaisesWhatASearchLeftOpen) {
     const auto problems = problems_of(
         chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
     const CallBound bound(problems);
-    const std::vector<Cost> both = at_least_both({{100000, 20, 0}}, bound);
+    const std::vector<Cost> both = at_least_both({{100000, 20, 0}}, bound.steps());
     ASSERT_FALSE(both.empty());
     for (const Cost& cost : both) {
         EXPECT_GE(cost.memory, 20);
