@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "base/aligned.h"
 #include "generators/compile/error_bounds.h"
@@ -9,25 +10,54 @@
 #include "generators/compile/group_reference.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
+#include "instrumentation/interpreted_code.h"
 #include "instrumentation/loop_sums.h"
 
 namespace laminate {
 
 namespace {
 
-GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group,
-                        const std::vector<std::vector<float>>& inputs, float* output) {
-    const JitGroup jit(with_counters(code, CountMode::execute), true);
+/// An estimate of where interpreting begins to take longer than LLVM takes to compile a layer.
+constexpr int64_t most_interpreted = 40'000'000;
+
+/// The counters that the code leaves, and the output.
+struct Ran {
+    std::vector<int64_t> counters;
+    std::vector<float> output;
+};
+/// By interpretation if that is quick and `by` allows it, else compiled.
+Ran run_counted(const GroupCode& code, const std::vector<std::vector<float>>& inputs,
+                int64_t outputs, RunBy by) {
+    const Halide::Internal::Stmt body = with_counters(code, CountMode::execute);
     const AlignedFloats constants(code.constants);
-    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
-    std::vector<int64_t> counters(CounterLayout{code.arrays.size()}.size());
     std::vector<const float*> arrays(code.inputs.size(), nullptr);
     for (size_t n = 0; n < inputs.size(); ++n) arrays[n] = inputs[n].data();
+    const auto untouched = [&] {
+        return Ran{std::vector<int64_t>(CounterLayout{code.arrays.size()}.size()),
+                   std::vector<float>(static_cast<size_t>(outputs),
+                                      std::numeric_limits<float>::quiet_NaN())};
+    };
+    Ran ran = untouched();
+    float* output = ran.output.data();
+    if (by != RunBy::compiled) {
+        const auto interpreted = InterpretedCode::of(body);
+        const bool is_limited = by == RunBy::as_quick;
+        if (interpreted != nullptr &&
+            interpreted->run(
+                {arrays.data(), &output, constants.data(), code.strips, ran.counters.data()},
+                is_limited ? most_interpreted : std::numeric_limits<int64_t>::max()))
+            return ran;
+        if (!is_limited) throw std::logic_error("code that cannot be interpreted");
+        ran = untouched();
+        output = ran.output.data();
+    }
+    const JitGroup jit(body, true);
+    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
     const int result =
         jit.counted_function()(arrays.data(), &output, constants.data(), scratch.data(), 0,
-                               static_cast<int32_t>(code.strips), counters.data());
+                               static_cast<int32_t>(code.strips), ran.counters.data());
     if (result != 0) throw std::runtime_error("generated code returned " + std::to_string(result));
-    return counts_of(code, group, counters);
+    return ran;
 }
 
 }  // namespace
@@ -54,15 +84,15 @@ GroupCounts measure(const Network& network, const GroupSchedule& group) {
 }
 
 CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group,
-                                     uint64_t seed) {
+                                     uint64_t seed, RunBy by) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = judged_inputs(network, problems, seed);
-    std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
-                              std::numeric_limits<float>::quiet_NaN());
+    const GroupCode code = instrumented_code(network, group);
+    Ran ran = run_counted(code, inputs, problems.back().output_elements().value(), by);
     CheckedMeasurement measurement;
-    measurement.counts =
-        run_counted(instrumented_code(network, group), group, inputs, output.data());
-    measurement.wrong_result = first_difference(network, problems, inputs, output);
+    measurement.counts = counts_of(code, group, ran.counters);
+    measurement.wrong_result = first_difference(network, problems, inputs, ran.output);
+    measurement.output = std::move(ran.output);
     return measurement;
 }
 

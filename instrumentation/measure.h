@@ -21,13 +21,21 @@ struct CheckedMeasurement {
     GroupCounts counts;
     /// Empty, or one line that says where the output differs from the reference operators'.
     std::string wrong_result;
+    std::vector<float> output;
 };
 
-/// Compiles the code into this process and lets it compute too (CountMode::execute), on random
-/// inputs of `seed`, into an output filled with NaN. The result must equal the reference operators'
-/// as far as judged_rows() asks. Meant for groups of up to about 10^8 MACs.
+enum class RunBy {
+    as_quick,     ///< interpreted (interpreted_code.h) up to some ten million instructions
+    compiled,     ///< always compiled
+    interpreted,  ///< never compiled; std::logic_error where the interpreter lacks an operation
+};
+
+/// Lets the code compute too (CountMode::execute), in this process, on random inputs of `seed`,
+/// into an output filled with NaN. The result must equal the reference operators' as far as
+/// judged_rows() asks. Meant for groups of up to about 10^8 MACs.
 [[nodiscard]] CheckedMeasurement measure_and_check(const Network& network,
-                                                   const GroupSchedule& group, uint64_t seed);
+                                                   const GroupSchedule& group, uint64_t seed,
+                                                   RunBy by = RunBy::as_quick);
 
 /// Empty, or the first element that differs from the reference operators' by more than judged_rows()
 /// allows.
