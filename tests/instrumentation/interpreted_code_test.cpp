@@ -93,7 +93,8 @@ TEST(InterpretedCode, VectorsAreNotKnown) {
 TEST(InterpretedCode, CountsAndComputesWhatCompiledCodeDoes) {
     for (uint64_t seed = 1; seed <= test::samples<uint64_t>(20); ++seed) {
         const Network network = random_picture_network(seed);
-        for (const GroupSchedule& group : random_schedule(network, seed).groups()) {
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) {
             const CheckedMeasurement compiled =
                 measure_and_check(network, group, seed, RunBy::compiled);
             const CheckedMeasurement interpreted =
