@@ -123,12 +123,12 @@ TEST(Partitions, LimitsAreWhatIsLeftBesideTheOtherLayers) {
     Partitions partitions(3, false);
     const std::vector<LayerId> one(1);
     const auto front = [](std::vector<std::pair<int64_t, int64_t>> costs) {
-        SegmentFront front;
+        SegmentFront made;
         for (const auto& [accesses, memory] : costs) {
-            front.points.push_back({{}, Elements(accesses), Elements(memory), Macs(1)});
-            front.counts.emplace_back();
+            made.points.push_back({{}, Elements(accesses), Elements(memory), Macs(1)});
+            made.counts.emplace_back();
         }
-        return front;
+        return made;
     };
     const std::vector<SegmentFront> alone{front({{10, 1}}), front({{100, 4}, {50, 16}}),
                                           front({{20, 1}})};
