@@ -179,24 +179,27 @@ Stmt MapChannels::panel(const Interval& chunk) const {
     const AxisWindow& wx = p_.x();
     // Vectors follow each other in the panel, so what one has too many is overwritten by the next.
     const auto copy = [&](const Tile& tile, const Interval& inputs, const Expr& n, const Expr& i) {
-        const auto put = [&](const Expr& value, int64_t m) {
-            const Expr to = panel_index(tile, inputs, i, 0, n, m);
+        const auto put = [&](const Expr& value, int64_t pixel, int64_t m) {
+            const Expr to = panel_index(tile, inputs, i, pixel, n, m);
             return ir::store(code_.scratch(), value, lanes_from(to, value.type().lanes()),
                              ir::Alignment::element);
         };
         if (is_pointwise(p_)) {
             const Expr from = lanes_from(simplify(i * size(at_.pixels) + tile.first), tile.pixels);
-            return put(ir::load("X", from, ir::Alignment::element), 0);
+            return put(ir::load("X", from, ir::Alignment::element), 0, 0);
         }
-        const VectorRun run = runs_of(tile.pixels, {at_.lanes, at_.lanes}).front();
+        const std::vector<VectorRun> runs = runs_of(tile.pixels, {at_.lanes, at_.lanes});
         const Expr row = simplify(tile.first / size(p_[Dim::x]));
         const Expr y = simplify(row * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
         const Expr from = simplify((i * size(wy.in) + y) * size(wx.in));
         std::vector<Stmt> inside, outside;
         for (int64_t m = 0; m < wx.kernel; ++m) {
-            const int64_t column = tile.column * wx.stride + m * wx.dilation - wx.pad_begin;
-            inside.push_back(put(row_of_input(wx, from, column, run), m));
-            outside.push_back(put(broadcast(Expr(0.0F), run.lanes), m));
+            for (const VectorRun& run : runs) {
+                const int64_t column =
+                    (tile.column + run.first) * wx.stride + m * wx.dilation - wx.pad_begin;
+                inside.push_back(put(row_of_input(wx, from, column, run), run.first, m));
+                outside.push_back(put(broadcast(Expr(0.0F), run.lanes), run.first, m));
+            }
         }
         if (!ir::reaches_padding(wy)) return ir::sequence(inside);
         return IfThenElse::make(y >= 0 && y < size(wy.in), ir::sequence(inside),

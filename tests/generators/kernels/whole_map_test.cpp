@@ -307,7 +307,8 @@ TEST(WholeMap, LayersReadPanelsOfAFewPixels) {
           Case{40, 7, 67, square_window(1), {4, 12}, "4 lanes"},
           Case{40, 27, 130, square_window(3, 2, 2, 2), {8, 12}, "windows, dilated, stride 2"},
           Case{90, 15, 136, square_window(3, 1, 1), {8, 12}, "windows, stride 1, chunks of rows"},
-          Case{20, 30, 70, square_window(3, 2, 1), {16, 24}, "too many taps to write out"}}) {
+          Case{20, 30, 70, square_window(3, 2, 1), {16, 24}, "too many taps to write out"},
+          Case{9, 38, 70, square_window(3, 2, 1), {4, 24}, "several vectors of a tile"}}) {
         const Network network = layer_of(c.inputs, c.extent, c.extent, conv(c.channels, c.window));
         const GroupSchedule group = line_buffer_group(network, {0});
         const std::vector<LayerProblem> problems = group_problems(network, group);

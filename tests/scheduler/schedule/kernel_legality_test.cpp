@@ -63,7 +63,7 @@ TEST(KernelLegality, MinimalFilteringHasAllColumnsOfAStripAtOnce) {
                        "conv1: kernel winograd_rows z2 x1 f1 v4: its boxes have parts of the "
                        "columns of a strip; expected all of them, stored inside the strip loops, "
                        "or another kernel: rows, channels, winograd_rows, winograd_channels, "
-                       "columns, map_windows");
+                       "columns, map_channels, map_windows");
     }
     EXPECT_THROW((void)parse_group(network, text("x32", "xs/yo", "winograd_channels")), InputError);
 }
