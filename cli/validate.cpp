@@ -142,7 +142,7 @@ private:
         const bool executed = verdict.model.macs() <= Macs(options_.execute_macs);
         const CheckedMeasurement measurement =
             executed ? measure_and_check(network_, group, seed)
-                     : CheckedMeasurement{measure(network_, group), "", {}};
+                     : CheckedMeasurement{measure(network_, group), ""};
         verdict.measured = measurement.counts;
         verdict.is_executed = executed;
         join(verdict.difference, difference(verdict.model, "model", verdict.measured, "measured"));

@@ -363,7 +363,10 @@ private:
                           : type == Halide::Int(32) ? Op::store_int
                                               : throw Unknown{};
             add({op, -1, stored, index, named(store->name)});
-        } else if (!s.as<Evaluate>() && !s.as<Free>()) {
+        } else if (const auto* evaluated = s.as<Evaluate>()) {
+            // A call could do more than have a value.
+            if (!is_const(evaluated->value)) throw Unknown{};
+        } else if (!s.as<Free>()) {
             throw Unknown{};
         }
     }
@@ -459,7 +462,7 @@ public:
                 case Op::float_subtract: of(s.to).f = f(s.a) - f(s.b); break;
                 case Op::float_multiply: of(s.to).f = f(s.a) * f(s.b); break;
                 case Op::float_divide: of(s.to).f = f(s.a) / f(s.b); break;
-                // As x86 has them: the second operand where either is NaN.
+                // The second operand is taken where either is NaN, as x86 does.
                 case Op::float_minimum: of(s.to).f = f(s.a) < f(s.b) ? f(s.a) : f(s.b); break;
                 case Op::float_maximum: of(s.to).f = f(s.a) > f(s.b) ? f(s.a) : f(s.b); break;
                 case Op::float_equal: of(s.to).i = f(s.a) == f(s.b); break;

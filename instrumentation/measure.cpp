@@ -2,7 +2,6 @@
 
 #include <limits>
 #include <stdexcept>
-#include <utility>
 
 #include "base/aligned.h"
 #include "generators/compile/error_bounds.h"
@@ -88,11 +87,10 @@ CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = judged_inputs(network, problems, seed);
     const GroupCode code = instrumented_code(network, group);
-    Ran ran = run_counted(code, inputs, problems.back().output_elements().value(), by);
+    const Ran ran = run_counted(code, inputs, problems.back().output_elements().value(), by);
     CheckedMeasurement measurement;
     measurement.counts = counts_of(code, group, ran.counters);
     measurement.wrong_result = first_difference(network, problems, inputs, ran.output);
-    measurement.output = std::move(ran.output);
     return measurement;
 }
 

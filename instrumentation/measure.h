@@ -21,7 +21,6 @@ struct CheckedMeasurement {
     GroupCounts counts;
     /// Empty, or one line that says where the output differs from the reference operators'.
     std::string wrong_result;
-    std::vector<float> output;
 };
 
 enum class RunBy {

@@ -3,10 +3,11 @@
 //
 //     Y[z][q] = f(b[z] + sum over n, i, m of W[z][n][i][m] * X[i][tap(q, n, m)])
 //
-// A tile of pixels q is written out, so which of its taps are padding is known, and those are left
-// out. X is read in place or, where a layer of one tap has a panel, copied first; a tile's pixels of
-// one input channel after the other then come from one stream. The maps are so small that weights
-// set the pace: while the tiles of a block use some of them, the code asks for the next ones.
+// X is read in place or from a panel. In place, a tile of pixels q is written out, so it is known
+// which of its taps are padding, and those are left out. A panel is filled before blocks of channels
+// read it: every tap of a tile comes from one stream, with zeros for padding. The maps are so small
+// that weights set the pace: while the tiles of a block use some of them, the code asks for the next
+// ones.
 //
 // On a map of one pixel, a 1x1 layer is a matrix times a vector.
 #pragma once

@@ -151,7 +151,7 @@ CostFront Partitions::limits(size_t begin, size_t end) const {
                     memory, all->macs - first->macs - last->macs};
         const Cost* alone = within(own, memory);
         if (alone != nullptr && (!here || is_less(*alone, *here))) here = *alone;
-        // In less memory, everything matters.
+        // Everything matters in less memory than this.
         if (!here) break;
         if (largest && is_less(*here, *largest)) here = largest;
         here->memory = memory;

@@ -70,7 +70,7 @@ public:
     [[nodiscard]] CostFront limits(size_t begin, size_t end) const;
 
 private:
-    /// Of a segment, for limits: costs known and costs below everything.
+    /// A segment's known costs, and costs below all of its schedules; limits are made of both.
     struct Costs {
         CostFront known{false};
         CostFront least{false};

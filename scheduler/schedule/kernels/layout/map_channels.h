@@ -26,9 +26,9 @@ struct MapChannelsLayout {
     int64_t tiles = 1;    ///< of the pixels, those of a run as even as can be
     int64_t blocks = 1;   ///< of all output channels; zero weights fill up the last one
 
-    /// Whether what the pixels of a chunk read is copied to a panel first, [row of the window][part of the
-    /// input channels][tile][i][column of the window][pixel], with zeros for padding. All blocks of a call
-    /// read it there one after the other. In place it lies a map apart, a few elements of each line.
+    /// Whether the elements that a chunk reads are copied to a panel first, [row of the window][part of
+    /// the input channels][tile][i][column of the window][pixel], with zeros for padding. All blocks of a
+    /// call read them there one after the other. In place they lie a map apart, a few of each line.
     bool has_panel = false;
 
     /// A pass over the tiles of a block takes one row of the window and a part of the input
