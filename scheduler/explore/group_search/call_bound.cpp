@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace laminate::search {
@@ -66,7 +67,7 @@ const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
     if (known != halos_.end()) return known->second;
     return halos_
         .emplace(std::pair(narrow, free),
-                 HaloBound(*tables_, problems_, narrow, free, narrow == 0 && free == 0))
+                 HaloBound(tables_, problems_, narrow, free, narrow == 0 && free == 0))
         .first->second;
 }
 
@@ -91,51 +92,75 @@ double CallBound::inputs_and_outputs(const CallChoice& c, double input) const {
 
 double CallBound::accesses(double memory) const {
     double best = std::numeric_limits<double>::infinity();
-    for (const CallChoice& c : choices_) {
-        if (c.held >= memory) break;  // `held` rises, and some element of a buffer must fit too
-        const double rest = memory - c.held;
-        const double apart = c.per_rest / rest + beside_weights(c, memory);
-        // If `input` elements of X are read for what is computed once, and the memory has two parts,
-        // `own` and `others`, in which calls with these roots bring weights.
-        const auto total_of = [&](double roots, double roots_of_others) {
-            return [&, roots, roots_of_others](double input, double own, double others) {
-                const double again = roots * roots / own +
-                                     roots_of_others * roots_of_others / others + apart;
-                return inputs_and_outputs(c, input) +
-                       std::max(weights_, std::floor((c.held + again) * rounding));
-            };
-        };
-        const auto total = total_of(std::max(c.roots, c.groups + c.groups_before), 0);
-        double least = total(0, rest, rest);
-        if (least < best && c.halos.count)
-            least = total(halos(c, 0).input(rest), rest, rest);
-        if (least < best && c.halos.count && c.halos.has_calls)
-            least = std::max(least, inputs_and_outputs(c, halos(c, 0, true).input(rest)) + weights_);
-        if (least < best && c.halos.count && c.own != 0 && c.own != some_layer)
-            least = std::max(
-                least, divided(halos(c, c.own), rest, best, total_of(c.roots, 0)));
-        if (least < best && c.divider != 0)
-            least = std::max(least, divided(halo_bound(0, 0).part(c.divider), rest, best,
-                                            total_of(c.groups, c.groups_before)));
-        best = std::min(best, least);
+    // The bound falls as memory rises, and often the same choice costs least. Trying that one first
+    // spares most other choices their bounds of halos.
+    const auto after = known_.upper_bound(memory);
+    size_t cheapest = choices_.size();
+    if (after != known_.begin()) {
+        const Known& before = std::prev(after)->second;
+        cheapest = before.cheapest;
+        const double most = before.accesses * (1 + 1e-6);
+        const double least = least_of(choices_[cheapest], memory, most);
+        if (least < most) best = least;
     }
+    for (size_t n = 0; n < choices_.size(); ++n) {
+        // `held` rises, and some element of a buffer must fit too.
+        if (choices_[n].held >= memory) break;
+        const double least = least_of(choices_[n], memory, best);
+        if (least >= best) continue;
+        best = least;
+        cheapest = n;
+    }
+    if (cheapest < choices_.size()) known_.insert_or_assign(memory, Known{best, cheapest});
     return best;
+}
+
+double CallBound::least_of(const CallChoice& c, double memory, double most) const {
+    const double rest = memory - c.held;
+    const double apart = c.per_rest / rest + beside_weights(c, memory);
+    // If `input` elements of X are read for what is computed once, and the memory has two parts,
+    // `own` and `others`, in which calls with these roots bring weights.
+    const auto total_of = [&](double roots, double roots_of_others) {
+        return [&, roots, roots_of_others](double input, double own, double others) {
+            const double again =
+                roots * roots / own + roots_of_others * roots_of_others / others + apart;
+            return inputs_and_outputs(c, input) +
+                   std::max(weights_, std::floor((c.held + again) * rounding));
+        };
+    };
+    const auto total = total_of(std::max(c.roots, c.groups + c.groups_before), 0);
+    double least = total(0, rest, rest);
+    if (least < most && c.halos.count)
+        least = total(halos(c, 0).input(rest), rest, rest);
+    if (least < most && c.halos.count && c.halos.has_calls)
+        least = std::max(least, inputs_and_outputs(c, halos(c, 0, true).input(rest)) + weights_);
+    if (least < most && c.halos.count && c.own != 0 && c.own != some_layer)
+        least = std::max(least, divided(halos(c, c.own), rest, most, total_of(c.roots, 0)));
+    if (least < most && c.divider != 0)
+        least = std::max(least, divided(halo_bound(0, 0).part(c.divider), rest, most,
+                                        total_of(c.groups, c.groups_before)));
+    return least;
 }
 
 template <class Total>
 double CallBound::divided(const HaloBound::Staircase& halos, double rest, double most,
                           const Total& total) {
-    const auto& [memories, inputs] = halos;
-    const auto is_too_much = [&](double input) { return total(input, rest, rest) >= most; };
-    auto n = static_cast<size_t>(std::ranges::partition_point(inputs, is_too_much) -
-                                 inputs.begin());
+    const std::vector<double>& memories = halos.memories();
+    // The first step that is not too much by itself.
+    size_t n = 0;
+    for (size_t count = halos.size(); count > 0;) {
+        const size_t half = count / 2;
+        const bool is_too_much = total(halos.step(n + half), rest, rest) >= most;
+        n += is_too_much ? half + 1 : 0;
+        count = is_too_much ? count - half - 1 : half;
+    }
     double least = most;
     // The other part of the memory has more than `before` and at most memories[n].
     for (double before = n == 0 ? 0 : memories[n - 1];; before = memories[n++]) {
         // The more it has, the more the weights cost that have the first part.
         if (before >= rest || total(0, rest - before, rest) >= least) return least;
-        const bool is_last = n == inputs.size();
-        least = std::min(least, total(is_last ? 0 : inputs[n], rest - before,
+        const bool is_last = n == halos.size();
+        least = std::min(least, total(is_last ? 0 : halos.step(n), rest - before,
                                       is_last ? rest : std::min(rest, memories[n])));
         if (is_last) return least;
     }

@@ -120,6 +120,9 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
+    /// What a choice costs at least within `memory` if that is below `most`, else a value that is no
+    /// less than `most`.
+    [[nodiscard]] double least_of(const CallChoice& choice, double memory, double most) const;
     /// Made when first used. `free` as of HaloBound.
     [[nodiscard]] const HaloBound& halo_bound(uint32_t narrow, uint32_t free) const;
     [[nodiscard]] const HaloBound::Staircase& halos(const CallChoice& choice, uint32_t free,
@@ -145,6 +148,11 @@ private:
     std::shared_ptr<HaloTables> tables_;
     ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
+    struct Known {
+        double accesses = 0;
+        size_t cheapest = 0;  ///< the choice that costs so much
+    };
+    mutable std::map<double, Known> known_;  ///< answers of accesses(), by memory
     mutable std::map<std::pair<uint32_t, uint32_t>, HaloBound> halos_;
     double input_ = 0;    ///< elements of X that are needed
     double weights_ = 0;  ///< sum of V_k

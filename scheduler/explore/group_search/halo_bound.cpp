@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -293,6 +292,15 @@ public:
             if (m + 1 < chain.layers()) divide(m);
         }
     }
+    /// The same for a copy of the chain that has other last channels.
+    Factors(const Chain& chain, const Factors& other)
+        : chain_(chain),
+          tables_(other.tables_),
+          memory_(other.memory_),
+          area_(other.area_),
+          pieces_(other.pieces_),
+          of_(other.of_),
+          with_buffer_(other.with_buffer_) {}
     /// Finds what least() of layers 1 .. m needs. For all layers it depends on the last channels of
     /// the chain.
     void prepare(size_t m) {
@@ -581,79 +589,109 @@ std::vector<double> inner_pixels(const std::vector<LayerProblem>& problems) {
 }
 
 double HaloBound::Staircase::input(double memory) const {
-    const auto at = std::ranges::lower_bound(memories, memory);
+    const auto at = std::ranges::lower_bound(memories_, memory);
     // Beyond the grid, everything fits in one piece.
-    return at == memories.end() ? 0 : inputs[static_cast<size_t>(at - memories.begin())];
+    return at == memories_.end() ? 0 : step(static_cast<size_t>(at - memories_.begin()));
+}
+
+double HaloBound::Staircase::step(size_t n) const {
+    if (factors_[n] == unknown) {
+        // What is found for less memory is no less, which saves most of the work.
+        size_t known = n;
+        while (known > 0 && factors_[known] == unknown) --known;
+        factors_[n] = find_(memories_[n], factors_[known] == unknown ? never : factors_[known]);
+    }
+    return scale_ * factors_[n];
 }
 
 namespace {
 
-/// The lesser of two bounds at each memory.
-HaloBound::Staircase lesser(const HaloBound::Staircase& a, const HaloBound::Staircase& b) {
-    HaloBound::Staircase both;
-    std::ranges::set_union(a.memories, b.memories, std::back_inserter(both.memories));
-    for (const double memory : both.memories)
-        both.inputs.push_back(std::min(a.input(memory), b.input(memory)));
-    return both;
+/// The least of some bounds at each memory.
+HaloBound::Staircase least_of(std::vector<HaloBound::Staircase> bounds) {
+    if (bounds.size() == 1) return std::move(bounds.front());
+    std::vector<double> memories;
+    for (const HaloBound::Staircase& bound : bounds)
+        memories.insert(memories.end(), bound.memories().begin(), bound.memories().end());
+    std::ranges::sort(memories);
+    const auto [first, last] = std::ranges::unique(memories);
+    memories.erase(first, last);
+    return {std::move(memories), 1, [bounds = std::move(bounds)](double memory, double most) {
+                for (const HaloBound::Staircase& bound : bounds)
+                    most = std::min(most, bound.input(memory));
+                return most;
+            }};
 }
 
 }  // namespace
 
 /// The chain, executed in one way, and what is found for it.
 struct HaloBound::Found {
-    Found(HaloTables& tables, const std::vector<LayerProblem>& problems, const Way& way,
-          uint32_t free)
-        : chain(problems, way, free),
+    Found(std::shared_ptr<HaloTables> shared, const std::vector<LayerProblem>& problems,
+          const Way& way, uint32_t free)
+        : tables(std::move(shared)),
+          chain(problems, way, free),
           sides{inner_sides(problems, 0), inner_sides(problems, 1)},
-          factors(chain, tables) {}
-
-    [[nodiscard]] Staircase staircase(size_t t, const Besides& besides) {
-        Staircase result;
-        const double rows = sides[0][t], columns = sides[1][t];
-        const double whole = chain.channels(0) * rows * columns * chain.slope(t, 0, 0) *
-                             chain.slope(t, 0, 1);
-        result.memories = memories_of(chain, t, std::min(rows, columns));
-        factors.prepare(t);
-        const Besides parts{besides.per_piece / whole, besides.per_tile / whole,
-                            besides.per_call / whole};
-        double factor = never;
-        for (const double memory : result.memories) {
-            const double most = std::max(rows, columns);
-            factor = besides.per_call > 0
-                         ? factors.least_with_calls(t, memory, rows * columns, most, factor, parts)
-                         : factors.least(t, memory, rows * columns, most, factor, parts);
-            result.inputs.push_back(whole * factor);
-        }
-        return result;
+          factors(chain, *tables) {}
+    /// The same with so many channels of A_{n-1}.
+    Found(const Found& other, double last_channels)
+        : tables(other.tables),
+          chain(other.chain),
+          sides(other.sides),
+          factors(chain, other.factors) {
+        chain.set_last_channels(last_channels);
     }
 
+    /// The bound of layers 1 .. t of `found`, which is for this alone.
+    [[nodiscard]] static Staircase staircase(const std::shared_ptr<Found>& found, size_t t,
+                                             const Besides& besides) {
+        const Chain& chain = found->chain;
+        const double rows = found->sides[0][t], columns = found->sides[1][t];
+        const double whole = chain.channels(0) * rows * columns * chain.slope(t, 0, 0) *
+                             chain.slope(t, 0, 1);
+        found->factors.prepare(t);
+        const Besides parts{besides.per_piece / whole, besides.per_tile / whole,
+                            besides.per_call / whole};
+        const double area = rows * columns, longest = std::max(rows, columns);
+        const auto find = [found, t, parts, area, longest](double memory, double most) {
+            return parts.per_call > 0
+                       ? found->factors.least_with_calls(t, memory, area, longest, most, parts)
+                       : found->factors.least(t, memory, area, longest, most, parts);
+        };
+        return {memories_of(chain, t, std::min(rows, columns)), whole, find};
+    }
+
+    std::shared_ptr<HaloTables> tables;
     Chain chain;
     std::array<std::vector<double>, 2> sides;  ///< inner coordinates of A_0 .. A_n
     Factors factors;
 };
 
-HaloBound::HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems,
+HaloBound::HaloBound(std::shared_ptr<HaloTables> tables, const std::vector<LayerProblem>& problems,
                      uint32_t narrow, uint32_t free, bool of_parts)
     : parts_(problems.size()) {
     const size_t n = problems.size();
     if (n < 2 || !has_no_gaps(problems) || inner_pixels(problems)[n] == 0) return;
     for (const Way& way : ways_of(problems, narrow))
         found_.push_back(std::make_shared<Found>(tables, problems, way, free));
-    for (size_t t = 1; of_parts && t < n; ++t) parts_[t] = found_.front()->staircase(t, {});
+    for (size_t t = 1; of_parts && t < n; ++t) {
+        const Found& first = *found_.front();
+        const auto own = std::make_shared<Found>(first, first.chain.channels(n - 1));
+        parts_[t] = Found::staircase(own, t, {});
+    }
 }
 
 const HaloBound::Staircase& HaloBound::all(const End& end) const {
     static const Staircase nothing;
     if (found_.empty()) return nothing;
-    const auto [known, is_new] = all_.try_emplace(end);
-    if (!is_new) return known->second;
+    const auto known = all_.find(end);
+    if (known != all_.end()) return known->second;
+    std::vector<Staircase> bounds;
     for (const auto& found : found_) {
-        found->chain.set_last_channels(end.channels);
-        Staircase own = found->staircase(found->chain.layers(),
-                                         {end.per_piece, end.per_tile, end.per_call});
-        known->second = found == found_.front() ? std::move(own) : lesser(known->second, own);
+        const auto own = std::make_shared<Found>(*found, end.channels);
+        bounds.push_back(Found::staircase(own, own->chain.layers(),
+                                          {end.per_piece, end.per_tile, end.per_call}));
     }
-    return known->second;
+    return all_.emplace(end, least_of(std::move(bounds))).first->second;
 }
 
 }  // namespace laminate::search

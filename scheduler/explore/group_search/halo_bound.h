@@ -67,8 +67,10 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "scheduler/explore/group_search/halo_tables.h"
@@ -86,11 +88,36 @@ public:
         double per_call = 0;   ///< what each call of layer n - 1 after the first brings besides (9)
         friend auto operator<=>(const End&, const End&) = default;
     };
-    /// A bound by memory.
-    struct Staircase {
-        std::vector<double> memories;  ///< where it changes, rising; it is 0 beyond the last one
-        std::vector<double> inputs;    ///< what it is up to each of them, falling
+    /// A bound by memory. Its steps are found when they are asked for, because most bounds of
+    /// groups need few of them.
+    class Staircase {
+    public:
+        /// A factor of the bound within `memory`, or `most` if that is less.
+        using Find = std::function<double(double memory, double most)>;
+
+        Staircase() = default;
+        /// `memories` rise, and what `find` finds does not. The bound is `scale` times that, and 0
+        /// beyond the last memory.
+        Staircase(std::vector<double> memories, double scale, Find find)
+            : memories_(std::move(memories)),
+              scale_(scale),
+              find_(std::move(find)),
+              factors_(memories_.size(), unknown) {}
+
         [[nodiscard]] double input(double memory) const;
+        [[nodiscard]] size_t size() const { return memories_.size(); }
+        /// Where the bound changes. Step n stands for what is more than step n - 1, up to this.
+        [[nodiscard]] const std::vector<double>& memories() const { return memories_; }
+        /// What the bound is there.
+        [[nodiscard]] double step(size_t n) const;
+
+    private:
+        static constexpr double unknown = -1;
+
+        std::vector<double> memories_;
+        double scale_ = 1;
+        Find find_;
+        mutable std::vector<double> factors_;
     };
 
     /// `tables` are for these layers too. `narrow`: bit k says that calls of layer k < n - 1 make one
@@ -98,12 +125,12 @@ public:
     /// memory, and that its calls have any size. `of_parts`: for layers 1 .. t with any t too; all
     /// layers are wide then. Chains of one layer, with gaps between windows, or without inner
     /// coordinates have no bound. A bound is for one thread.
-    HaloBound(HaloTables& tables, const std::vector<LayerProblem>& problems, uint32_t narrow = 0,
-              uint32_t free = 0, bool of_parts = false);
+    HaloBound(std::shared_ptr<HaloTables> tables, const std::vector<LayerProblem>& problems,
+              uint32_t narrow = 0, uint32_t free = 0, bool of_parts = false);
 
     /// Least elements of A_0 that are read, and of what pieces bring besides, if the buffers of
     /// A_0 .. A_{n-1} that count, and the element of Y of 8, together hold at most so much memory;
-    /// infinite if they do not fit. Found when first asked for.
+    /// infinite if they do not fit.
     [[nodiscard]] const Staircase& all(const End& end) const;
     /// Least elements of A_0 that are read for what layers 1 .. t < n make of it, whatever calls of
     /// layer t are like, by the memory of A_0 .. A_{t-1}. For `of_parts` only.
