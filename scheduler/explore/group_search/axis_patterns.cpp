@@ -1,6 +1,7 @@
 #include "scheduler/explore/group_search/axis_patterns.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/units.h"
 #include "scheduler/schedule/window.h"
@@ -11,6 +12,8 @@ namespace {
 
 /// A node of a tree and an allocation, besides the numbers held.
 constexpr size_t bytes_of_a_step = 144;
+/// Of a call that is stored by itself.
+constexpr size_t bytes_of_a_call = 24;
 
 int64_t pixel(const AxisWindow& w, int64_t at) { return window_of(w, {at, at + 1}).size(); }
 
@@ -57,12 +60,24 @@ AxisPatterns::AxisPatterns(std::vector<AxisWindow> windows) : windows_(std::move
     whole_ = intern(static_cast<int>(layers), {{{Call{{0, windows_.back().out}, 0}}, 1}}, 0);
 }
 
+void AxisPatterns::add(Scope& scope, Range part, int level) {
+    if (!scope.empty()) {
+        Call& last = scope.back();
+        if (last.level == level && last.part.size() == part.size() &&
+            last.all().end == part.begin) {
+            ++last.count;
+            return;
+        }
+    }
+    scope.push_back({part, level});
+}
+
 AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int levels) {
     Scopes moved;
     for (const auto& [scope, count] : scopes) {
         Scope s = scope;
         s.shrink_to_fit();
-        if (is_inner(layer, {s.front().part.begin, s.back().part.end})) {
+        if (is_inner(layer, {s.front().part.begin, s.back().all().end})) {
             const int64_t shift = s.front().part.begin - inner_[layer].begin;
             for (Call& call : s) call.part = {call.part.begin - shift, call.part.end - shift};
         }
@@ -73,7 +88,7 @@ AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int level
     for (const auto& [scope, count] : counted) {
         key.push_back(count);
         for (const Call& call : scope)
-            key.insert(key.end(), {call.part.begin, call.part.end, call.level});
+            key.insert(key.end(), {call.part.begin, call.part.end, call.level, call.count});
     }
     const size_t hash = SequenceHash()(key);
     const auto [first, last] = ids_[layer].equal_range(hash);
@@ -86,10 +101,13 @@ AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int level
     Entry entry;
     entry.scopes = std::move(counted);
     find_facts(layer, levels, entry);
-    bytes_ += sizeof(Entry) + static_cast<size_t>(entry.facts.size) * sizeof(Call) +
-              entry.scopes.size() * sizeof(entry.scopes.front()) +
-              entry.extents.size() * sizeof(entry.extents.front()) +
-              entry.calls.size() * sizeof(entry.calls.front());
+    const size_t besides_calls = sizeof(Entry) +
+                                 entry.scopes.size() * sizeof(entry.scopes.front()) +
+                                 entry.extents.size() * sizeof(entry.extents.front()) +
+                                 entry.calls.size() * sizeof(entry.calls.front());
+    bytes_ += besides_calls;
+    for (const auto& [scope, count] : entry.scopes) bytes_ += scope.size() * sizeof(Call);
+    bytes_of_all_calls_ += besides_calls + static_cast<size_t>(entry.facts.size) * bytes_of_a_call;
     entries.push_back(std::move(entry));
     ids_[layer].emplace(hash, id);
     return id;
@@ -103,32 +121,44 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
     std::map<Range, int64_t> calls;
     for (const auto& [scope, count] : entry.scopes) {
         facts.scopes = checked_add(facts.scopes, count);
-        facts.size += static_cast<int64_t>(scope.size());
-        facts.most_calls = std::max(facts.most_calls, static_cast<int64_t>(scope.size()));
+        int64_t calls_of_scope = 0;
         std::vector<Range> parts;
         parts.reserve(scope.size());
         // Most calls are like the one before, so remember where it was counted.
         auto last_extent = extents.end();
         auto last_call = calls.end();
         for (const Call& call : scope) {
-            parts.push_back(call.part);
+            parts.push_back(call.all());
+            calls_of_scope += call.count;
+            const int64_t times = checked_multiply(count, call.count);
             const int64_t extent = call.part.size();
             if (last_extent == extents.end() || last_extent->first != extent)
                 last_extent = extents.try_emplace(extent, 0).first;
-            last_extent->second = checked_add(last_extent->second, count);
-            // Away from borders, equal calls are equal work.
-            const int64_t shift =
-                is_inner(layer, call.part) ? call.part.begin - inner_[layer].begin : 0;
-            const Range place{call.part.begin - shift, call.part.end - shift};
-            if (last_call == calls.end() || last_call->first != place)
-                last_call = calls.try_emplace(place, 0).first;
-            last_call->second += count;
-            facts.brought = checked_add(facts.brought, checked_multiply(extent, count));
+            last_extent->second = checked_add(last_extent->second, times);
+            for (int64_t n = 0; n < call.count;) {
+                Range place = call.at(n);
+                int64_t alike = 1;
+                // Away from borders, equal calls are equal work.
+                if (is_inner(layer, place)) {
+                    alike = call.count - n;
+                    if (extent > 0)
+                        alike = std::min(alike, (inner_[layer].end - place.end) / extent + 1);
+                    const int64_t shift = place.begin - inner_[layer].begin;
+                    place = {place.begin - shift, place.end - shift};
+                }
+                if (last_call == calls.end() || last_call->first != place)
+                    last_call = calls.try_emplace(place, 0).first;
+                last_call->second += count * alike;
+                n += alike;
+            }
+            facts.brought = checked_add(facts.brought, checked_multiply(extent, times));
             facts.largest = std::max(facts.largest, extent);
             if (layer > 0)
                 facts.taps = checked_add(
-                    facts.taps, checked_multiply(count, taps_of(window(layer), call.part)));
+                    facts.taps, checked_multiply(count, taps_of(window(layer), call.all())));
         }
+        facts.size += calls_of_scope;
+        facts.most_calls = std::max(facts.most_calls, calls_of_scope);
         for (int k = layer; k > 0; --k) {
             int64_t& taps = facts.least_taps[static_cast<size_t>(k - 1)];
             for (const Range& part : parts)
@@ -175,9 +205,10 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
                 step.held[1] = std::max(step.held[1], std::max(frontier, need.end) - need.begin);
                 const Range fresh{std::max(need.begin, frontier), need.end};
                 frontier = std::max(frontier, need.end);
-                if (!fresh.empty()) scope.push_back({fresh, scope.empty() ? 0 : 1});
+                if (!fresh.empty()) add(scope, fresh, scope.empty() ? 0 : 1);
             }
-            step.held[0] = std::max(step.held[0], scope.back().part.end - scope.front().part.begin);
+            step.held[0] =
+                std::max(step.held[0], scope.back().all().end - scope.front().part.begin);
             scopes[std::move(scope)] += count;
         }
     }
@@ -214,16 +245,19 @@ AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind k
             const Range fresh{std::max(need.begin, frontier), need.end};
             frontier = std::max(frontier, need.end);
             if (fresh.empty()) return;
-            scope.push_back({fresh, fresh_level});
+            add(scope, fresh, fresh_level);
             fresh_level = levels + 1;
         };
         for (const Call& call : calls) {
-            if (kind == Kind::kept_below) {
-                read(window_of(w, call.part), call.level);
-                continue;
+            for (int64_t n = 0; n < call.count; ++n) {
+                const Range part = call.at(n);
+                if (kind == Kind::kept_below) {
+                    read(window_of(w, part), call.level);
+                    continue;
+                }
+                for (int64_t at = part.begin; at < part.end; ++at)
+                    read(window_of(w, {at, at + 1}), at == part.begin ? call.level : levels);
             }
-            for (int64_t at = call.part.begin; at < call.part.end; ++at)
-                read(window_of(w, {at, at + 1}), at == call.part.begin ? call.level : levels);
         }
         scopes[std::move(scope)] += count;
     }
@@ -267,6 +301,30 @@ AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile)
     return step;
 }
 
+int64_t AxisPatterns::next_input_tile(Id id, int64_t tile) const {
+    const AxisWindow& w = window(1);
+    const Range inner = inner_[1];
+    // Transposed windows have no inner part.
+    if (inner.empty() || w.is_sampled() || w.span() < w.stride) return tile + 1;
+    int64_t next = std::numeric_limits<int64_t>::max();
+    for (const auto& [call, calls] : entry(1, id).calls) {
+        if (!call.meets(inner)) return tile + 1;
+        const int64_t trips = ceil_div(call.size(), tile);
+        if (trips == 1) continue;
+        next = std::min(next, ceil_div(call.size(), trips - 1));
+        // All tiles but the last one end inside.
+        if (call.end > inner.end)
+            next = std::min(next, (inner.end - call.begin) / (trips - 1) + 1);
+        // The second tile of several is full and begins inside, or the first of two is as large as
+        // the second one for `tile`, though the border clips it.
+        const int64_t clipped = inner.begin - call.begin;
+        const bool holds_most = trips > 2 ? tile + 1 >= clipped
+                                          : tile + 1 - (call.size() - tile) >= clipped;
+        if (clipped > 0 && !holds_most) return tile + 1;
+    }
+    return std::max(next, tile + 1);
+}
+
 const AxisPatterns::Step& AxisPatterns::step(int layer, Id id, Kind kind, int64_t tile) {
     Entry& entry = entries_[layer][static_cast<size_t>(id)];
     const bool tiled = kind == Kind::between || kind == Kind::below;
@@ -280,7 +338,9 @@ const AxisPatterns::Step& AxisPatterns::step(int layer, Id id, Kind kind, int64_
                     : own_step(layer, entry, kind, own_tile, scopes);
     const int levels = static_cast<int>(step.held.size()) - 1;
     step.pattern = intern(layer - 1, scopes, levels);
-    bytes_ += bytes_of_a_step + step.held.size() * sizeof(int64_t);
+    const size_t bytes = bytes_of_a_step + step.held.size() * sizeof(int64_t);
+    bytes_ += bytes;
+    bytes_of_all_calls_ += bytes;
     // intern() added patterns of other tensors only, so `entry` is still valid.
     return entry.steps.emplace(key, std::move(step)).first->second;
 }

@@ -50,7 +50,7 @@ public:
         int64_t largest = 0;     ///< largest call
         int64_t most_calls = 0;  ///< most calls in a scope
         int levels = 0;          ///< loops of this axis inside the scope, around a call
-        int64_t size = 0;        ///< different calls, which is the work of reading the pattern
+        int64_t size = 0;        ///< calls of different scopes: the work of reading the pattern
         /// Lower bounds, if everything is kept as long as the scope: taps of the layers 1 .. k, and
         /// coordinates of the group's input.
         std::vector<int64_t> least_taps;
@@ -84,6 +84,12 @@ public:
     };
     /// For the kinds above, between and below.
     [[nodiscard]] InputStep input_step(Id id, Kind kind, int64_t tile) const;
+    /// A larger tile. All tiles from `tile` up to it, without it, bring, hold and are no less than
+    /// `tile` in input_step() and tiles(). If each call of E coordinates takes as many tiles, windows
+    /// bring as much altogether, only less where a border clips them. Larger tiles begin later, so
+    /// the first border clips less of them, and as long as all but the last one end inside, the other
+    /// border clips as much. A full tile that no border clips holds the most.
+    [[nodiscard]] int64_t next_input_tile(Id id, int64_t tile) const;
     /// Number of tiles of all calls. If `tile` is at least the largest call, it is the number of
     /// calls.
     [[nodiscard]] int64_t tiles(int layer, Id id, int64_t tile) const;
@@ -97,6 +103,8 @@ public:
 
     /// Approximate bytes stored.
     [[nodiscard]] size_t bytes() const { return bytes_; }
+    /// The same if each call were stored: a measure of work.
+    [[nodiscard]] size_t bytes_of_all_calls() const { return bytes_of_all_calls_; }
 
 private:
     struct Call {
@@ -104,9 +112,18 @@ private:
         /// Outermost loop (1 ...) that starts a new iteration with this call. With the first call
         /// of a scope all loops do.
         int level = 0;
+        /// So many calls of this size and level follow each other, each from the end of the one
+        /// before. Lines of large maps have thousands.
+        int64_t count = 1;
+        [[nodiscard]] Range at(int64_t n) const {
+            return {part.begin + n * part.size(), part.end + n * part.size()};
+        }
+        [[nodiscard]] Range all() const { return {part.begin, at(count - 1).end}; }
         friend auto operator<=>(const Call&, const Call&) = default;
     };
+    /// add() joins equal calls wherever it can, so equal sequences of calls are equal scopes.
     using Scope = std::vector<Call>;
+    static void add(Scope& scope, Range part, int level);
     struct Entry {
         std::vector<std::pair<Scope, int64_t>> scopes;     ///< with their counts
         std::vector<std::pair<int64_t, int64_t>> extents;  ///< of calls, with their counts
@@ -144,6 +161,7 @@ private:
     IndexVector<std::unordered_multimap<size_t, Id>, int> ids_;
     Id whole_ = 0;
     size_t bytes_ = 0;
+    size_t bytes_of_all_calls_ = 0;
 };
 
 }  // namespace laminate::search

@@ -161,7 +161,11 @@ void SpatialAxis::finish(int k) {
 }
 
 void SpatialAxis::check_memory(size_t more) {
-    if (stored_ + more + patterns_.bytes() > most_bytes) steps_ = std::max(steps_, most_steps_);
+    // Pairs are searched to the end. In longer groups, patterns that would not fit if each call were
+    // stored are too much work.
+    const size_t patterns =
+        terms_.n <= layers_of_a_pair ? patterns_.bytes() : patterns_.bytes_of_all_calls();
+    if (stored_ + more + patterns > most_bytes) steps_ = std::max(steps_, most_steps_);
 }
 
 void SpatialAxis::extend(const List& before, size_t n, List& list) {
@@ -200,7 +204,12 @@ void SpatialAxis::find_tiles(AxisPatterns::Id calls, const SpatialUse& use, int 
     const bool is_own =
         use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
     std::array<double, 4> last{};
+    // With disjoint tiles, one that overlaps is none.
+    const bool may_skip = k == 1 && is_own && !use.disjoint;
+    int64_t next = 0;
     for (const int64_t tile : tiles) {
+        if (may_skip && tile < next) continue;
+        if (may_skip) next = patterns_.next_input_tile(calls, tile);
         last_.steps += steps_of_a_tile;
         if (use.weights == SpatialUse::Weights::per_tile)
             weights = static_cast<double>(patterns_.tiles(k, calls, tile));

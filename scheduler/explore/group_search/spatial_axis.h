@@ -94,6 +94,7 @@ private:
     int64_t most_steps_;
     static constexpr int64_t steps_of_a_tile = 5;  // measured: some microseconds
     static constexpr size_t least_untidied = 1 << 16;
+    static constexpr int layers_of_a_pair = 2;
     /// Two threads that search both axes of a group each thus stay within a GiB.
     static constexpr size_t most_bytes = size_t{7} << 25;
     size_t stored_ = 0;                           ///< bytes of options and trees
