@@ -17,7 +17,7 @@ namespace {
 /// First argument of a call: what it tells of.
 constexpr int32_t tells_of_event = 0, tells_of_access = 1;
 /// The argument after the array says what kind of access a call tells of.
-constexpr int32_t is_load = 0, is_store = 1, is_store_of_zeros = 2;
+constexpr int32_t is_load = 0, is_store = 1, is_store_at_border = 2;
 
 Stmt call(int32_t what, std::vector<Expr> arguments) {
     arguments.insert(arguments.begin(), Expr(what));
@@ -67,7 +67,12 @@ public:
         if (const auto* let = s.as<LetStmt>()) return reduced(*let);
         if (const auto* block = s.as<Block>())
             return in_order(reduced(block->first), reduced(block->rest));
-        if (const auto* produce = s.as<ProducerConsumer>()) return reduced(produce->body);
+        if (const auto* produce = s.as<ProducerConsumer>()) {
+            ++kernels_around_;
+            const Stmt body = reduced(produce->body);
+            --kernels_around_;
+            return body;
+        }
         if (const auto* loop = s.as<For>()) {
             const Stmt body = reduced(loop->body);
             if (!body.defined()) return {};
@@ -109,7 +114,8 @@ private:
         const auto* moved = store.value.as<Load>();
         const bool is_move = moved != nullptr && moved->name == store.name;
         if (known == arrays_.end() || is_move) return loads;
-        const int32_t kind = is_const_zero(store.value) ? is_store_of_zeros : is_store;
+        const bool is_at_border = kernels_around_ == 0 && is_const_zero(store.value);
+        const int32_t kind = is_at_border ? is_store_at_border : is_store;
         return in_order(loads, lanes(known->second, kind, store.index, store.predicate));
     }
 
@@ -186,6 +192,7 @@ private:
 
     const Watch& watch_;
     std::map<std::string, size_t> arrays_;
+    int kernels_around_ = 0;
 };
 
 }  // namespace
@@ -222,7 +229,7 @@ void replay(const GroupCode& code, const Watch& watch, const Listener& listener)
             listener.event(event);
         } else {
             listener.access({static_cast<size_t>(told[1]), told[2] != is_load,
-                             told[2] == is_store_of_zeros, told[3], told[4], told[5]});
+                             told[2] == is_store_at_border, told[3], told[4], told[5]});
         }
     });
 }

@@ -29,7 +29,7 @@ struct HappenedEvent {
 struct Access {
     size_t array = 0;
     bool is_store = false;
-    bool is_of_zeros = false;  ///< a store of constant zeros: mostly what fills borders
+    bool is_at_border = false;  ///< a store of constant zeros outside of kernels, beside what they store
     int64_t first = 0;
     int64_t stride = 1;
     int64_t lanes = 1;

@@ -219,7 +219,7 @@ public:
         replay(code_, watch,
                {[this](const HappenedEvent& e) { happen(e); },
                 [this](const Access& a) {
-                    if (a.is_of_zeros && !makes_zeros()) return;
+                    if (a.is_at_border) return;
                     for (int64_t lane = 0; lane < a.lanes; ++lane)
                         touch(named_[a.array], a.is_store, a.first + lane * a.stride);
                 }});
@@ -277,11 +277,6 @@ private:
     [[nodiscard]] bool is_scattered_sink(int k) const {
         return scope_ == KernelScope::chain && k + 1 == std::ssize(problems_) &&
                is_scattered(problem(k)) && !ColumnWindow(problem(k).x()).is_plain();
-    }
-
-    /// Whether a kernel is running whose outputs may be constants: rows that read outside of the map.
-    [[nodiscard]] bool makes_zeros() const {
-        return doing_ == Doing::computing && problem(nest_).operation == Operation::resample;
     }
 
     // ---- events

@@ -7,6 +7,8 @@
 
 #include <set>
 
+#include "generators/lowering/events.h"
+#include "nets/network/picture_views.h"
 #include "nets/random/random_network.h"
 #include "scheduler/counts/done.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -95,6 +97,23 @@ TEST(Touched, LongChains) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     EXPECT_TRUE(line_plan(group, problems).rings.back().parts.has_value());
     expect_true_events(network, group, "long chain");
+}
+
+/// 14 columns and one on each side make 16, a whole vector. The zeros that the convolution reads
+/// behind them are none of the 3 * 4 * 16 outputs of a step of four rows.
+TEST(Touched, ZerosBehindAPadAreNotItsOutputs) {
+    Network network = empty_network(3, 8, 14);
+    const Padding padding{Padding::Mode::constant, {0, 1}, {0, 1}, 0.5F};
+    const TensorId pad = append(network, "pad1",
+                                {.kind = LayerKind::general,
+                                 .inputs = {0},
+                                 .general = padded(network.tensor(0).dims, padding)});
+    append(network, "conv2", pad, {2, square_window(3, 1, 1)});
+    const GroupSchedule group = line_buffer_group(network, {0, 1}, {4, 0, 0});
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    Rng rng(1);
+    for (int draw = 0; draw < 8; ++draw)
+        expect_true_events(network, random_kernels(problems, group, rng), "pad");
 }
 
 Network pooling(LayerKind kind) {
