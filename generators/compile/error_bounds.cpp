@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <utility>
 
 #include "generators/compile/group_reference.h"
@@ -217,6 +218,13 @@ float error_of_function(const Activation& f, float error, float x, float value) 
     const bool has_pole = f.function == GeneralFunction::reciprocal ||
                           (f.function == GeneralFunction::power && f.alpha < 0);
     if (has_pole && std::abs(x) <= error) return infinity;
+    // Number n of the tangent's poles is at (n + 1/2) pi.
+    const auto poles_before = [](float at) {
+        return std::floor(static_cast<double>(at) / std::numbers::pi + 0.5);
+    };
+    if (f.function == GeneralFunction::tangent &&
+        poles_before(x - error) != poles_before(x + error))
+        return infinity;
     // Between their jumps these two go along with x.
     const bool follows = f.function == GeneralFunction::thresholded_relu ||
                          f.function == GeneralFunction::shrink;

@@ -78,6 +78,12 @@ Expr unary(const Activation& a, const Expr& x) {
             return Halide::log(x);
         case GeneralFunction::square_root:
             return Halide::sqrt(x);
+        case GeneralFunction::sine:
+            return Halide::sin(x);
+        case GeneralFunction::cosine:
+            return Halide::cos(x);
+        case GeneralFunction::tangent:
+            return Halide::tan(x);
         case GeneralFunction::reciprocal:
             return 1.0F / x;
         case GeneralFunction::power:

@@ -372,6 +372,9 @@ bool is_activation(GeneralFunction function, float alpha, float beta) {
         case GeneralFunction::round_to_even:
         case GeneralFunction::sign:
         case GeneralFunction::error_function:
+        case GeneralFunction::sine:
+        case GeneralFunction::cosine:
+        case GeneralFunction::tangent:
         case GeneralFunction::thresholded_relu:
         case GeneralFunction::shrink:
         case GeneralFunction::elu:
@@ -396,6 +399,7 @@ bool is_steep(GeneralFunction function) {
         case GeneralFunction::logarithm:
         case GeneralFunction::square_root:
         case GeneralFunction::reciprocal:
+        case GeneralFunction::tangent:
         case GeneralFunction::floor:
         case GeneralFunction::ceil:
         case GeneralFunction::round_to_even:

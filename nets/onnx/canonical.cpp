@@ -14,10 +14,12 @@
 #include "nets/network/picture_views.h"
 #include "nets/onnx/channel_order.h"
 #include "nets/onnx/channels_first.h"
+#include "nets/onnx/constant_maps.h"
 #include "nets/onnx/functions_of_one.h"
 #include "nets/onnx/image_normalisations.h"
 #include "nets/onnx/joined_rows.h"
 #include "nets/onnx/layers_in_nodes.h"
+#include "nets/onnx/map_parts.h"
 #include "nets/onnx/model.h"
 #include "nets/onnx/moves.h"
 #include "nets/onnx/repeated_operands.h"
@@ -272,25 +274,57 @@ void fold_into_producers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
-/// Means and sums over the channels of each pixel, as attention to places takes them, are 1x1
-/// convolutions with equal weights.
+/// What a mean, sum or norm over channels adds up of each element.
+std::optional<Activation> summand_of(GeneralFunction reduction) {
+    using enum GeneralFunction;
+    switch (reduction) {
+        case mean:
+        case sum:
+            return Activation{};
+        case norm_1:
+            return Activation{.kind = ActivationKind::unary, .function = absolute};
+        case norm_2:
+        case sum_of_squares:
+            return Activation{.kind = ActivationKind::unary, .function = power, .alpha = 2};
+        default:
+            return {};
+    }
+}
+
+/// Means, sums and norms over the channels of each pixel, as attention to places takes them, are 1x1
+/// convolutions with equal weights, some of them of magnitudes or squares.
 void write_means_as_convolutions(RawNetwork& raw) {
-    for (RawLayer& raw_layer : raw.layers) {
+    std::vector<RawLayer> layers;
+    std::swap(layers, raw.layers);
+    for (RawLayer& raw_layer : layers) {
         Layer& layer = raw_layer.layer;
-        const GeneralOperator& op = layer.general;
-        if (layer.kind != LayerKind::general || op.kind != GeneralKind::reduce ||
-            op.axes != std::vector<int64_t>{1} ||
-            (op.function != GeneralFunction::mean && op.function != GeneralFunction::sum))
-            continue;
-        const auto& dims = raw.dims(layer.inputs[0]);
-        if (dims.size() != 4) continue;
-        raw.charge(static_cast<size_t>(dims[1]));
-        const float weight =
-            op.function == GeneralFunction::mean ? 1 / static_cast<float>(dims[1]) : 1.0F;
-        layer.weights = std::make_shared<const Constant>(
-            Constant{{1, dims[1], 1, 1}, std::vector<float>(static_cast<size_t>(dims[1]), weight)});
-        layer.kind = LayerKind::conv;
-        layer.general = {};
+        const GeneralFunction function = layer.general.function;
+        const auto summand = summand_of(function);
+        const bool is_sum = layer.kind == LayerKind::general &&
+                            layer.general.kind == GeneralKind::reduce && summand &&
+                            layer.general.axes == Dims{1} && raw.dims(layer.inputs[0]).size() == 4;
+        if (is_sum) {
+            const Dims dims = raw.dims(layer.inputs[0]);
+            const auto channels = static_cast<size_t>(dims[1]);
+            raw.charge(channels);
+            if (summand->kind != ActivationKind::none) {
+                layer.inputs[0] = raw.append_part({.kind = LayerKind::activation,
+                                                   .inputs = layer.inputs,
+                                                   .activation = *summand},
+                                                  raw_layer, dims,
+                                                  raw.name_of(layer.output) + "_part");
+            }
+            const float weight =
+                function == GeneralFunction::mean ? 1 / static_cast<float>(dims[1]) : 1.0F;
+            layer.weights = std::make_shared<const Constant>(
+                Constant{{1, dims[1], 1, 1}, std::vector<float>(channels, weight)});
+            layer.kind = LayerKind::conv;
+            layer.general = {};
+            if (function == GeneralFunction::norm_2)
+                layer.activation = {.kind = ActivationKind::unary,
+                                    .function = GeneralFunction::square_root};
+        }
+        raw.layers.push_back(std::move(raw_layer));
     }
 }
 
@@ -551,6 +585,7 @@ Network canonicalise(RawNetwork raw) {
     write_means_as_convolutions(raw);
     fold_blocks_into_convolutions(raw);
     recognise_blocks(raw);
+    write_parts_as_layers(raw);
     remove_dead_layers(raw);
     write_sums_as_affine(raw);
     fold_into_producers(raw);
@@ -558,6 +593,7 @@ Network canonicalise(RawNetwork raw) {
     take_shuffled_channels(raw);
     remove_dead_layers(raw);
     write_affine_as_convolution(raw);
+    write_constants_as_maps(raw);
     copy_repeated_operands(raw);
     fold_padding_into_readers(raw);
 

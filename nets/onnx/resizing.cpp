@@ -227,7 +227,8 @@ void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const D
         const auto axis = static_cast<size_t>(axes[k]);
         if (!(scales[k] > 0) || !std::isfinite(scales[k]))
             node.fail("scales axis " + std::to_string(axis) + " by " + std::to_string(scales[k]));
-        if (scales[k] == 1 && extents[k] == from[axis] && !crops) continue;
+        const bool takes_all = !crops || (roi[k] == 0 && roi[k + axes.size()] == 1);
+        if (scales[k] == 1 && extents[k] == from[axis] && takes_all) continue;
         sources[axis] = resized_axis(node, rule, from[axis], extents[k], scales[k],
                                      crops ? roi[k] : 0, crops ? roi[k + axes.size()] : 1);
     }

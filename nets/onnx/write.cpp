@@ -54,6 +54,13 @@ proto::TensorProto::DataType file_type(ElementType type) {
                                        : proto::TensorProto::FLOAT;
 }
 
+void describe(proto::ValueInfoProto& info, const Tensor& tensor) {
+    info.set_name(tensor.name);
+    auto* type = info.mutable_type()->mutable_tensor_type();
+    type->set_elem_type(file_type(tensor.type));
+    for (const int64_t d : tensor.dims) type->mutable_shape()->add_dim()->set_dim_value(d);
+}
+
 std::string unused(std::unordered_set<std::string>& names, std::string name) {
     while (!names.insert(name).second) name += "_";
     return name;
@@ -117,6 +124,12 @@ const char* operator_without_attributes(GeneralFunction function) {
             return "Sign";
         case GeneralFunction::error_function:
             return "Erf";
+        case GeneralFunction::sine:
+            return "Sin";
+        case GeneralFunction::cosine:
+            return "Cos";
+        case GeneralFunction::tangent:
+            return "Tan";
         case GeneralFunction::softplus:
             return "Softplus";
         case GeneralFunction::softsign:
@@ -159,8 +172,8 @@ public:
     proto::ModelProto run() {
         model_.set_producer_name("laminate");
         graph().set_name(network_.name.empty() ? "network" : network_.name);
-        for (const TensorId id : network_.inputs) describe(*graph().add_input(), id);
-        for (const TensorId id : network_.outputs) describe(*graph().add_output(), id);
+        for (const TensorId id : network_.inputs) describe(*graph().add_input(), network_.tensor(id));
+        for (const TensorId id : network_.outputs) describe(*graph().add_output(), network_.tensor(id));
         for (const TensorId id : network_.inputs)
             convert(network_.tensor(id).name, value(id), proto::TensorProto::FLOAT);
         for (const Layer& layer : network_.layers) write(layer);
@@ -176,14 +189,6 @@ public:
 private:
     void need_opset(int version) { opset_ = std::max(opset_, version); }
     [[nodiscard]] proto::GraphProto& graph() { return *model_.mutable_graph(); }
-
-    void describe(proto::ValueInfoProto& info, TensorId id) const {
-        const Tensor& tensor = network_.tensor(id);
-        info.set_name(tensor.name);
-        auto* type = info.mutable_type()->mutable_tensor_type();
-        type->set_elem_type(file_type(tensor.type));
-        for (const int64_t d : tensor.dims) type->mutable_shape()->add_dim()->set_dim_value(d);
-    }
 
     /// Name of the tensor's floats, which layers read and write. It differs from the tensor's name
     /// if the network's input or output has another type.
@@ -231,6 +236,11 @@ private:
 
     void write(const Layer& layer) {
         const std::string& output = value(layer.output);
+        if (is_constant(layer)) {
+            *graph().add_initializer() =
+                encode(layer.weights->dims, layer.weights->values, output);
+            return;
+        }
         if (layer.kind == LayerKind::activation) {
             write_activation(layer, layer.name, value(layer.inputs[0]), output);
             return;

@@ -20,7 +20,8 @@ bool joins_constants(const Network& network, const LayerProblem& p) {
         const LayerId producer = network.producer(input.tensor);
         return producer >= 0 && is_constant(network.layer(producer));
     };
-    return p.operation == Operation::concat && std::ranges::any_of(p.inputs, is_of_constants);
+    return (p.operation == Operation::concat || is_elementwise(p.operation)) &&
+           std::ranges::any_of(p.inputs, is_of_constants);
 }
 
 /// Whether the layer is of a kind that mostly networks for pictures have.

@@ -11,7 +11,7 @@ namespace laminate {
 
 /// Chains of layers with weights (schedulable_chains()), and in their place, where a product,
 /// quotient, difference, rearrangement, normalisation, largest channel, Pad, Resize, part of a
-/// tensor or Concat with constants is connected with them, everything schedulable that is connected
+/// tensor, Concat or sum with constants is connected with them, everything schedulable that is connected
 /// with it through tensors of the network's inside, but global means. Layers are in the network's
 /// order.
 [[nodiscard]] std::vector<std::vector<LayerId>> planned_runs(const Network& network);

@@ -237,6 +237,16 @@ TEST(ErrorBounds, OfSteepFunctionsAreOfTheValuesBesideTheArgument) {
     EXPECT_EQ(power.allowed[1], std::numeric_limits<float>::infinity());
 }
 
+/// Sums of 1, of pi / 2 in 32 bits, on whichever side of the pole, and of 4: tan 1 is 1.5574077.
+TEST(ErrorBounds, OfATangentAreUnknownBesideItsPoles) {
+    const BoundedRows tangent = rows_of_function(GeneralFunction::tangent, 0,
+                                                 {0.5F, 1, 3, 0.5F, 0.57079633F, 1});
+    EXPECT_TRUE(tangent.holds(1.557408F, 0));
+    EXPECT_FALSE(tangent.holds(1.5575F, 0));
+    EXPECT_EQ(tangent.allowed[1], std::numeric_limits<float>::infinity());
+    EXPECT_FALSE(tangent.holds(1.1579F, 2)) << "tan 4 is 1.1578213";
+}
+
 TEST(ErrorBounds, OfJumpsAreOneStepWhereTheyMayLieBetween) {
     const std::vector<float> channels{1.5F, 1.25F, -1, 1.5F, 1, -3};
     const BoundedRows floor = rows_of_function(GeneralFunction::floor, 0, channels);

@@ -87,7 +87,9 @@ TEST(FunctionsOfOne, ADividedConstantIsAReciprocalAndAScale) {
     ModelBuilder map = two_channels();
     map.weights("c", {2, 1, 2});
     map.node("Div", {"c", "x"}, "y");
-    EXPECT_EQ(only_layer(map).result, (Values{1, 1, 1, 1}));
+    const Network of_map = map.parse();
+    EXPECT_EQ(run_reference_network(of_map, {{1, 2, 3, 4}}, of_map.outputs, 1)[0],
+              (Values{1, 1, 1, 1}));
 }
 
 }  // namespace

@@ -110,6 +110,16 @@ TEST(SaveOnnx, EveryOperatorComesBackTheSame) {
     expect_round_trip(network);
 }
 
+TEST(SaveOnnx, MapsOfConstantsComeBackTheSame) {
+    ModelBuilder m({1, 2, 3, 4});
+    m.weights("plane", {3, 4}).weights("map", {1, 1, 3, 4});
+    m.node("Mul", {"x", "plane"}, "a", "product");
+    m.node("Concat", {"map", "a"}, "y", "beside").integer("axis", 1);
+    const Network network = m.parse();
+    EXPECT_EQ(network.layers.size(), 4U);
+    EXPECT_EQ(network_hash(read_back(network)), network_hash(network));
+}
+
 TEST(SaveOnnx, EveryActivationComesBackTheSame) {
     const Network plain = zoo_network("l2net", {.height = 8, .width = 8});
     using enum GeneralFunction;
@@ -137,6 +147,9 @@ TEST(SaveOnnx, EveryActivationComesBackTheSame) {
                                                                 {round_to_even, 0, 0},
                                                                 {sign, 0, 0},
                                                                 {error_function, 0, 0},
+                                                                {sine, 0, 0},
+                                                                {cosine, 0, 0},
+                                                                {tangent, 0, 0},
                                                                 {thresholded_relu, 0.5f, 0},
                                                                 {shrink, 0.5f, 0.25f},
                                                                 {power, 2, 0},

@@ -40,22 +40,28 @@ TEST(Runs, EndWhereNoScheduleReaches) {
     EXPECT_EQ(planned_runs(network), (Runs{{3, 4}, {0}, {1}}));
 }
 
-TEST(Runs, HoldAConcatWithConstantsAndNoOther) {
-    for (const bool is_constant : {true, false}) {
-        Network network = empty_network(1, 64, 128);
-        const TensorId x = append(network, "conv1", 0, {8, square_window(3, 1, 1)});
-        const TensorId other =
-            is_constant
-                ? append(network, "map2",
-                         {.kind = LayerKind::general,
-                          .weights = std::make_shared<const Constant>(
-                              Constant{{1, 2, 64, 128}, std::vector<float>(2 * 64 * 128, 1.0F)}),
-                          .general = {.kind = GeneralKind::constant}})
-                : append(network, "conv2", 0, {2, square_window(3, 1, 1)});
-        const TensorId both =
-            append(network, "concat3", {.kind = LayerKind::concat, .inputs = {x, other}});
-        append(network, "conv4", both, {4, square_window(3, 1, 1)});
-        EXPECT_EQ(planned_runs(network), is_constant ? (Runs{{0, 2, 3}}) : (Runs{{0}, {1}, {3}}));
+/// conv1, a map of constants or of conv2, their Concat or sum, and conv4.
+Network joining(LayerKind join, bool is_constant) {
+    Network network = empty_network(1, 64, 128);
+    const int64_t channels = join == LayerKind::concat ? 2 : 8;
+    const TensorId x = append(network, "conv1", 0, {8, square_window(3, 1, 1)});
+    const Constant ones{{1, channels, 64, 128},
+                        std::vector<float>(static_cast<size_t>(channels * 64 * 128), 1.0F)};
+    const TensorId other =
+        is_constant ? append(network, "map2",
+                             {.kind = LayerKind::general,
+                              .weights = std::make_shared<const Constant>(ones),
+                              .general = {.kind = GeneralKind::constant}})
+                    : append(network, "conv2", 0, {channels, square_window(3, 1, 1)});
+    const TensorId both = append(network, "join3", {.kind = join, .inputs = {x, other}});
+    append(network, "conv4", both, {4, square_window(3, 1, 1)});
+    return network;
+}
+
+TEST(Runs, HoldAConcatOrSumWithConstantsAndNoOther) {
+    for (const LayerKind join : {LayerKind::concat, LayerKind::add}) {
+        EXPECT_EQ(planned_runs(joining(join, true)), (Runs{{0, 2, 3}}));
+        EXPECT_EQ(planned_runs(joining(join, false)), (Runs{{0}, {1}, {3}}));
     }
 }
 

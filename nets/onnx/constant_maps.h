@@ -1,0 +1,15 @@
+// Operators of a map and one of constants, which files hold as one input and a constant, as layers
+// of two maps, which groups hold.
+#pragma once
+
+#include "nets/onnx/canonical.h"
+
+namespace laminate::onnx {
+
+/// In sums, differences, products, quotients, minima and maxima of four dimensions, a constant that
+/// is neither one value nor one per channel becomes a map of its own, and so does one per channel in
+/// minima and maxima. It has all rows and columns, or one of each; all channels, or one; and all
+/// images.
+void write_constants_as_maps(RawNetwork& raw);
+
+}  // namespace laminate::onnx
