@@ -4,9 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <vector>
 
+#include "base/aligned.h"
 #include "generators/compile/executable.h"
+#include "generators/compile/group_reference.h"
+#include "generators/instrumented.h"
 #include "generators/ir/arrays.h"
+#include "instrumentation/count_pass.h"
 #include "instrumentation/measure.h"
 #include "nets/random/random_network.h"
 #include "scheduler/explore/random_schedule.h"
@@ -105,6 +111,47 @@ TEST(InterpretedCode, CountsAndComputesWhatCompiledCodeDoes) {
                 << where;
             EXPECT_EQ(compiled.wrong_result, "") << where;
             EXPECT_EQ(interpreted.wrong_result, "") << where;
+        }
+    }
+}
+
+/// The outputs of a group's instrumented code.
+std::vector<float> computed(const GroupCode& code, const std::vector<std::vector<float>>& inputs,
+                            int64_t outputs, RunBy by) {
+    const Stmt body = with_counters(code, CountMode::execute);
+    const AlignedFloats constants(code.constants);
+    std::vector<const float*> in;
+    for (const std::vector<float>& values : inputs) in.push_back(values.data());
+    std::vector<float> result(static_cast<size_t>(outputs), -1);
+    std::vector<int64_t> counters(CounterLayout{code.arrays.size()}.size());
+    float* out = result.data();
+    if (by == RunBy::interpreted) {
+        EXPECT_TRUE(InterpretedCode::of(body)->run(
+            {in.data(), &out, constants.data(), code.strips, counters.data()}, INT64_MAX));
+        return result;
+    }
+    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
+    const JitGroup jit(body, true);
+    EXPECT_EQ(jit.counted_function()(in.data(), &out, constants.data(), scratch.data(), 0,
+                                     static_cast<int32_t>(code.strips), counters.data()),
+              0);
+    return result;
+}
+
+/// Sums of these networks are exact in any order, so there is one right number for each output.
+TEST(InterpretedCode, ComputesTheNumbersOfCompiledCode) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(20); ++seed) {
+        const Network network = random_network(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) {
+            const std::vector<LayerProblem> problems = group_problems(network, group);
+            const std::vector<std::vector<float>> inputs =
+                random_group_inputs(network, problems, seed);
+            const GroupCode code = instrumented_code(network, group);
+            const int64_t outputs = problems.back().output_elements().value();
+            EXPECT_EQ(computed(code, inputs, outputs, RunBy::interpreted),
+                      computed(code, inputs, outputs, RunBy::compiled))
+                << seed << ": " << to_text(group);
         }
     }
 }
