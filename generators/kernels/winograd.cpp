@@ -109,7 +109,7 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
         std::array<Expr, parts_of_row> row;
         for (size_t n = 0; n < row.size(); ++n) row[n] = parts[n][r];
         const winograd::PatchRow v =
-            winograd::of_columns(of_row, winograd::columns_of_patches(of_row, row, order));
+            winograd::of_columns(of_row, winograd::columns_of_patches(of_row, row, order, lanes));
         std::vector<Stmt> stores;
         for (int64_t c = 0; c < patch_columns; ++c) {
             const int64_t f = static_cast<int64_t>(r) * patch_columns + c;

@@ -12,13 +12,14 @@
 // memory for every run, at less than the pace of the multipliers. So the plain ones come, and the
 // code transforms them where it needs them. For each chunk of bands, rows of tiles:
 //
-// - V[frequency][input channel][tile]: patches of all input channels. Fewer, larger chunks transform
-//   the weights less often; V may then lie in the third-level cache.
+// - V[frequency][vector of tiles][input channel][lane]: patches of all input channels, in the order in
+//   which products read them (winograd_map_patches.h). Fewer, larger chunks transform the weights less
+//   often; V may then lie in the third-level cache.
 // - For each block of output channels, for some input channels at a time, and for a pair of rows of
 //   frequencies at a time: U[frequency][input channel][output channel of the block], transformed weights,
-//   and M[frequency][tile][output channel of the block] += the products of each frequency. U of all
-//   frequencies would push M out of the second-level cache.
-// - M, transformed, becomes rows of the output.
+//   and M[register tile][frequency][tile][output channel of the block] += the products of each frequency.
+//   U of all frequencies would push M out of the second-level cache.
+// - M, transformed, becomes rows of the output, strip by strip (winograd_map_outputs.h).
 //
 // Threads divide chunks and, where those are few, output channels. What a result is does not depend
 // on that.

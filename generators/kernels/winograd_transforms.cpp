@@ -1,5 +1,6 @@
 #include "generators/kernels/winograd_transforms.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace laminate::winograd {
@@ -42,21 +43,43 @@ int64_t tile_of_lane(TileOrder order, int64_t lane, int64_t lanes) {
     return order == TileOrder::ascending ? lane : lane % columns * (lanes / columns) + lane / columns;
 }
 
-PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1>& parts,
-                            TileOrder order) {
-    const auto chosen = [&](const Expr& a, const Expr& b, int first) {
-        return order == TileOrder::ascending
-                   ? alternate_lanes(name, a, b, first)
-                   : within_groups(name, a, b, {first, first + 2, first + 4, first + 6});
-    };
-    // Every other element, twice.
-    PatchRow row(static_cast<size_t>(patch_columns));
-    for (int odd = 0; odd < 2; ++odd) {
-        const Expr first = chosen(parts[0], parts[1], odd);
-        const Expr second = chosen(parts[2], parts[3], odd);
-        row[static_cast<size_t>(odd)] = chosen(first, second, 0);
-        row[static_cast<size_t>(odd) + 2] = chosen(first, second, 1);
+namespace {
+
+/// Every other element, twice: the first `count` columns, `chosen` taking every other one of two vectors.
+template <class Chosen>
+PatchRow columns_taken(const Expr* parts, int64_t count, const Chosen& chosen) {
+    PatchRow row(static_cast<size_t>(count));
+    for (int64_t odd = 0; odd < std::min<int64_t>(2, count); ++odd) {
+        const Expr first = chosen(parts[0], parts[1], static_cast<int>(odd));
+        const Expr second = chosen(parts[2], parts[3], static_cast<int>(odd));
+        for (int64_t c = odd; c < count; c += 2)
+            row[static_cast<size_t>(c)] = chosen(first, second, static_cast<int>(c / 2));
     }
+    return row;
+}
+
+auto every_other_of_fours(ir::Values& name) {
+    return [&name](const Expr& a, const Expr& b, int first) {
+        return within_groups(name, a, b, {first, first + 2, first + 4, first + 6});
+    };
+}
+
+}  // namespace
+
+PatchRow columns_by_fours(ir::Values& name, const std::array<Expr, columns>& parts,
+                          int64_t count) {
+    return columns_taken(parts.data(), count, every_other_of_fours(name));
+}
+
+PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1>& parts,
+                            TileOrder order, int64_t tiles_of_row) {
+    const auto of_any = [&](const Expr& a, const Expr& b, int first) {
+        return alternate_lanes(name, a, b, first);
+    };
+    PatchRow row = order == TileOrder::ascending
+                       ? columns_taken(parts.data(), columns, of_any)
+                       : columns_taken(parts.data(), columns, every_other_of_fours(name));
+    row.resize(static_cast<size_t>(patch_columns));
     // Columns 4 and 5 are columns 0 and 1 of the next patch.
     const int lanes = parts.front().type().lanes();
     std::vector<int> lane_of(static_cast<size_t>(lanes));
@@ -65,11 +88,13 @@ PatchRow columns_of_patches(ir::Values& name, const std::array<Expr, columns + 1
     for (int c = 0; c < 2; ++c) {
         std::vector<int> from;
         for (int n = 0; n < lanes; ++n) {
-            const auto next = static_cast<size_t>(tile_of_lane(order, n, lanes)) + 1;
-            from.push_back(next < lane_of.size() ? lane_of[next] : lanes + c);
+            const int64_t next = tile_of_lane(order, n, lanes) + 1;
+            from.push_back(next % tiles_of_row != 0
+                               ? lane_of[static_cast<size_t>(next)]
+                               : lanes + static_cast<int>(next - tiles_of_row) + c);
         }
         row[static_cast<size_t>(columns + c)] =
-            name(Shuffle::make({row[static_cast<size_t>(c)], parts[4]}, from));
+            name(Shuffle::make({row[static_cast<size_t>(c)], parts[columns]}, from));
     }
     return row;
 }
@@ -105,17 +130,24 @@ PatchRow columns_of_wide_patches(ir::Values& name, const std::vector<Expr>& part
     return row;
 }
 
-Expr side_by_side(ir::Values& name, const std::vector<Expr>& outputs) {
-    std::array<std::array<Expr, 2>, 2> pairs;
-    for (size_t n = 0; n < 2; ++n)
-        pairs[n] = {within_groups(name, outputs[2 * n], outputs[2 * n + 1], {0, 4, 1, 5}),
-                    within_groups(name, outputs[2 * n], outputs[2 * n + 1], {2, 6, 3, 7})};
-    std::vector<Expr> all;
+PatchRow paired_fours(ir::Values& name, const Expr& a, const Expr& b) {
+    return {within_groups(name, a, b, {0, 4, 1, 5}), within_groups(name, a, b, {2, 6, 3, 7})};
+}
+
+PatchRow transposed_fours(ir::Values& name, const std::array<Expr, columns>& vectors) {
+    const std::array<PatchRow, 2> pairs{paired_fours(name, vectors[0], vectors[1]),
+                                        paired_fours(name, vectors[2], vectors[3])};
+    PatchRow all;
     for (size_t n = 0; n < 2; ++n) {
         all.push_back(within_groups(name, pairs[0][n], pairs[1][n], {0, 1, 4, 5}));
         all.push_back(within_groups(name, pairs[0][n], pairs[1][n], {2, 3, 6, 7}));
     }
-    return Shuffle::make_concat(all);
+    return all;
+}
+
+Expr side_by_side(ir::Values& name, const std::vector<Expr>& outputs) {
+    return Shuffle::make_concat(
+        transposed_fours(name, {outputs[0], outputs[1], outputs[2], outputs[3]}));
 }
 
 std::vector<Expr> of_rows(ir::Values& name, const std::vector<Expr>& d, int64_t taps) {

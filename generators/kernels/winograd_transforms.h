@@ -48,16 +48,28 @@ enum class TileOrder {
 };
 [[nodiscard]] int64_t tile_of_lane(TileOrder order, int64_t lane, int64_t lanes);
 /// The columns of patches, of a row whose parts follow each other: column c of tile t is element
-/// 4 t + c. Of the last part only the first two elements matter.
+/// 4 t + c. Of the last part only the first two elements matter. Where a vector has several rows of
+/// `tiles_of_row` tiles each, the first two of as many elements for every row matter.
 [[nodiscard]] PatchRow columns_of_patches(ir::Values& name,
                                           const std::array<Halide::Expr, columns + 1>& parts,
-                                          TileOrder order);
+                                          TileOrder order, int64_t tiles_of_row);
+/// The first `count` columns of tiles by fours, up to four: column c of tile t is element 4 t + c.
+[[nodiscard]] PatchRow columns_by_fours(ir::Values& name,
+                                        const std::array<Halide::Expr, columns>& parts,
+                                        int64_t count);
+/// Vector c of element c of all groups of four lanes, in the order of the groups: group g of vector n
+/// becomes lane 4 g + n.
+[[nodiscard]] PatchRow transposed_fours(ir::Values& name,
+                                        const std::array<Halide::Expr, columns>& vectors);
 /// The same of tiles of six columns in ascending order: column c of tile t is element 6 t + c of six
 /// parts and of what is behind them.
 [[nodiscard]] PatchRow columns_of_wide_patches(ir::Values& name,
                                                const std::vector<Halide::Expr>& parts,
                                                const Halide::Expr& behind);
-/// Undoes columns_of_patches() for the outputs of tiles by fours: element 4 t + c is column c of tile
+/// Lanes of two vectors in turn: those of lanes 4 g and 4 g + 1 make group g of the first vector, those of
+/// the next two lanes that of the second.
+[[nodiscard]] PatchRow paired_fours(ir::Values& name, const Halide::Expr& a, const Halide::Expr& b);
+/// Undoes columns_by_fours() for the outputs of tiles by fours: element 4 t + c is column c of tile
 /// t.
 [[nodiscard]] Halide::Expr side_by_side(ir::Values& name, const std::vector<Halide::Expr>& outputs);
 

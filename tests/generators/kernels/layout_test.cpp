@@ -347,6 +347,34 @@ TEST(Layout, ChunksOfWholeMapsForWinogradAreEvenAndGroupsHaveEveryRow) {
     }
 }
 
+TEST(Layout, TilesOfWholeMapsForWinogradHavePlacesOfTheirOwn) {
+    for (const VectorUnit& unit : both_units) {
+        for (const int64_t rows_of_tile : {2, 4, 6}) {
+            for (const int64_t columns : {7, 14, 28, 56, 100}) {
+                const Alone layer = alone(40, 30, columns,
+                                          {.channels = 70, .window = square_window(3, 1, 1)});
+                if (rows_of_tile == 6 && !fills_wide_tiles(layer.problem, unit.lanes)) continue;
+                for (const int64_t most : {1, 2, 5}) {
+                    const WinogradMapLayout at =
+                        winograd_map_layout(layer.problem, unit, {rows_of_tile, most});
+                    // Vectors of patches begin with a band's tiles, whole vectors after each other.
+                    EXPECT_EQ(at.slot_of(at.row_tiles), at.row_slots);
+                    EXPECT_EQ(at.row_slots % at.slots, 0);
+                    const int64_t computed = round_up(at.chunk_bands * at.row_tiles, at.tile);
+                    for (int64_t n = 1; n < computed; ++n)
+                        EXPECT_GT(at.slot_of(n), at.slot_of(n - 1));
+                    EXPECT_LT(at.slot_of(computed - 1), at.patch_vectors * at.lanes);
+                    const int64_t of_frequency = at.patch_vectors * at.inputs * at.lanes;
+                    EXPECT_LE(of_frequency, at.patch_frequency);
+                    EXPECT_GE(at.weights, at.input_parts * at.frequencies * of_frequency);
+                    EXPECT_GE(at.staged - at.products, at.frequencies * computed * at.block);
+                    EXPECT_EQ(at.strip_columns() % at.stored_columns(), 0);
+                }
+            }
+        }
+    }
+}
+
 TEST(Layout, TwoThreadsTransformNoPatchesTwiceWhereChunksAreAsEven) {
     // Seven bands: of three chunks both threads would need the second, of two each has one.
     const Alone layer = alone(128, 28, 28, {.channels = 128, .window = square_window(3, 1, 1)});

@@ -24,6 +24,7 @@ void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     while (at.slots < at.row_tiles) at.slots *= 2;
     at.slots = std::min(at.slots, at.lanes);
     at.bands_of_vector = at.lanes / at.slots;
+    at.row_slots = round_up(at.row_tiles, at.slots);
     at.bands = ceil_div(p[Dim::y], at.rows_of_tile);
 }
 
@@ -52,16 +53,20 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     // A frequency of U, which every tile reads, leaves room for V in the first-level cache up to this size.
     constexpr int64_t most_of_frequency = (int64_t{16} << 10) / bytes_per_element;
     double best = 0;
+    // Where a tile's patches are is in a general register, of which processors have 16.
+    constexpr int64_t most_places = 12;
     // A block's weights and one element at a time leave the other registers to sums. A single vector
     // reads V twice as often as two.
     for (int64_t v = at.stays_near ? 1 : 2; v <= (at.stays_near ? 1 : 4); ++v) {
-        const int64_t most = std::min(all, (unit.registers() - v - 1) / v);
+        const int64_t most = std::min({all, (unit.registers() - v - 1) / v, most_places});
         const bool waits =
             v * (of_input * inputs_together(p, most_inputs) + products) > most_elements;
         const bool is_far = v * at.lanes * inputs_together(p, most_inputs) > most_of_frequency;
         for (int64_t t = most; t >= 1; --t) {
-            const double pace =
-                (waits ? 0.8 : 1.0) * (is_far ? 0.95 : 1.0) * product_efficiency(v, t);
+            // As many sums as wait for each other leave nothing to hide the other instructions in.
+            const bool is_tight = v * t <= unit.latency();
+            const double pace = (waits ? 0.8 : 1.0) * (is_far ? 0.95 : 1.0) *
+                                (is_tight ? 0.92 : 1.0) * product_efficiency(v, t);
             const double score = pace * used_part(all, t) * used_part(p[Dim::z], v * at.lanes);
             if (score <= best + 1e-9) continue;
             best = score;
@@ -124,19 +129,17 @@ void place(WinogradMapLayout& at) {
     // Tiles of one column are read by as many as are stored together.
     const int64_t all = round_up(
         at.chunk_bands * at.row_tiles + at.stored_columns() - at.columns_of_tile, at.tile);
-    at.tiles = all;
-    // What the vectors of a channel have beyond its last tile is where the next channel's tiles come.
-    const int64_t written = (round_up(at.chunk_bands, at.bands_of_vector) - 1) * at.row_tiles +
-                            round_up(at.row_tiles, at.slots);
-    const int64_t behind = std::max<int64_t>(0, written - all);
+    const int64_t written =
+        round_up(at.chunk_bands, at.bands_of_vector) * at.row_slots / at.lanes;
+    at.patch_vectors = std::max(written, at.slot_of(all - 1) / at.lanes + 1);
     // A vector more than needed: powers of two would make all frequencies meet in one cache set.
-    at.patch_frequency = round_up(at.inputs * at.tiles + behind, at.lanes) + at.lanes;
+    at.patch_frequency = (at.patch_vectors * at.inputs + 1) * at.lanes;
     at.weight_frequency = at.inputs * at.block + at.lanes;
-    at.product_frequency = all * at.block + at.lanes;
+    at.product_frequency = at.tile * at.lanes;
     at.weights = at.input_parts * at.frequencies * at.patch_frequency;
     at.products = at.weights + at.frequencies_together() * at.weight_frequency;
-    at.staged = at.products + at.frequencies * at.product_frequency;
-    at.elements = at.staged + (at.rows_of_tile == 6 ? 36 * at.lanes : 0);
+    at.staged = at.products + at.frequencies * all * at.block;
+    at.elements = at.staged + at.strip_columns() * at.rows_of_tile * at.lanes;
 }
 
 }  // namespace

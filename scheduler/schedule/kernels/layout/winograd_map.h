@@ -2,13 +2,16 @@
 // F(4, 5) and F(4, 7) along rows or columns, on a whole map.
 //
 // A band is as many rows as a tile has. Scratch holds
-// V[part of the input channels][frequency][input channel][tile], patches of a chunk of bands;
+// V[part of the input channels][frequency][vector of tiles][input channel][lane], patches of a chunk of
+// bands: products read a few tiles of all input channels, one line after the other;
 // U[frequency of a group of rows][input channel][output channel], weights of a block for a part of
-// the input channels; M[frequency][tile][output channel], products of a block.
+// the input channels; M[register tile][vector of output channels][frequency][tile][lane], products of a
+// block; then a strip of outputs.
 #pragma once
 
 #include <cstdint>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -29,6 +32,7 @@ struct WinogradMapLayout {
     // Tiles of bands, in chunks that share V.
     int64_t row_tiles = 0;  ///< of a band
     int64_t slots = 0;  ///< the same up to a power of two: what a vector of patches has room for
+    int64_t row_slots = 0;  ///< room of a band in V, whole slots
     int64_t bands_of_vector = 1;  ///< bands whose patches one vector holds
     int64_t bands = 0;
     int64_t chunk_bands = 0;  ///< most of a chunk
@@ -46,13 +50,18 @@ struct WinogradMapLayout {
     int64_t channel_parts = 1;  ///< for threads: parts of the blocks of output channels
 
     // Where V, U and M lie, in elements. V begins at 0.
-    int64_t tiles = 0;            ///< of V's rows, with what register tiles run over
+    int64_t patch_vectors = 0;    ///< of tiles in V, with what register tiles run over
     int64_t patch_frequency = 0;  ///< from one frequency of V to the next
     int64_t weights = 0, weight_frequency = 0;    ///< where U begins, its frequencies
-    int64_t products = 0, product_frequency = 0;  ///< where M begins, its frequencies
-    int64_t staged = 0;  ///< where outputs of a tile of 6 x 6 wait, a vector of channels
+    int64_t products = 0, product_frequency = 0;  ///< where M begins, frequencies of a vector's tile
+    int64_t staged = 0;  ///< where a strip of outputs waits, a vector of channels
     int64_t elements = 0;
 
+    /// The place of a chunk's tile among the lanes of V's vectors; bands of fewer tiles than slots leave
+    /// some empty.
+    [[nodiscard]] int64_t slot_of(int64_t n) const {
+        return n + n / row_tiles * (row_slots - row_tiles);
+    }
     [[nodiscard]] int64_t first_band(int64_t chunk) const { return chunk * bands / chunks; }
     [[nodiscard]] int64_t patch_rows() const { return rows_of_tile + row_taps - 1; }
     [[nodiscard]] int64_t patch_columns() const { return columns_of_tile + column_taps - 1; }
@@ -62,8 +71,13 @@ struct WinogradMapLayout {
     [[nodiscard]] int64_t frequencies_together() const {
         return std::ssize(row_groups().front()) * patch_columns();
     }
-    /// Outputs of a row that are stored together: of one tile or, if tiles have one column, of several.
+    /// Outputs of a row that are computed together: of one tile or, if tiles have one column, of several.
     [[nodiscard]] int64_t stored_columns() const { return columns_of_tile == 1 ? 4 : columns_of_tile; }
+    /// Columns of outputs that are stored together: tiles that fill whole lines of the caches.
+    [[nodiscard]] int64_t strip_columns() const {
+        constexpr int64_t line = 16;
+        return std::lcm(line, stored_columns());
+    }
     /// How many values the transforms of an output handle, against tiles of two rows.
     [[nodiscard]] double transformed_part() const {
         return static_cast<double>(frequencies * 8) /
