@@ -14,9 +14,13 @@ namespace {
 /// Parts of a layer for threads.
 constexpr int64_t parts_wanted = 4;
 
-/// Elements of V that products do not wait for: more of every core drive each other out of a third-level
-/// cache that several share.
+/// Elements of V, lanes without a tile left out, that products do not wait for: more of every core drive
+/// each other out of a third-level cache that several share.
 constexpr int64_t near_patches = (int64_t{5} << 20) / bytes_per_element;
+
+int64_t patch_elements(const WinogradMapLayout& at) {
+    return at.weights / at.row_slots * at.row_tiles;
+}
 
 void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     at.row_tiles = ceil_div(p[Dim::x], at.columns_of_tile);
@@ -101,7 +105,7 @@ double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, 
     const double outputs = of_outputs * at.transformed_part() *
                            static_cast<double>(p.output_elements().value()) / lanes;
     const double weights = of_weights * at.transformed_weights(p) / lanes;
-    const double pace = at.pace * (at.weights > near_patches ? 0.8 : 1.0);
+    const double pace = at.pace * (patch_elements(at) > near_patches ? 0.8 : 1.0);
     double sum = 0;
     for (int64_t chunk = begin / at.channel_parts; chunk * at.channel_parts < end; ++chunk) {
         const int64_t first = std::max<int64_t>(begin - chunk * at.channel_parts, 0);
@@ -209,7 +213,7 @@ std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, cons
         for (int64_t chunks = 1; chunks <= bands; ++chunks) {
             const WinogradMapChunks here{rows, ceil_div(bands, chunks)};
             const WinogradMapLayout at = winograd_map_layout(p, unit, here);
-            const bool is_too_large = at.weights > most_patch_elements && at.chunk_bands > 1;
+            const bool is_too_large = patch_elements(at) > most_patch_elements && at.chunk_bands > 1;
             if (is_too_large || (scratch && to_bytes(Elements(at.scratch_elements())) > *scratch))
                 continue;
             const double time = cost(at, p);
