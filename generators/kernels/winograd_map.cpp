@@ -165,7 +165,7 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
                             lanes_from(kernel + i * size(at_.block) + size(v * lanes), lanes));
         },
         [&](const Expr& i, int64_t t) {
-            return ir::load(scratch, places[static_cast<size_t>(t)] + i * size(lanes));
+            return ir::load(scratch, places[static_cast<size_t>(t)] + i * size(at_.run));
         }};
     const auto start = [&](int64_t v, int64_t t) -> Expr {
         const Expr zero = make_zero(Halide::Float(32, static_cast<int>(lanes)));

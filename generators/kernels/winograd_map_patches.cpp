@@ -22,13 +22,13 @@ Expr PatchPlaces::of_tile(const Expr& tile) const {
     const auto number = [](int64_t n) { return make_const(Halide::UInt(32), n); };
     const Expr n = Halide::cast<uint32_t>(tile);
     const Expr slot = n + n / number(at_.row_tiles) * number(at_.row_slots - at_.row_tiles);
-    const Expr in_vector = slot % number(at_.lanes);
+    const Expr in_run = slot % number(at_.run);
     const int64_t fours = at_.lanes / winograd::columns;
     const Expr lane = order() == winograd::TileOrder::by_fours
-                          ? in_vector % number(fours) * number(winograd::columns) +
-                                in_vector / number(fours)
-                          : in_vector;
-    return Halide::cast<int32_t>(slot / number(at_.lanes) * number(at_.inputs * at_.lanes) + lane);
+                          ? in_run % number(fours) * number(winograd::columns) +
+                                in_run / number(fours)
+                          : in_run;
+    return Halide::cast<int32_t>(slot / number(at_.run) * number(at_.inputs * at_.run) + lane);
 }
 
 Stmt MapPatches::code(const Expr& first, const Expr& bands) const {
@@ -38,7 +38,7 @@ Stmt MapPatches::code(const Expr& first, const Expr& bands) const {
         const Expr channel = simplify(part * size(at_.inputs));
         const Interval channels{0, places_.inputs_from(channel)};
         const auto of_channel = [&](const Expr& i, const Vectors& at) {
-            return patch(channel + i, at.place + i * size(at_.lanes), at.x, at.rows);
+            return patch(channel + i, at.place + i * size(at_.run), at.x, at.rows);
         };
         // Vectors of a whole line fill it in any order. All bands of a channel then follow each other: the
         // rows that two bands share are still near. Half a line waits for the next channel's half, so that
@@ -63,12 +63,11 @@ Stmt MapPatches::of_bands(const Expr& part, const Expr& first, const Expr& vecto
                           const std::function<Stmt(const Vectors&)>& make) const {
     Values name(p_.name + ".row");
     Vectors at{.rows = rows_from(name, simplify(first + vector * size(at_.bands_of_vector)))};
-    const int64_t of_all_bands = at_.bands_of_vector * at_.row_slots / at_.lanes;
+    const int64_t of_all_bands = at_.bands_of_vector * at_.row_slots;
     std::vector<Stmt> all;
     for (at.x = 0; at.x < at_.row_tiles; at.x += at_.slots) {
         at.place = name(places_.patches_of(part) +
-                        (vector * size(of_all_bands) + size(at.x / at_.lanes)) *
-                            size(at_.inputs * at_.lanes));
+                        (vector * size(of_all_bands) + size(at.x)) * size(at_.inputs));
         all.push_back(make(at));
     }
     return name.around(ir::sequence(all));
@@ -177,6 +176,8 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
         for (int64_t c = 0; c < at_.slots * at_.columns_of_tile; c += ir::elements_of_line)
             all.push_back(ir::prefetch("X", next + begin + size(c)));
     }
+    // Runs without a tile have no place in V.
+    const int64_t tiles = std::min(at_.lanes, round_up(at_.row_tiles - x, at_.run));
     for (int64_t r = 0; r < at_.patch_rows(); ++r) {
         Values of_row(p_.name + ".patch.row");
         std::vector<Expr> row;
@@ -186,8 +187,13 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
         std::vector<Stmt> stores;
         for (int64_t c = 0; c < at_.patch_columns(); ++c) {
             const Expr index = to + size((r * at_.patch_columns() + c) * at_.patch_frequency);
-            stores.push_back(ir::store(code_.scratch(), v[static_cast<size_t>(c)],
-                                       lanes_from(index, at_.lanes)));
+            for (int64_t tile = 0; tile < tiles; tile += at_.run) {
+                const Expr of_run = Shuffle::make_slice(v[static_cast<size_t>(c)],
+                                                        static_cast<int>(tile), 1,
+                                                        static_cast<int>(at_.run));
+                stores.push_back(ir::store(code_.scratch(), of_run,
+                                           lanes_from(index + size(tile * at_.inputs), at_.run)));
+            }
         }
         all.push_back(of_row.around(ir::sequence(stores)));
     }

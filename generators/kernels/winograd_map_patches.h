@@ -1,6 +1,6 @@
 // V of winograd_map: patches of a chunk of bands, transformed (winograd_map.h), in the order in which
-// products read them: the lanes of a vector are tiles, and vectors of all input channels follow each
-// other, so that a register tile reads one or two runs of whole lines for a frequency.
+// products read them: the lanes of a vector are tiles, and vectors or halves of them, runs, of all input
+// channels follow each other, so that a register tile reads few pieces of whole lines for a frequency.
 #pragma once
 
 #include <Halide.h>
@@ -26,7 +26,7 @@ public:
         return part * size(at_.frequencies * at_.patch_frequency);
     }
     /// The first input channel of a chunk's tile behind the begin of a frequency; the next channel is
-    /// a vector further.
+    /// a run further.
     [[nodiscard]] Expr of_tile(const Expr& tile) const;
     /// How many of a part's input channels there are, the first given.
     [[nodiscard]] Expr inputs_from(const Expr& first) const {

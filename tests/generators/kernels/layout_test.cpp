@@ -357,14 +357,16 @@ TEST(Layout, TilesOfWholeMapsForWinogradHavePlacesOfTheirOwn) {
                 for (const int64_t most : {1, 2, 5}) {
                     const WinogradMapLayout at =
                         winograd_map_layout(layer.problem, unit, {rows_of_tile, most});
-                    // Vectors of patches begin with a band's tiles, whole vectors after each other.
+                    // Runs of patches begin with a band's tiles, or hold several bands of as many slots.
                     EXPECT_EQ(at.slot_of(at.row_tiles), at.row_slots);
-                    EXPECT_EQ(at.row_slots % at.slots, 0);
+                    EXPECT_EQ(at.row_slots % std::min(at.slots, at.run), 0);
+                    EXPECT_LT(at.row_slots - at.row_tiles, std::min(at.slots, at.run));
+                    EXPECT_EQ(at.lanes % at.run, 0);
                     const int64_t computed = round_up(at.chunk_bands * at.row_tiles, at.tile);
                     for (int64_t n = 1; n < computed; ++n)
                         EXPECT_GT(at.slot_of(n), at.slot_of(n - 1));
-                    EXPECT_LT(at.slot_of(computed - 1), at.patch_vectors * at.lanes);
-                    const int64_t of_frequency = at.patch_vectors * at.inputs * at.lanes;
+                    EXPECT_LT(at.slot_of(computed - 1), at.patch_runs * at.run);
+                    const int64_t of_frequency = at.patch_runs * at.inputs * at.run;
                     EXPECT_LE(of_frequency, at.patch_frequency);
                     EXPECT_GE(at.weights, at.input_parts * at.frequencies * of_frequency);
                     EXPECT_GE(at.staged - at.products, at.frequencies * computed * at.block);

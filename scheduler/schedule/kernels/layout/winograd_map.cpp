@@ -28,7 +28,10 @@ void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     while (at.slots < at.row_tiles) at.slots *= 2;
     at.slots = std::min(at.slots, at.lanes);
     at.bands_of_vector = at.lanes / at.slots;
-    at.row_slots = round_up(at.row_tiles, at.slots);
+    // Tiles of 6 x 6 are many lanes wide, and rows seldom fill them: halves of vectors leave fewer empty.
+    // They lie in order (winograd_map_patches.h), so that a half of a vector is tiles side by side.
+    at.run = at.columns_of_tile == 6 && at.lanes == 8 ? 4 : at.lanes;
+    at.row_slots = round_up(at.row_tiles, std::min(at.slots, at.run));
     at.bands = ceil_div(p[Dim::y], at.rows_of_tile);
 }
 
@@ -134,10 +137,10 @@ void place(WinogradMapLayout& at) {
     const int64_t all = round_up(
         at.chunk_bands * at.row_tiles + at.stored_columns() - at.columns_of_tile, at.tile);
     const int64_t written =
-        round_up(at.chunk_bands, at.bands_of_vector) * at.row_slots / at.lanes;
-    at.patch_vectors = std::max(written, at.slot_of(all - 1) / at.lanes + 1);
+        round_up(at.chunk_bands, at.bands_of_vector) * at.row_slots / at.run;
+    at.patch_runs = std::max(written, at.slot_of(all - 1) / at.run + 1);
     // A vector more than needed: powers of two would make all frequencies meet in one cache set.
-    at.patch_frequency = (at.patch_vectors * at.inputs + 1) * at.lanes;
+    at.patch_frequency = at.patch_runs * at.inputs * at.run + at.lanes;
     at.weight_frequency = at.inputs * at.block + at.lanes;
     at.product_frequency = at.tile * at.lanes;
     at.weights = at.input_parts * at.frequencies * at.patch_frequency;

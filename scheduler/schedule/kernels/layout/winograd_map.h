@@ -2,7 +2,7 @@
 // F(4, 5) and F(4, 7) along rows or columns, on a whole map.
 //
 // A band is as many rows as a tile has. Scratch holds
-// V[part of the input channels][frequency][vector of tiles][input channel][lane], patches of a chunk of
+// V[part of the input channels][frequency][run of tiles][input channel][tile of the run], patches of a chunk of
 // bands: products read a few tiles of all input channels, one line after the other;
 // U[frequency of a group of rows][input channel][output channel], weights of a block for a part of
 // the input channels; M[register tile][vector of output channels][frequency][tile][lane], products of a
@@ -32,7 +32,8 @@ struct WinogradMapLayout {
     // Tiles of bands, in chunks that share V.
     int64_t row_tiles = 0;  ///< of a band
     int64_t slots = 0;  ///< the same up to a power of two: what a vector of patches has room for
-    int64_t row_slots = 0;  ///< room of a band in V, whole slots
+    int64_t run = 1;  ///< tiles of an input channel that lie side by side in V: a vector's, or half of them
+    int64_t row_slots = 0;  ///< room of a band in V, whole slots or runs
     int64_t bands_of_vector = 1;  ///< bands whose patches one vector holds
     int64_t bands = 0;
     int64_t chunk_bands = 0;  ///< most of a chunk
@@ -50,15 +51,15 @@ struct WinogradMapLayout {
     int64_t channel_parts = 1;  ///< for threads: parts of the blocks of output channels
 
     // Where V, U and M lie, in elements. V begins at 0.
-    int64_t patch_vectors = 0;    ///< of tiles in V, with what register tiles run over
+    int64_t patch_runs = 0;       ///< of tiles in V, with what register tiles run over
     int64_t patch_frequency = 0;  ///< from one frequency of V to the next
     int64_t weights = 0, weight_frequency = 0;    ///< where U begins, its frequencies
     int64_t products = 0, product_frequency = 0;  ///< where M begins, frequencies of a vector's tile
     int64_t staged = 0;  ///< where a strip of outputs waits, a vector of channels
     int64_t elements = 0;
 
-    /// The place of a chunk's tile among the lanes of V's vectors; bands of fewer tiles than slots leave
-    /// some empty.
+    /// The place of a chunk's tile in V's runs; bands of fewer tiles than slots leave some
+    /// empty.
     [[nodiscard]] int64_t slot_of(int64_t n) const {
         return n + n / row_tiles * (row_slots - row_tiles);
     }
