@@ -42,9 +42,8 @@ private:
     static float* allocated(size_t size) {
         const size_t bytes = (std::max<size_t>(size, 1) * sizeof(float) + alignment_bytes - 1) /
                              alignment_bytes * alignment_bytes;
-        void* memory = std::aligned_alloc(alignment_bytes, bytes);
+        void* memory = allocate_on_huge_pages(alignment_bytes, bytes);
         if (memory == nullptr) throw std::bad_alloc();
-        prefer_huge_pages(memory, bytes);
         return static_cast<float*>(memory);
     }
 

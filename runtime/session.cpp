@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/huge_pages.h"
 #include "base/indexed.h"
 #include "base/shared_loop.h"
 #include "base/team.h"
@@ -301,7 +302,7 @@ void Session::Implementation::allocate() {
         checked_add(use.tensors_bytes, checked_multiply(use.scratch_per_thread_bytes, use.threads));
     if (use.total_bytes > arena_capacity) {
         std::unique_ptr<std::byte, FreeArray> larger(static_cast<std::byte*>(
-            std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
+            allocate_on_huge_pages(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
         if (!larger) throw ArenaError(use.total_bytes);
         arena = std::move(larger);
         arena_capacity = use.total_bytes;
