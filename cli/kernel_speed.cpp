@@ -195,6 +195,13 @@ MeasuredSpeed measured_cpu_speed(const std::string& target,
     for (const Cache& cache : data_caches()) {
         if (cache.level == 3) speed.third_level_cache = cache.size;
     }
+    if (speed.third_level_cache > speed.second_level_cache) {
+        // The model leaves half of the third level to others (scheduler/counts/work.cpp): an array that
+        // stays there has half of what the model is to know.
+        const int64_t reached = reached_bytes(speed.second_level_cache.value(),
+                                              speed.third_level_cache.value(), load_nanoseconds);
+        speed.third_level_cache = std::min(speed.third_level_cache, Bytes(2 * reached));
+    }
     const CoreCaches caches{speed.second_level_cache, speed.third_level_cache};
     const std::vector<Probe> all = probes(vector_unit(code_target(target)));
     std::vector<Runner> runners;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <numeric>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "answers/program.h"
@@ -19,6 +21,7 @@
 #include "base/caches.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/rng.h"
 #include "cli/resident_memory.h"
 
 namespace laminate::cli {
@@ -163,6 +166,44 @@ int64_t main_memory_array_bytes(int64_t last_level_bytes, int64_t own_bytes, int
 double read_gigabytes_per_second(int64_t bytes, int threads) {
     const ReadLoop loop = widest_read_loop();
     return sum_over_threads(threads, [&] { return best_read_of_one_thread(loop, bytes); });
+}
+
+double load_nanoseconds(int64_t bytes) {
+    // A ring of lines in random order, as indices of the first number of each (Sattolo's shuffle).
+    constexpr int64_t line = 16;
+    constexpr int passes = 5;
+    constexpr int64_t loads = 200'000;
+    std::vector<int32_t> next(static_cast<size_t>(bytes) / sizeof(int32_t));
+    const auto lines = std::ssize(next) / line;
+    std::vector<int32_t> order(static_cast<size_t>(lines));
+    std::iota(order.begin(), order.end(), 0);
+    Rng rng(1);
+    for (int64_t n = lines - 1; n > 0; --n)
+        std::swap(order[static_cast<size_t>(n)], order[static_cast<size_t>(rng.below(n))]);
+    for (int64_t n = 0; n < lines; ++n) {
+        const int64_t to = order[static_cast<size_t>((n + 1) % lines)];
+        next[static_cast<size_t>(order[static_cast<size_t>(n)] * line)] =
+            static_cast<int32_t>(to * line);
+    }
+    double least = HUGE_VAL;
+    int32_t at = 0;
+    for (int pass = 0; pass < passes; ++pass) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int64_t n = 0; n < loads; ++n) at = next[static_cast<size_t>(at)];
+        least = std::min(least, seconds_since(start) * 1e9 / static_cast<double>(loads));
+    }
+    result = static_cast<float>(at);
+    return least;
+}
+
+int64_t reached_bytes(int64_t least_bytes, int64_t most_bytes,
+                      const std::function<double(int64_t bytes)>& nanoseconds) {
+    constexpr int64_t surely_beyond = 4;
+    const double of_main = nanoseconds(surely_beyond * most_bytes);
+    for (int64_t bytes = most_bytes; bytes > least_bytes; bytes /= 2) {
+        if (nanoseconds(bytes) < of_main / 2) return bytes;
+    }
+    return least_bytes;
 }
 
 std::vector<MemoryLevel> measured_memory_levels(int threads) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,17 @@ namespace laminate::cli {
 /// 10^9 bytes per second that `threads` threads together read, each from its own array of `bytes`
 /// bytes: the best of several passes.
 [[nodiscard]] double read_gigabytes_per_second(int64_t bytes, int threads);
+
+/// Nanoseconds of a load from an array of `bytes` bytes whose address the load before it read, lines in no
+/// order: the least of several passes.
+[[nodiscard]] double load_nanoseconds(int64_t bytes);
+
+/// How large an array may be to stay in a cache of `most_bytes` that other programs use too, on a virtual
+/// machine also those of other machines: the largest of `most_bytes` and its halves above `least_bytes`
+/// whose loads take less than half of the time of those from main memory, or else `least_bytes`.
+/// `nanoseconds`: of a load from an array of so many bytes.
+[[nodiscard]] int64_t reached_bytes(int64_t least_bytes, int64_t most_bytes,
+                                    const std::function<double(int64_t bytes)>& nanoseconds);
 
 struct MemoryLevel {
     std::string name;        ///< L1, L2, L3, DRAM

@@ -103,6 +103,20 @@ TEST(MachineVerb, ArraysInMainMemoryShareABudgetAndExceedTheCaches) {
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 2, mebi), 64 * mebi);
 }
 
+TEST(MachineVerb, FindsThePartOfACacheThatOthersLeave) {
+    constexpr int64_t mebi = 1 << 20;
+    const auto loads_within = [](int64_t cached) {
+        return [cached](int64_t bytes) { return bytes <= cached ? 20.0 : 150.0; };
+    };
+    EXPECT_EQ(reached_bytes(mebi / 2, 32 * mebi, loads_within(32 * mebi)), 32 * mebi);
+    EXPECT_EQ(reached_bytes(mebi / 2, 32 * mebi, loads_within(4 * mebi)), 4 * mebi);
+    EXPECT_EQ(reached_bytes(mebi / 2, 32 * mebi, loads_within(5 * mebi)), 4 * mebi);
+    // Nothing but a core's own cache.
+    EXPECT_EQ(reached_bytes(mebi / 2, 32 * mebi, loads_within(mebi / 4)), mebi / 2);
+    // Loads from a ring of lines visit all of them, so main memory takes longer than a first-level cache.
+    EXPECT_LT(load_nanoseconds(16 << 10), load_nanoseconds(128 * mebi));
+}
+
 TEST(MachineVerb, WithoutRoomForItsThreadsIsOneLineAndNoAbort) {
     if (test::is_sanitized) GTEST_SKIP() << "a sanitizer wants the address space";
     const ScratchDirectory scratch;
