@@ -36,8 +36,12 @@ public:
 
     [[nodiscard]] Expr normalised(const Expr& element, int64_t v) const {
         const Expr distance = distance_of(element, v);
-        const Expr value = function_ == GeneralFunction::softmax ? exponential(distance) : distance;
-        const Expr scaled = Halide::strict_float(value * scale_.get(v));
+        if (function_ == GeneralFunction::softmax) {
+            const std::string power = unique_name(pixels_.name + ".power");
+            const Expr scaled = Variable::make(element.type(), power) * scale_.get(v);
+            return Let::make(power, exponential(distance), Halide::strict_float(scaled));
+        }
+        const Expr scaled = Halide::strict_float(distance * scale_.get(v));
         if (function_ != GeneralFunction::standardise) return scaled;
         return Halide::strict_float(scaled - shift_.get(v));
     }
@@ -54,7 +58,11 @@ private:
                 return middle_.set(v, largest({element, middle_.get(v)}));
             }),
             sums({&scale_}, [&](const Arrays& of, const Expr& element, int64_t v) {
-                return added(*of[0], v, exponential(distance_of(element, v)));
+                // A name outside of the strict sum: an exponential's polynomial is not strict, so
+                // that its products and sums are fused.
+                const std::string power = unique_name(pixels_.name + ".power");
+                return LetStmt::make(power, exponential(distance_of(element, v)),
+                                     added(*of[0], v, Variable::make(element.type(), power)));
             }),
             each([&](int64_t v) {
                 return scale_.set(v, Halide::strict_float(number(1) / scale_.get(v)));
