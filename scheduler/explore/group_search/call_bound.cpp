@@ -27,6 +27,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail,
       choices_(call_choices(sizes_, detail)),
       input_(sizes_.input()),
       weights_(sizes_.all_weights) {
+    for (const CallChoice& c : choices_)
+        whole_costs_.push_back(inputs_and_outputs(c, 0) + weights_);
     const double macs = least_macs(problems);
     const double least = input_ + sizes_.output + weights_;
     double before = std::numeric_limits<double>::infinity();
@@ -106,6 +108,7 @@ double CallBound::accesses(double memory) const {
     for (size_t n = 0; n < choices_.size(); ++n) {
         // `held` rises, and some element of a buffer must fit too.
         if (choices_[n].held >= memory) break;
+        if (whole_costs_[n] >= best) continue;
         const double least = least_of(choices_[n], memory, best);
         if (least >= best) continue;
         best = least;
@@ -117,18 +120,22 @@ double CallBound::accesses(double memory) const {
 
 double CallBound::least_of(const CallChoice& c, double memory, double most) const {
     const double rest = memory - c.held;
+    const double roots = std::max(c.roots, c.groups + c.groups_before);
+    // Most choices are out for what calls bring alone.
+    const double of_calls = (c.held + roots * roots / rest) * rounding - 1;
+    if (const double quick = inputs_and_outputs(c, 0) + of_calls; quick >= most) return quick;
     const double apart = c.per_rest / rest + beside_weights(c, memory);
     // If `input` elements of X are read for what is computed once, and the memory has two parts,
     // `own` and `others`, in which calls with these roots bring weights.
-    const auto total_of = [&](double roots, double roots_of_others) {
-        return [&, roots, roots_of_others](double input, double own, double others) {
+    const auto total_of = [&](double own_roots, double roots_of_others) {
+        return [&, own_roots, roots_of_others](double input, double own, double others) {
             const double again =
-                roots * roots / own + roots_of_others * roots_of_others / others + apart;
+                own_roots * own_roots / own + roots_of_others * roots_of_others / others + apart;
             return inputs_and_outputs(c, input) +
                    std::max(weights_, std::floor((c.held + again) * rounding));
         };
     };
-    const auto total = total_of(std::max(c.roots, c.groups + c.groups_before), 0);
+    const auto total = total_of(roots, 0);
     double least = total(0, rest, rest);
     if (least < most && c.halos.count)
         least = total(halos(c, 0).input(rest), rest, rest);

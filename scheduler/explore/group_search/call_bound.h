@@ -148,6 +148,8 @@ private:
     std::shared_ptr<HaloTables> tables_;
     ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
+    /// By choice: what it costs where the memory is large.
+    std::vector<double> whole_costs_;
     struct Known {
         double accesses = 0;
         size_t cheapest = 0;  ///< the choice that costs so much
