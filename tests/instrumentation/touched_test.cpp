@@ -116,6 +116,24 @@ TEST(Touched, ZerosBehindAPadAreNotItsOutputs) {
         expect_true_events(network, random_kernels(problems, group, rng), "pad");
 }
 
+/// A factor per position has fewer elements than the map that it is added to, so no kernel may take
+/// both as one axis.
+TEST(Touched, APlaneIsReadInsideOfIt) {
+    Network network = empty_network(6, 5, 3);
+    network.tensors.push_back({"plane", {1, 1, 5, 3}});
+    network.inputs.push_back(1);
+    append(network, "add1",
+           {.kind = LayerKind::general,
+            .inputs = {0, 1},
+            .general = {.kind = GeneralKind::binary, .function = GeneralFunction::add}});
+    const GroupSchedule group = line_buffer_group(network, {0}, {4, 0, 0});
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    EXPECT_FALSE(kernel_row(KernelKind::map_addition).accepts(problems[0]));
+    Rng rng(1);
+    for (int draw = 0; draw < 8; ++draw)
+        expect_true_events(network, random_kernels(problems, group, rng), "plane");
+}
+
 Network pooling(LayerKind kind) {
     Network network = empty_network(3, 11, 13);
     append(network, "pool1", {.kind = kind, .inputs = {0}, .window = square_window(3, 2, 1)});

@@ -16,6 +16,14 @@ KernelWork map_addition_work(const LayerProblem& p, const Kernel& kernel, const 
             {"outputs", vectors_of(p.output_elements().value(), kernel)}};
 }
 
+/// Operands of one pixel or one channel have fewer elements than the axis.
+bool accepts_addition(const LayerProblem& p) {
+    return p.operation == Operation::add &&
+           std::none_of(p.inputs.begin(), p.inputs.end(), [](const LayerInput& operand) {
+               return operand.is_pixel || operand.is_plane;
+           });
+}
+
 }  // namespace
 
 const KernelRow map_addition_kernel{
@@ -25,7 +33,7 @@ const KernelRow map_addition_kernel{
     .formula = "sums of operands, all elements as one axis",
     .scope = KernelScope::map,
     .layers = "an Add",
-    .accepts = [](const LayerProblem& p) { return p.operation == Operation::add; },
+    .accepts = accepts_addition,
     .pays = [](const LayerProblem&) { return true; },
     .work = map_addition_work,
 };
