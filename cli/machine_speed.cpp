@@ -19,6 +19,7 @@
 #include "answers/program.h"
 #include "base/aligned.h"
 #include "base/caches.h"
+#include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/rng.h"
@@ -171,8 +172,8 @@ double read_gigabytes_per_second(int64_t bytes, int threads) {
 double load_nanoseconds(int64_t bytes) {
     // A ring of lines in random order, as indices of the first number of each (Sattolo's shuffle).
     constexpr int64_t line = 16;
-    constexpr int passes = 5;
-    constexpr int64_t loads = 200'000;
+    constexpr int passes = 20;
+    constexpr int64_t loads = 50'000;
     std::vector<int32_t> next(static_cast<size_t>(bytes) / sizeof(int32_t));
     const auto lines = std::ssize(next) / line;
     std::vector<int32_t> order(static_cast<size_t>(lines));
@@ -188,9 +189,9 @@ double load_nanoseconds(int64_t bytes) {
     double least = HUGE_VAL;
     int32_t at = 0;
     for (int pass = 0; pass < passes; ++pass) {
-        const auto start = std::chrono::steady_clock::now();
+        const double start = thread_milliseconds();
         for (int64_t n = 0; n < loads; ++n) at = next[static_cast<size_t>(at)];
-        least = std::min(least, seconds_since(start) * 1e9 / static_cast<double>(loads));
+        least = std::min(least, (thread_milliseconds() - start) * 1e6 / static_cast<double>(loads));
     }
     result = static_cast<float>(at);
     return least;

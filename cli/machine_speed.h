@@ -26,7 +26,7 @@ namespace laminate::cli {
 [[nodiscard]] double read_gigabytes_per_second(int64_t bytes, int threads);
 
 /// Nanoseconds of a load from an array of `bytes` bytes whose address the load before it read, lines in no
-/// order: the least of several passes.
+/// order: the least of several passes, by the thread's own clock.
 [[nodiscard]] double load_nanoseconds(int64_t bytes);
 
 /// How large an array may be to stay in a cache of `most_bytes` that other programs use too, on a virtual
