@@ -172,8 +172,7 @@ double read_gigabytes_per_second(int64_t bytes, int threads) {
 double load_nanoseconds(int64_t bytes) {
     // A ring of lines in random order, as indices of the first number of each (Sattolo's shuffle).
     constexpr int64_t line = 16;
-    constexpr int passes = 20;
-    constexpr int64_t loads = 50'000;
+    constexpr int passes = 4;
     std::vector<int32_t> next(static_cast<size_t>(bytes) / sizeof(int32_t));
     const auto lines = std::ssize(next) / line;
     std::vector<int32_t> order(static_cast<size_t>(lines));
@@ -186,6 +185,10 @@ double load_nanoseconds(int64_t bytes) {
         next[static_cast<size_t>(order[static_cast<size_t>(n)] * line)] =
             static_cast<int32_t>(to * line);
     }
+    // Each pass takes whole rounds: what the caches keep of the ring as it was written, or of the pass
+    // before, is a small part of the ring then, unless all of it fits.
+    constexpr int64_t least_loads = 200'000;
+    const int64_t loads = (least_loads + lines - 1) / lines * lines;
     double least = HUGE_VAL;
     int32_t at = 0;
     for (int pass = 0; pass < passes; ++pass) {
