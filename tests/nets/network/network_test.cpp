@@ -115,7 +115,7 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
     Layer slopes = conv({8, 3, 3, 3});
     slopes.activation = {.kind = ActivationKind::prelu, .slope = constant({3})};
     Layer jumps = conv({8, 3, 3, 3});
-    jumps.activation = {.kind = ActivationKind::unary, .function = GeneralFunction::sine};
+    jumps.activation = {.kind = ActivationKind::unary, .function = GeneralFunction::is_zero};
     Layer named = conv({8, 3, 3, 3});
     named.activation = {.kind = ActivationKind::relu, .function = GeneralFunction::elu};
     Layer huge = conv({8, 3, 3, 3}, {.pad_begin = {int64_t{1} << 30, int64_t{1} << 30}});
@@ -143,7 +143,7 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
          {{1, 3, 9, 9}},
          "p (global_average_pool): carries relu; expected a separate activation layer"},
         {slopes, {{1, 3, 9, 9}}, "c (conv): 3 slopes for 1x8x7x7, expected 1 or one per channel"},
-        {jumps, {{1, 3, 9, 9}}, "c (conv): sine of 0.000000 and 0.000000 is no activation"},
+        {jumps, {{1, 3, 9, 9}}, "c (conv): is_zero of 0.000000 and 0.000000 is no activation"},
         {named, {{1, 3, 9, 9}}, "c (conv): relu names the function elu"},
         {huge, {{1, 3, 9, 9}}, "more than 2^40 elements"},
         {overflowing,
