@@ -35,7 +35,7 @@ public:
     [[nodiscard]] Stmt loop(const MapCode::Make& make) const {
         return code_.loop(".part", {0, size(at_.input_parts)}, make);
     }
-    /// Of the tiles in a vector: whichever takes fewest instructions to take their columns apart.
+    /// Orders the tiles in a vector so that taking their columns apart needs fewest instructions.
     [[nodiscard]] winograd::TileOrder order() const {
         return at_.columns_of_tile == winograd::columns ? winograd::TileOrder::by_fours
                                                         : winograd::TileOrder::ascending;

@@ -6,9 +6,9 @@
 
 namespace laminate::onnx {
 
-/// In sums, differences, products, quotients, minima and maxima of four dimensions, a constant that
-/// is neither one value nor one per channel becomes a map of its own, and so does one per channel in
-/// minima and maxima. It has all rows and columns, or one of each; all channels, or one; and all
+/// Makes maps of constants that are neither one value nor one per channel in sums, differences,
+/// products, quotients, minima and maxima of four dimensions, and of those per channel in minima and
+/// maxima. Such a map has all rows and columns, or one of each; all channels, or one; and all
 /// images.
 void write_constants_as_maps(RawNetwork& raw);
 

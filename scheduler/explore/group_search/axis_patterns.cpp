@@ -12,7 +12,7 @@ namespace {
 
 /// A node of a tree and an allocation, besides the numbers held.
 constexpr size_t bytes_of_a_step = 144;
-/// Of a call that is stored by itself.
+/// What a call takes that is stored by itself.
 constexpr size_t bytes_of_a_call = 24;
 
 int64_t pixel(const AxisWindow& w, int64_t at) { return window_of(w, {at, at + 1}).size(); }

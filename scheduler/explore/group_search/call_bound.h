@@ -148,7 +148,7 @@ private:
     std::shared_ptr<HaloTables> tables_;
     ChainSizes sizes_;
     std::vector<CallChoice> choices_;  ///< by rising `held`
-    /// By choice: what it costs where the memory is large.
+    /// What each choice costs where the memory is large, by index of the choice.
     std::vector<double> whole_costs_;
     struct Known {
         double accesses = 0;

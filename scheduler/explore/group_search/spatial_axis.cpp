@@ -204,7 +204,7 @@ void SpatialAxis::find_tiles(AxisPatterns::Id calls, const SpatialUse& use, int 
     const bool is_own =
         use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
     std::array<double, 4> last{};
-    // With disjoint tiles, one that overlaps is none.
+    // Tiles that overlap are none where they must be disjoint, so all of them are tried there.
     const bool may_skip = k == 1 && is_own && !use.disjoint;
     int64_t next = 0;
     for (const int64_t tile : tiles) {
