@@ -294,38 +294,33 @@ std::optional<Activation> summand_of(GeneralFunction reduction) {
 /// Means, sums and norms over the channels of each pixel, as attention to places takes them, are 1x1
 /// convolutions with equal weights, some of them of magnitudes or squares.
 void write_means_as_convolutions(RawNetwork& raw) {
-    std::vector<RawLayer> layers;
-    std::swap(layers, raw.layers);
-    for (RawLayer& raw_layer : layers) {
+    raw.change_each([&](RawLayer& raw_layer) {
         Layer& layer = raw_layer.layer;
         const GeneralFunction function = layer.general.function;
         const auto summand = summand_of(function);
         const bool is_sum = layer.kind == LayerKind::general &&
                             layer.general.kind == GeneralKind::reduce && summand &&
                             layer.general.axes == Dims{1} && raw.dims(layer.inputs[0]).size() == 4;
-        if (is_sum) {
-            const Dims dims = raw.dims(layer.inputs[0]);
-            const auto channels = static_cast<size_t>(dims[1]);
-            raw.charge(channels);
-            if (summand->kind != ActivationKind::none) {
-                layer.inputs[0] = raw.append_part({.kind = LayerKind::activation,
-                                                   .inputs = layer.inputs,
-                                                   .activation = *summand},
-                                                  raw_layer, dims,
-                                                  raw.name_of(layer.output) + "_part");
-            }
-            const float weight =
-                function == GeneralFunction::mean ? 1 / static_cast<float>(dims[1]) : 1.0F;
-            layer.weights = std::make_shared<const Constant>(
-                Constant{{1, dims[1], 1, 1}, std::vector<float>(channels, weight)});
-            layer.kind = LayerKind::conv;
-            layer.general = {};
-            if (function == GeneralFunction::norm_2)
-                layer.activation = {.kind = ActivationKind::unary,
-                                    .function = GeneralFunction::square_root};
+        if (!is_sum) return;
+        const Dims dims = raw.dims(layer.inputs[0]);
+        const auto channels = static_cast<size_t>(dims[1]);
+        raw.charge(channels);
+        if (summand->kind != ActivationKind::none) {
+            layer.inputs[0] = raw.append_part({.kind = LayerKind::activation,
+                                               .inputs = layer.inputs,
+                                               .activation = *summand},
+                                              raw_layer, dims, raw.name_of(layer.output) + "_part");
         }
-        raw.layers.push_back(std::move(raw_layer));
-    }
+        const float weight =
+            function == GeneralFunction::mean ? 1 / static_cast<float>(dims[1]) : 1.0F;
+        layer.weights = std::make_shared<const Constant>(
+            Constant{{1, dims[1], 1, 1}, std::vector<float>(channels, weight)});
+        layer.kind = LayerKind::conv;
+        layer.general = {};
+        if (function == GeneralFunction::norm_2)
+            layer.activation = {.kind = ActivationKind::unary,
+                                .function = GeneralFunction::square_root};
+    });
 }
 
 /// The convolution that makes of x what `layer` makes of scale[c] x + shift[c]. Its windows must lie
@@ -458,9 +453,7 @@ void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vecto
 }
 
 void write_affine_as_convolution(RawNetwork& raw) {
-    std::vector<RawLayer> layers;
-    std::swap(layers, raw.layers);
-    for (RawLayer& layer : layers) {
+    raw.rewrite_each([&](RawLayer& layer) {
         const size_t rank =
             layer.affine ? raw.dims(layer.layer.inputs[0]).size() : 0;
         if (!layer.affine || rank == 4) {
@@ -468,7 +461,7 @@ void write_affine_as_convolution(RawNetwork& raw) {
         } else {
             write_affine_as_product_and_sum(raw, std::move(layer), raw.layers);
         }
-    }
+    });
     for (RawLayer& layer : raw.layers) {
         if (!layer.affine) continue;
         const auto& dims = raw.dims(layer.layer.inputs[0]);
@@ -533,6 +526,15 @@ TensorId RawNetwork::append_part(Layer layer, const RawLayer& node, std::vector<
     tensors.push_back({tensor_name + std::to_string(layer.output), std::move(output_dims)});
     layers.push_back({.layer = std::move(layer), .op = node.op, .label = node.label, .beside = true});
     return layers.back().layer.output;
+}
+
+TensorId RawNetwork::append_constant(ConstantPtr constant, const RawLayer& node,
+                                     const std::string& tensor_name) {
+    std::vector<int64_t> dims = constant->dims;
+    return append_part({.kind = LayerKind::general,
+                        .weights = std::move(constant),
+                        .general = {.kind = GeneralKind::constant}},
+                       node, std::move(dims), tensor_name);
 }
 
 void RawNetwork::charge(size_t values) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nets/network/network.h"
@@ -43,6 +44,25 @@ struct RawNetwork {
     /// returned; its name is `tensor_name` and its number.
     TensorId append_part(Layer layer, const RawLayer& node, std::vector<int64_t> output_dims,
                          const std::string& tensor_name);
+    /// Appends a layer of constant values likewise, and charges nothing for them.
+    TensorId append_constant(ConstantPtr constant, const RawLayer& node, const std::string& tensor_name);
+
+    /// Takes all layers out and calls rewrite(RawLayer&) of each in order, which appends what the layer
+    /// becomes.
+    template <typename Rewrite>
+    void rewrite_each(Rewrite rewrite) {
+        std::vector<RawLayer> before;
+        std::swap(before, layers);
+        for (RawLayer& layer : before) rewrite(layer);
+    }
+    /// Calls change(RawLayer&) of each layer in order, which may append layers before it.
+    template <typename Change>
+    void change_each(Change change) {
+        rewrite_each([&](RawLayer& layer) {
+            change(layer);
+            layers.push_back(std::move(layer));
+        });
+    }
 
     void weights_read(size_t values) { values_allowed += 4 * static_cast<int64_t>(values); }
     /// Spends part of the budget; throws InputError when it is exhausted.

@@ -38,14 +38,12 @@ public:
     explicit ChannelsFirst(RawNetwork& raw) : raw_(raw) {}
 
     void run() {
-        std::vector<RawLayer> layers;
-        std::swap(layers, raw_.layers);
-        for (RawLayer& layer : layers) {
+        raw_.rewrite_each([&](RawLayer& layer) {
             for (TensorId& id : layer.layer.inputs) {
                 if (const auto other = same_.find(id); other != same_.end()) id = other->second;
             }
             visit(std::move(layer));
-        }
+        });
     }
 
 private:

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 
 namespace laminate::onnx {
@@ -30,12 +29,9 @@ public:
     explicit ConstantMaps(RawNetwork& raw) : raw_(raw) {}
 
     void run() {
-        std::vector<RawLayer> layers;
-        std::swap(layers, raw_.layers);
-        for (RawLayer& layer : layers) {
-            if (is_of_map(layer.layer)) write(layer.layer);
-            raw_.layers.push_back(std::move(layer));
-        }
+        raw_.change_each([&](RawLayer& layer) {
+            if (is_of_map(layer.layer)) write(layer);
+        });
     }
 
 private:
@@ -49,26 +45,28 @@ private:
                is_of_two_maps(layer.general.function);
     }
 
-    void write(Layer& layer) {
+    void write(RawLayer& raw) {
+        Layer& layer = raw.layer;
         const bool is_first = layer.general.constant_first;
-        const TensorId map = map_of(layer.weights, layer, raw_.dims(layer.output));
+        const TensorId map = map_of(layer.weights, raw, raw_.dims(layer.output));
         layer.inputs.insert(is_first ? layer.inputs.begin() : layer.inputs.end(), map);
         layer.general.constant_first = false;
         layer.weights = nullptr;
     }
 
     /// A constant beside a map of `out`. Layers that share one share its map.
-    TensorId map_of(const ConstantPtr& constant, const Layer& layer, const Dims& out) {
+    TensorId map_of(const ConstantPtr& constant, const RawLayer& raw, const Dims& out) {
         Dims own(out.size() - constant->dims.size(), 1);
         own.insert(own.end(), constant->dims.begin(), constant->dims.end());
         const bool is_pixel = own[2] == 1 && own[3] == 1;
-        const bool is_whole = layer.kind == LayerKind::add;
+        const bool is_whole = raw.layer.kind == LayerKind::add;
         Dims dims = out;
         if (own[1] == 1 && !is_whole) dims[1] = 1;
         if (is_pixel && !is_whole) dims[2] = dims[3] = 1;
         const auto [known, is_new] = maps_.try_emplace({constant, dims}, -1);
         if (is_new)
-            known->second = written(spread(*constant, own, dims), raw_.name_of(layer.output));
+            known->second = raw_.append_constant(spread(*constant, own, dims), raw,
+                                                 raw_.name_of(raw.layer.output) + "_constant");
         return known->second;
     }
 
@@ -88,17 +86,6 @@ private:
             values.push_back(constant.values[static_cast<size_t>(from)]);
         }
         return std::make_shared<const Constant>(Constant{dims, std::move(values)});
-    }
-
-    TensorId written(ConstantPtr constant, const std::string& beside) {
-        RawLayer raw{.layer = {.kind = LayerKind::general}, .op = "Constant", .beside = true};
-        raw.layer.general = {.kind = GeneralKind::constant};
-        raw.layer.output = static_cast<TensorId>(raw_.tensors.size());
-        raw_.tensors.push_back(
-            {beside + "_constant" + std::to_string(raw.layer.output), constant->dims});
-        raw.layer.weights = std::move(constant);
-        raw_.layers.push_back(std::move(raw));
-        return raw_.layers.back().layer.output;
     }
 
     RawNetwork& raw_;

@@ -51,12 +51,7 @@ public:
     explicit FunctionsOfOne(RawNetwork& raw) : raw_(raw) {}
 
     void run() {
-        std::vector<RawLayer> layers;
-        std::swap(layers, raw_.layers);
-        for (RawLayer& layer : layers) {
-            rewrite(layer);
-            raw_.layers.push_back(std::move(layer));
-        }
+        raw_.change_each([&](RawLayer& layer) { rewrite(layer); });
     }
 
 private:

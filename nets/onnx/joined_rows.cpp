@@ -23,9 +23,7 @@ public:
     explicit JoinedRows(RawNetwork& raw) : raw_(raw), readers_(readers_of(raw)) {}
 
     void run() {
-        std::vector<RawLayer> layers;
-        std::swap(layers, raw_.layers);
-        for (RawLayer& layer : layers) {
+        raw_.rewrite_each([&](RawLayer& layer) {
             constexpr std::ptrdiff_t most = 4;
             const std::optional<Join> join = join_of(layer.layer);
             const bool is_read = !readers_[static_cast<size_t>(layer.layer.output)].empty();
@@ -34,7 +32,7 @@ public:
             } else {
                 raw_.layers.push_back(std::move(layer));
             }
-        }
+        });
     }
 
 private:

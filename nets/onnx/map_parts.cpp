@@ -42,12 +42,7 @@ public:
     explicit MapParts(RawNetwork& raw) : raw_(raw) {}
 
     void run() {
-        std::vector<RawLayer> layers;
-        std::swap(layers, raw_.layers);
-        for (RawLayer& layer : layers) {
-            rewrite(layer);
-            raw_.layers.push_back(std::move(layer));
-        }
+        raw_.change_each([&](RawLayer& layer) { rewrite(layer); });
     }
 
 private:
@@ -143,12 +138,9 @@ private:
         dims[1] = channels;
         const auto count = static_cast<size_t>(element_count(dims));
         raw_.charge(count);
-        Layer layer{.kind = LayerKind::general,
-                    .weights = std::make_shared<const Constant>(
-                        Constant{dims, std::vector<float>(count, value)}),
-                    .general = {.kind = GeneralKind::constant}};
-        return raw_.append_part(std::move(layer), end, std::move(dims),
-                                raw_.name_of(end.layer.output) + "_constant");
+        return raw_.append_constant(
+            std::make_shared<const Constant>(Constant{dims, std::vector<float>(count, value)}), end,
+            raw_.name_of(end.layer.output) + "_constant");
     }
 
     RawNetwork& raw_;

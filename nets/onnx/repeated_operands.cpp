@@ -17,12 +17,9 @@ public:
     explicit RepeatedOperands(RawNetwork& raw) : raw_(raw) {}
 
     void run() {
-        std::vector<RawLayer> layers;
-        std::swap(layers, raw_.layers);
-        for (RawLayer& layer : layers) {
+        raw_.change_each([&](RawLayer& layer) {
             if (!layer.layer.inputs.empty() && raw_.dims(layer.layer.inputs[0]).size() == 4) rewrite(layer);
-            raw_.layers.push_back(std::move(layer));
-        }
+        });
     }
 
 private:
