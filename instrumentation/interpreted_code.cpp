@@ -53,7 +53,6 @@ enum class Op {
     shift_right,
     bits_and,
     bits_or,
-    absolute,
     choose,
     // Floats.
     float_add,
@@ -283,7 +282,7 @@ private:
         if (is(Call::likely) || is(Call::likely_if_innermost)) return of[0];
         if (of.size() == 1) {
             const bool is_float = call.args[0].type().is_float();
-            if (is(Call::abs)) return pure(is_float ? Op::float_absolute : Op::absolute, of[0]);
+            if (is(Call::abs) && is_float) return pure(Op::float_absolute, of[0]);
             const std::pair<const char*, Op> functions[]{{"floor_f32", Op::float_floor},
                                                          {"ceil_f32", Op::float_ceil},
                                                          {"round_f32", Op::float_round},
@@ -456,7 +455,6 @@ public:
                 case Op::shift_right: of(s.to).i = i(s.a) >> i(s.b); break;
                 case Op::bits_and: of(s.to).i = i(s.a) & i(s.b); break;
                 case Op::bits_or: of(s.to).i = i(s.a) | i(s.b); break;
-                case Op::absolute: of(s.to).i = std::abs(i(s.a)); break;
                 case Op::choose: of(s.to) = i(s.a) != 0 ? of(s.b) : of(s.c); break;
                 case Op::float_add: of(s.to).f = f(s.a) + f(s.b); break;
                 case Op::float_subtract: of(s.to).f = f(s.a) - f(s.b); break;

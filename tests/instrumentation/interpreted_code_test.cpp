@@ -90,6 +90,25 @@ TEST(InterpretedCode, WhatALoopDoesNotChangeIsComputedOutsideOfIt) {
     EXPECT_FALSE(run(body, {1, 0, 0, 0}, 4 * 1000 * 3).ended);
 }
 
+/// Each operator on values for which its neighbours in the set (less for at most, floor for ceil, or for
+/// and, a shift to the left) give something else.
+TEST(InterpretedCode, OperatorsGiveWhatArithmeticGives) {
+    const Expr x = variable("x"), in = ir::load("X", x);
+    const auto stored = [&](const Expr& value) {
+        const Outcome found = run(repeated("x", 4, ir::store("Y", Halide::cast<float>(value), x)),
+                                  {-1.5F, 2, 2.25F, 3});
+        EXPECT_TRUE(found.is_known) << value;
+        return found.output;
+    };
+    using Four = std::array<float, 4>;
+    EXPECT_EQ(stored((x + 5) & 6), (Four{4, 6, 6, 0}));
+    EXPECT_EQ(stored((x * 5 - 8) >> Expr(1)), (Four{-4, -2, 1, 3}));
+    EXPECT_EQ(stored(Halide::ceil(in)), (Four{-1, 2, 3, 3}));
+    EXPECT_EQ(stored(Halide::floor(in)), (Four{-2, 2, 2, 3}));
+    EXPECT_EQ(stored(in <= 2.0F), (Four{1, 1, 0, 0}));
+    EXPECT_EQ(stored(in < 2.0F), (Four{1, 0, 0, 0}));
+}
+
 TEST(InterpretedCode, VectorsAreNotKnown) {
     EXPECT_TRUE(run(ir::store("Y", 1.0F, 0), {}).is_known);
     const Expr vector = Broadcast::make(1.0F, 4);
