@@ -79,7 +79,7 @@ public:
             return;
         }
         keep_what_others_wrote(written_(place_).value_or(std::vector<std::string>{}));
-        // In one step where the file system can: `place` is there at every moment.
+        // Where the file system can, one step swaps both, and `place` is there at every moment.
         if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
             return;  // the old directory has the temporary name now, and is removed
         std::filesystem::path old = place_;

@@ -133,7 +133,7 @@ void points_of(const std::string& spec, const Options& options, Tally& tally, Js
     std::vector<std::vector<double>> times(points.size());
     for (int64_t round = -1; round < options.rounds; ++round) {
         for (size_t n = 0; n < runners.size(); ++n) {
-            // As of one picture after another: the point before has taken the caches.
+            // The point before has taken the caches; a picture after another finds its own in them.
             (void)runners[n]->milliseconds();
             const double took = runners[n]->milliseconds();
             if (round >= 0) times[n].push_back(took);

@@ -55,7 +55,7 @@ Network with_weights(Network network, const std::vector<LayerProblem>& problems,
         Layer& layer = network.layers[static_cast<size_t>(p.layer)];
         Constant constant = *layer.weights;
         constant.values = made_weights(layer, p, [&](int64_t z, int64_t i, int64_t tap) {
-            // Of no simple relation to each other, so that no transform of them is zero.
+            // No simple relation holds between values, so that no transform of them is zero.
             const double of_tap =
                 1 + std::fmod(0.618033988749895 * static_cast<double>(tap + 1), 1);
             return static_cast<float>(scale(k, z, i) * of_tap);
@@ -495,7 +495,7 @@ private:
                  to_text(box));
             return;
         }
-        // As many constants for each pair, real or not.
+        // Each pair takes as many constants, whether it is real or not.
         const int64_t filled_up = (box[1] - box[0] - real) * inputs;
         if (touched_.filled_up.size() * real * inputs != touched_.weights.size() * filled_up)
             fail(p.name + ": " + std::to_string(touched_.filled_up.size()) +
@@ -547,7 +547,7 @@ private:
                 if (touched.pairs.size() != all)
                     fail(p.name + ": " + std::to_string(touched.pairs.size()) +
                          " of its weights are read");
-                // As many constants for each pair, real or not.
+                // Each pair takes as many constants, whether it is real or not.
                 const int64_t each = touched.weights.size() / all;
                 counts_.weights[k] +=
                     Elements(touched.filled_up.size() / each * p.y().kernel * p.x().kernel);

@@ -73,7 +73,7 @@ struct PromisedBuffer {
 struct PromisedNest {
     std::string layer;
     int64_t macs = 0;  ///< of one image; 0 for a layer without weights
-    // Of rows and columns, as in Window.
+    // Each pair is one of rows and columns, as in Window.
     std::array<int64_t, 2> kernel{1, 1};
     std::array<int64_t, 2> stride{1, 1};
     std::array<int64_t, 2> dilation{1, 1};

@@ -50,7 +50,7 @@ Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const 
                                   const Expr& predicate) const {
     Expr result = value;
     if (adds()) {
-        // In the order of the operands, as the reference operators add.
+        // The order of the sum is that of the operands, as the reference operators add.
         const Stage& add = layers_.back();
         Expr sum;
         for (size_t operand = 0; operand < add.problem.inputs.size(); ++operand) {

@@ -167,7 +167,7 @@ private:
     Stmt rearranged() const {
         const int64_t rows = p_.y().stride, columns = p_.x().stride, lanes = lanes_ * columns;
         const Interval& all = range_[2];
-        // As many columns as store() writes: those behind the end of a row fit into rings only.
+        // store() writes these columns: those behind the end of a row fit into rings only.
         const Expr limit =
             nest_.is_sink()
                 ? all.end

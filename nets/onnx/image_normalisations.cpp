@@ -154,7 +154,7 @@ private:
             const TensorId of_group = mean_of_groups(mean, of.groups, end);
             spread = add(reduced(GeneralFunction::variance), end, pixel);
             if (of_group != mean) {
-                // Of a group: the mean of the channels' variances and of the squares of their distances.
+                // A group's variance is the mean of its channels' variances and squared distances.
                 const TensorId distance =
                     add(binary(GeneralFunction::subtract, mean, of_group), end, pixel);
                 const TensorId square = add(raised(distance, 2), end, pixel);

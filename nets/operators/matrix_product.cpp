@@ -180,7 +180,7 @@ template <int64_t lanes, int64_t most_rows>
     add_block_products<lanes, most_rows, 2>(p);
 }
 
-// As many rows as leave registers for two vectors of `right` and one value of `left`.
+// So many rows leave registers for two vectors of `right` and one value of `left`.
 void compute_plain(const ProductPart& part) { compute_part<4, 6>(part); }
 void add_plain(const PanelProducts& products) { add_panel<4, 6>(products); }
 #if defined(__x86_64__)

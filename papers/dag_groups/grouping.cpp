@@ -114,7 +114,7 @@ private:
             const LastGroup& last = last_group_[static_cast<size_t>(at)];
             const auto begin = last_operators_.begin() + static_cast<std::ptrdiff_t>(last.begin);
             group.operators.assign(begin, begin + static_cast<std::ptrdiff_t>(last.size));
-            // In the order in which they came, in which the search looked the cost up.
+            // The search looked the cost up in the order in which the operators came.
             uint64_t shape_sum = 0;
             for (const int op : group.operators) shape_sum += costs_.term(op);
             const int least = *std::min_element(group.operators.begin(), group.operators.end());

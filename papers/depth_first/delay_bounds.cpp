@@ -262,7 +262,7 @@ void DelayBounds::Ascent::search_line(const Weights& end) {
         here_ = high;
     } else {
         for (int step = 0; step < most_steps && !is_tight(most); ++step) {
-            // Where the lines of both paths meet.
+            // The lines of both paths meet at `t`.
             const double at_low = bounds_.value_of(best_, low.columns),
                          at_high = bounds_.value_of(best_, high.columns);
             const double t = (at_high - at_low) / (slope(low, end) - slope(high, end));

@@ -54,7 +54,7 @@ std::vector<Columns> segment_columns(const PatchGraph& graph, int first, int las
     const auto count = static_cast<size_t>(last - first);
     std::vector<Columns> columns_of(count + 1);
     const auto at = [&](int layer) { return static_cast<size_t>(layer - first); };
-    // Of each map, the columns made before and after a column of the output.
+    // These columns of each map are made before and after a column of the output.
     std::vector<int64_t> before(count + 1);
     std::vector<int64_t> after(count + 1);
     for (int64_t column = 0; column < extent(graph, last, last, columns_axis); ++column) {

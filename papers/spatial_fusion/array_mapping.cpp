@@ -136,7 +136,7 @@ public:
             });
             options_.push_back(std::move(kept));
         }
-        // By the layers that remain: the least cycles and PEs that they need.
+        // The layers that remain need at least these cycles and PEs.
         least_cycles_.assign(stack.size() + 1, 0);
         least_area_.assign(stack.size() + 1, 0);
         for (size_t l = stack.size(); l-- > 0;) {

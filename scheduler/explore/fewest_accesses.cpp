@@ -52,7 +52,7 @@ std::optional<Front> at_the_bound(const Network& network, const ExploreOptions& 
             shapes.emplace(shape_key(layer_problems(network, layers)), like.size()).first->second);
         if (like.back() + 1 == like.size()) work.push_back(like.back());
     }
-    // As many at a time as there are threads, because one that misses its bound ends the attempt.
+    // There are as many at a time as threads, because one that misses its bound ends the attempt.
     std::vector<std::optional<GroupSchedule>> found(sequences.size());
     const auto threads = static_cast<size_t>(std::max(1, options.threads));
     for (size_t begin = 0; begin < work.size(); begin += threads) {

@@ -133,7 +133,7 @@ CostFront Partitions::limits(size_t begin, size_t end) const {
     const CostFront& after = after_[end];
     const std::vector<double> memories = memories_of({&own, &known_, &before, &after});
     CostFront limits(false);
-    // From the largest memory on, the largest of what the segment must cost less than.
+    // `largest` is the largest cost, from the largest memory on, that the segment must stay below.
     std::optional<Cost> largest;
     for (size_t n = memories.size(); n-- > 0;) {
         const double memory = memories[n];

@@ -405,7 +405,7 @@ private:
         std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
         std::vector<std::pair<int, size_t>> tensors_slid;  ///< whose loop number so and so this is
         std::vector<int> weights_begin;  ///< lifetimes of weights that are read in place
-        // Of the body under way; no body of a level runs inside another one of it.
+        // These are of the body under way; no body of a level runs inside another one of it.
         std::vector<std::pair<int, Span>> calls;  ///< of producers
         std::vector<std::pair<int, Span>> needs;  ///< of tensors
     };

@@ -70,7 +70,7 @@ AxisWindow sampled_window(const GeneralOperator& op, size_t axis, int64_t in) {
     // What repeats itself has its own rate, whatever the size; else padding moves, and corners lie
     // on corners, or edges on edges.
     if (const auto periodic = periodic_axis(sampled, in)) {
-        // Of whole periods, lest the last outputs say something else at every size.
+        // Only whole periods count, lest the last outputs say something else at every size.
         const int64_t whole = std::max(periodic->advance, in - in % periodic->advance);
         const std::vector<int64_t> sources = sources_of(*periodic, whole);
         const SampledAxis axis_of_periods{sampled.taps, sources, {}};

@@ -154,7 +154,7 @@ private:
 
     std::vector<AxisWindow> windows_;
     std::vector<int64_t> least_windows_;
-    // By layer of a tensor; 0 is the input.
+    // The index is the layer of a tensor; 0 is the input.
     IndexVector<Range, int> inner_;  ///< coordinates of A_k that no border touches further down
     IndexVector<std::deque<Entry>, int> entries_;
     /// The patterns of each tensor are found by their hash.
