@@ -46,36 +46,48 @@ Expr LayerOutput::activated(const Expr& channel, const Expr& sum) const {
     return after(layers_.front(), channel, sum);
 }
 
+bool LayerOutput::has_slopes() const {
+    return std::any_of(layers_.begin(), layers_.end(), [](const Stage& stage) {
+        return stage.layer->activation.kind == ActivationKind::prelu;
+    });
+}
+
+Expr LayerOutput::sum_of_operands(size_t k, const Expr& own, const Expr& index,
+                                  const Expr& predicate) const {
+    // The order of the sum is that of the operands, as the reference operators add.
+    const std::vector<LayerInput>& operands = layers_[k].problem.inputs;
+    Expr sum;
+    for (size_t operand = 0; operand < operands.size(); ++operand) {
+        const Expr next =
+            is_own(operands[operand])
+                ? own
+                : ir::load(array_of(k, operand), index, ir::Alignment::element, predicate);
+        sum = sum.defined() ? sum + next : next;
+    }
+    return sum;
+}
+
 Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const Expr& index,
                                   const Expr& predicate) const {
-    Expr result = value;
-    if (adds()) {
-        // The order of the sum is that of the operands, as the reference operators add.
-        const Stage& add = layers_.back();
-        Expr sum;
-        for (size_t operand = 0; operand < add.problem.inputs.size(); ++operand) {
-            const Expr next =
-                is_own(add.problem.inputs[operand])
-                    ? value
-                    : ir::load(array_of(operand), index, ir::Alignment::element, predicate);
-            sum = sum.defined() ? sum + next : next;
-        }
-        result = after(add, channel, sum);
-    }
+    const size_t last = layers_.size() - 1;
+    const Expr result =
+        last == 0 ? value
+                  : after(layers_[last], channel, sum_of_operands(last, value, index, predicate));
     return ir::store(target_, result, index, ir::Alignment::element, predicate);
 }
 
 Stmt LayerOutput::prefetch(const Expr& first, int64_t count) const {
-    if (!adds()) return {};
+    const size_t last = layers_.size() - 1;
+    if (last == 0) return {};
     constexpr int64_t line = 16;
-    const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
+    const std::vector<LayerInput>& operands = layers_[last].problem.inputs;
     std::vector<Stmt> all;
     for (size_t operand = 0; operand < operands.size(); ++operand) {
         if (is_own(operands[operand])) continue;
         // Lines begin anywhere, so the last element may lie in one more.
         for (int64_t n = 0; n < count - 1 + line; n += line)
             all.push_back(
-                ir::prefetch(array_of(operand), first + ir::size(std::min(n, count - 1))));
+                ir::prefetch(array_of(last, operand), first + ir::size(std::min(n, count - 1))));
     }
     return ir::sequence(all);
 }
@@ -90,11 +102,11 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
         code.arrays.push_back({array, ArrayRole::external_input, number});
         code.inputs.push_back(input.name);
     };
-    if (problem().operation != Operation::add) read("X", source_);
-    if (adds()) {
-        const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
-        for (size_t operand = 0; operand < operands.size(); ++operand) {
-            if (!is_own(operands[operand])) read(array_of(operand), operands[operand]);
+    if (!adds(0)) read("X", source_);
+    for (size_t k = 0; k < layers_.size(); ++k) {
+        const std::vector<LayerInput>& operands = layers_[k].problem.inputs;
+        for (size_t operand = 0; adds(k) && operand < operands.size(); ++operand) {
+            if (!is_own(operands[operand])) read(array_of(k, operand), operands[operand]);
         }
     }
     body = ir::with_pointer("Y", argument::outputs, 0, body);

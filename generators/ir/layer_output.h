@@ -2,7 +2,8 @@
 // winograd_map.h): Y = f(sum), or, if its group ends in an Add of its output and of tensors from
 // outside, Y = g(f(sum) + X2 + ...), with the activations f and g. All of that happens before
 // anything is stored, so neither the layer's own output nor a second pass over the sum goes to
-// memory. An Add by itself, all of whose operands come from outside, is stored the same way.
+// memory. An Add, all of whose operands come from outside, is stored the same way, by itself or
+// before another Add.
 #pragma once
 
 #include <cstdint>
@@ -52,12 +53,15 @@ public:
         return store_activated(channel, activated(channel, sum), index, predicate);
     }
 
-    /// The same of a group that is an Add by itself.
+    /// The same of an Add of tensors from outside.
     [[nodiscard]] Halide::Internal::Stmt store_sum(
         const Halide::Expr& channel, const Halide::Expr& index,
         const Halide::Expr& predicate = Halide::Expr()) const {
-        return store_activated(channel, Halide::Expr(), index, predicate);
+        const Halide::Expr sum = sum_of_operands(0, Halide::Expr(), index, predicate);
+        return store(channel, sum, index, predicate);
     }
+    /// Whether an activation multiplies each channel by a value of its own.
+    [[nodiscard]] bool has_slopes() const;
 
     /// Has what will be added to Y's elements first .. first + count brought into the cache while
     /// their sums are computed: runs of a map's rows are too short for the processor to see them
@@ -83,19 +87,26 @@ private:
     };
     [[nodiscard]] static Halide::Expr after(const Stage& stage, const Halide::Expr& channel,
                                             const Halide::Expr& value);
-    /// Array of an operand of the Add that comes from outside.
-    [[nodiscard]] static std::string array_of(size_t operand) {
-        return "X" + std::to_string(operand + 1);
+    /// Array of an operand, from outside, of the Add that is layers_[k].
+    [[nodiscard]] static std::string array_of(size_t k, size_t operand) {
+        return "X" + std::to_string(k) + "." + std::to_string(operand);
     }
     [[nodiscard]] bool is_own(const LayerInput& operand) const {
         return operand.tensor == problem().output;
     }
-    [[nodiscard]] bool adds() const { return layers_.back().problem.operation == Operation::add; }
+    /// Whether layers_[k] is an Add; all behind the first one are.
+    [[nodiscard]] bool adds(size_t k) const {
+        return layers_[k].problem.operation == Operation::add;
+    }
+    /// The sum of the operands of the Add that is layers_[k], of which `own` may be one.
+    [[nodiscard]] Halide::Expr sum_of_operands(size_t k, const Halide::Expr& own,
+                                               const Halide::Expr& index,
+                                               const Halide::Expr& predicate) const;
 
     std::string target_ = "Y";
     size_t first_ = 0, sink_ = 0;
     LayerInput source_;
-    std::vector<Stage> layers_;  ///< the layer, and perhaps what follows it; or an Add
+    std::vector<Stage> layers_;  ///< the layer, and perhaps an Add of its output
 };
 
 }  // namespace laminate

@@ -47,8 +47,8 @@ GroupCode map_code(LayerOutput output, const Kernel& kernel) {
         case KernelKind::winograd_map:
             return winograd_map_code(std::move(output), winograd_map_layout(p, kernel));
         case KernelKind::map_addition: {
-            const bool has_slopes = output.layer().activation.kind == ActivationKind::prelu;
-            return map_addition_code(std::move(output), map_addition_layout(p, unit, has_slopes));
+            const MapAdditionLayout at = map_addition_layout(p, unit, output.has_slopes());
+            return map_addition_code(std::move(output), at);
         }
         default:
             break;

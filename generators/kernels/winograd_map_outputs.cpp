@@ -21,8 +21,7 @@ Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const 
             const Interval steps{
                 0, simplify((tiles_here + size(tiles_together_ - 1)) / size(tiles_together_))};
             std::vector<Stmt> all;
-            // The last channels first (strip()).
-            for (int64_t v = at_.vectors; v-- > 0;) {
+            for (int64_t v = 0; v < at_.vectors; ++v) {
                 all.push_back(code_.loop(".x", steps, [&](const Expr& x) {
                     return tiles(z, v,
                                  simplify(n * size(at_.row_tiles) + first + x * size(tiles_together_)),
@@ -106,17 +105,18 @@ Stmt MapOutputs::staged(Values& name, const std::vector<Expr>& columns, int64_t 
 Stmt MapOutputs::strip(const Expr& z, int64_t v, const Expr& row, const Expr& column,
                        int64_t columns) const {
     const Expr rows = simplify(Halide::min(size(at_.rows_of_tile), size(p_[Dim::y]) - row));
-    return code_.loop(".channel", {0, size(at_.lanes)}, [&](const Expr& n) {
-        const Expr lane = simplify(size(at_.lanes - 1) - n);
-        const Expr channel = simplify(z * size(at_.block) + size(v * at_.lanes) + lane);
-        // Channels that fill up the last block are stored in place of the last one, which is stored
-        // after them: conditions for every channel and row would keep LLVM busy.
-        const Expr existing = simplify(
-            p_[Dim::z] % at_.block == 0 ? channel : Halide::min(channel, size(p_[Dim::z] - 1)));
+    const Expr first = simplify(z * size(at_.block) + size(v * at_.lanes));
+    // Channels that fill up the last block are not stored.
+    const Expr existing =
+        p_[Dim::z] % at_.block == 0
+            ? size(at_.lanes)
+            : simplify(Halide::clamp(size(p_[Dim::z]) - first, 0, size(at_.lanes)));
+    return code_.loop(".channel", {0, existing}, [&](const Expr& lane) {
+        const Expr channel = simplify(first + lane);
         return code_.loop(".row", {0, rows}, [&](const Expr& r) {
             Values name(p_.name + ".strip");
             const Expr to =
-                name((existing * size(p_[Dim::y]) + row + r) * size(p_[Dim::x]) + column);
+                name((channel * size(p_[Dim::y]) + row + r) * size(p_[Dim::x]) + column);
             const Expr from = name(staged_row(lane, r));
             std::vector<Stmt> all;
             // The next strip of a channel: maps lie so far apart that no processor foresees it.
@@ -128,7 +128,7 @@ Stmt MapOutputs::strip(const Expr& z, int64_t v, const Expr& row, const Expr& co
                 while (wide > columns - c) wide /= 2;
                 const Expr value = ir::load(code_.scratch(), lanes_from(from + size(c), wide),
                                             ir::Alignment::element);
-                all.push_back(code_.output().store_activated(existing, value,
+                all.push_back(code_.output().store_activated(channel, value,
                                                              lanes_from(to + size(c), wide), {}));
                 c += wide;
             }

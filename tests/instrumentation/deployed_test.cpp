@@ -348,6 +348,37 @@ TEST(Deployed, BlocksOfAPointwiseLayer) {
     expect_executed(network, group);
 }
 
+/// The first Add computes what the second one adds to, and neither sum is stored before.
+TEST(Deployed, AnAddBeforeAnother) {
+    Network network = empty_network(6, 5, 7);
+    const TensorId a = append(network, "a", 0, {6, square_window(1)});
+    const TensorId sum = append(network, "add1", {.kind = LayerKind::add, .inputs = {0, a}});
+    const TensorId b = append(network, "b", 0, {6, square_window(1)});
+    append(network, "add2", {.kind = LayerKind::add, .inputs = {sum, b}});
+    for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+        GroupSchedule group = line_buffer_group(network, {1, 3});
+        group.nests[0].kernel = kernel_for(KernelKind::map_addition, unit);
+        group.nests[1].kernel = kernel_for(KernelKind::map_sum, unit);
+        expect_executed(network, group);
+    }
+}
+
+/// Weights of zeros fill the last block of output channels up; their outputs are not stored.
+TEST(Deployed, MinimalFilteringOfAPartOfABlock) {
+    for (const int64_t channels : {int64_t{32}, int64_t{40}, int64_t{100}}) {
+        const Network network = chain(64, 8, 9, {{.channels = channels, .window = square_window(3, 1, 1)}});
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+            GroupSchedule group = line_buffer_group(network, {0});
+            Kernel& kernel = group.nests[0].kernel;
+            kernel = {KernelKind::winograd_map, {}};
+            kernel.size[KernelSize::pairs] = 1;
+            kernel.size[KernelSize::sums] = unit.accumulators;
+            kernel.size[KernelSize::lanes] = unit.lanes;
+            expect_executed(network, group);
+        }
+    }
+}
+
 /// The last vector of a chunk begins early, and stores only what the one before it has not.
 TEST(Deployed, PanelsOfAFewPixels) {
     constexpr VectorUnit avx2{8, 12};

@@ -471,45 +471,63 @@ TEST(WholeMap, OnlyAnAddOfWhatTheLayerDoesNotReadIsTakenWithIt) {
     EXPECT_FALSE(map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
 }
 
-/// The Add of two maps of one shape, with a slope for each channel or not.
-Network addition_of(int64_t channels, int64_t rows, int64_t columns, bool with_slopes) {
+/// An Add of maps of one shape for each of `with_slopes`, which says whether it has a slope for
+/// each channel; the second one adds the sum of the first two maps to a third, and to a fourth.
+Network additions_of(int64_t channels, int64_t rows, int64_t columns,
+                     const std::vector<bool>& with_slopes) {
     Network network;
     network.name = "sum";
-    Layer add{.kind = LayerKind::add};
-    for (size_t n = 0; n < 2; ++n) {
-        network.tensors.push_back({"x" + std::to_string(n), {1, channels, rows, columns}});
-        network.inputs.push_back(static_cast<TensorId>(n));
-        add.inputs.push_back(static_cast<TensorId>(n));
+    const auto input = [&] {
+        const auto id = static_cast<TensorId>(network.tensors.size());
+        network.tensors.push_back({"x" + std::to_string(id), {1, channels, rows, columns}});
+        network.inputs.push_back(id);
+        return id;
+    };
+    std::vector<TensorId> operands{input(), input()};
+    for (size_t n = 0; n < with_slopes.size(); ++n) {
+        Layer add{.kind = LayerKind::add, .inputs = operands};
+        add.activation.kind = ActivationKind::relu;
+        if (with_slopes[n]) {
+            std::vector<float> slopes;
+            for (int64_t c = 0; c < channels; ++c)
+                slopes.push_back((static_cast<float>(c % 5) + static_cast<float>(n)) / 4);
+            add.activation = {
+                .kind = ActivationKind::prelu,
+                .slope = std::make_shared<const Constant>(Constant{{channels}, slopes})};
+        }
+        const TensorId before = n + 1 < with_slopes.size() ? input() : 0;
+        const TensorId sum = append(network, "add" + std::to_string(n + 1), add);
+        if (n + 1 < with_slopes.size()) operands = {before, sum, input()};
     }
-    add.activation.kind = ActivationKind::relu;
-    if (with_slopes) {
-        std::vector<float> slopes;
-        for (int64_t c = 0; c < channels; ++c) slopes.push_back(static_cast<float>(c % 5) / 4);
-        add.activation = {.kind = ActivationKind::prelu,
-                          .slope = std::make_shared<const Constant>(Constant{{channels}, slopes})};
-    }
-    append(network, "add", add);
     check(network);
     return network;
 }
 
-TEST(WholeMap, AdditionsByThemselves) {
+TEST(WholeMap, AdditionsAloneAndBeforeAnother) {
     struct Case {
         int64_t channels, rows, columns;
-        bool with_slopes;
+        std::vector<bool> with_slopes;
     };
-    for (const Case& c :
-         {Case{1, 1, 3, false}, Case{3, 1, 5, true}, Case{5, 7, 7, false}, Case{64, 14, 14, false},
-          Case{19, 13, 17, true}, Case{2, 40, 65, false}}) {
-        const Network network = addition_of(c.channels, c.rows, c.columns, c.with_slopes);
-        const GroupSchedule group = line_buffer_group(network, {0});
+    for (const Case& c : {Case{1, 1, 3, {false}},
+                          Case{3, 1, 5, {true}},
+                          Case{5, 7, 7, {false}},
+                          Case{64, 14, 14, {false}},
+                          Case{19, 13, 17, {true}},
+                          Case{2, 40, 65, {false}},
+                          Case{5, 7, 9, {false, false}},
+                          Case{6, 5, 7, {true, false}},
+                          Case{19, 13, 17, {false, true}}}) {
+        const Network network = additions_of(c.channels, c.rows, c.columns, c.with_slopes);
+        std::vector<LayerId> layers;
+        for (size_t n = 0; n < c.with_slopes.size(); ++n) layers.push_back(static_cast<LayerId>(n));
+        const GroupSchedule group = line_buffer_group(network, layers);
         const std::vector<LayerProblem> problems = group_problems(network, group);
         const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 7);
         const std::vector<float> expected = reference_output(network, problems, inputs);
         for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
             const std::optional<GroupCode> code = map_code(network, group, unit);
             ASSERT_TRUE(code);
-            ASSERT_EQ(code->inputs.size(), 2U);
+            ASSERT_EQ(code->inputs.size(), network.inputs.size());
             for (const bool strip_by_strip : {false, true}) {
                 const Outcome got = run_poisoned(*code, expected.size(), inputs, strip_by_strip);
                 EXPECT_TRUE(got.guards_intact);
