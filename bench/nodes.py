@@ -3,9 +3,10 @@
   nodes.py --bench BUILD/bench/nodes_bench [--threads 2] [--least 0.05] NET...
 
 NET is a name of tests/real/real.py, an .onnx file of fixed sizes, or `node:PATTERN`: the networks of
-one node of single_nodes.py whose names match, which become one table. Layers below --least ms are
-added up in one line. onnxruntime optimises within nodes only, so that its profile has the names of
-the file; a node that it folds or fuses all the same has no time. Exit 0, or 77 without onnxruntime.
+one node of single_nodes.py whose names match, which become one table of least times and, in
+brackets, medians. Layers below --least ms are added up in one line. onnxruntime optimises within
+nodes only, so that its profile has the names of the file; a node that it folds or fuses all the same
+has no time. Exit 0, or 77 without onnxruntime.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import collections
 import fnmatch
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +29,7 @@ import onnxruntime  # noqa: E402
 
 
 def profile(path, inputs, threads, directory, runs=20):
-    """Least ms of each of onnxruntime's nodes."""
+    """Least and median ms of each of onnxruntime's nodes."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
@@ -38,13 +40,13 @@ def profile(path, inputs, threads, directory, runs=20):
     values = {given.name: value for given, value in zip(session.get_inputs(), inputs)}
     for _ in range(runs):
         session.run(None, values)
-    least = collections.defaultdict(lambda: float("inf"))
+    times = collections.defaultdict(list)
     with open(session.end_profiling()) as file:
         for event in json.load(file):
             name = event["name"].removesuffix("_kernel_time")
             if event.get("cat") == "Node" and name != event["name"]:
-                least[name] = min(least[name], event["dur"] / 1e3)
-    return least
+                times[name].append(event["dur"] / 1e3)
+    return {name: (min(of_node), statistics.median(of_node)) for name, of_node in times.items()}
 
 
 def layers(bench, path, shape, threads):
@@ -57,19 +59,22 @@ def layers(bench, path, shape, threads):
 
 
 def table_of_single_nodes(bench, pattern, threads, directory):
-    print(f"\n{'node':28} {'layers':>6} {'ms':>8} {'theirs':>8} {'times':>6}")
+    print(f"\n{'node':28} {'layers':>6} {'ms':>18} {'theirs':>18} {'times':>14}")
     for name in fnmatch.filter(single_nodes.NODES, pattern):
         path = os.path.join(directory, name + ".onnx")
         inputs = [numpy.resize(numpy.arange(101) * 37 % 101 / 101, dims).astype(numpy.float32)
                   for dims in single_nodes.write(name, path)]  # as nodes_bench has them
-        theirs = sum(profile(path, inputs, threads, directory).values())
+        profiled = profile(path, inputs, threads, directory).values()
+        theirs, their_median = (sum(column) for column in zip(*profiled))
         done = subprocess.run([bench, path, str(threads)], capture_output=True, text=True)
         if done.returncode != 0:
             print(f"{name:28} {done.stderr.strip()}")
             continue
         rows = json.loads(done.stdout)
-        ours = sum(row["ms"] for row in rows)
-        print(f"{name:28} {len(rows):6} {ours:8.3f} {theirs:8.3f} {ours / theirs:6.2f}", flush=True)
+        ours, our_median = (sum(row[key] for row in rows) for key in ("ms", "median"))
+        print(f"{name:28} {len(rows):6} {ours:8.3f} ({our_median:7.3f}) {theirs:8.3f} "
+              f"({their_median:7.3f}) {ours / theirs:6.2f} ({our_median / their_median:5.2f})",
+              flush=True)
 
 
 def table(name, rows, theirs, least):
@@ -79,7 +84,7 @@ def table(name, rows, theirs, least):
         if row in small:
             continue
         other = theirs.get(row["node"])
-        compared = f"{other:8.3f} {row['ms'] / other:6.2f}" if other else ""
+        compared = f"{other[0]:8.3f} {row['ms'] / other[0]:6.2f}" if other else ""
         print(f"{(row['node'] or row['layer'])[-44:]:44} {row['does']:18} {row['output']:>16} "
               f"{row['ms']:8.3f} {compared}")
     print(f"{len(rows)} layers, {sum(row['ms'] for row in rows):.3f} ms; "

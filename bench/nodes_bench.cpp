@@ -3,11 +3,11 @@
 //
 //   nodes_bench NET.onnx THREADS [batch=N] [height=H] [width=W]
 //
-// Prints one JSON list of {"node", "layer", "does", "output", "ms"}; ms is the least of the runs.
+// Prints one JSON list of {"node", "layer", "does", "output", "ms", "median"}; ms is the least of the
+// runs.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,8 +23,8 @@ namespace {
 constexpr double most_seconds = 0.3;
 constexpr int fewest_runs = 3, most_runs = 200;
 
-/// Least milliseconds of one run on values between 0 and 1.
-double milliseconds(const Network& network, const Layer& layer, int threads) {
+/// Milliseconds of the runs on values between 0 and 1, from the least on.
+std::vector<double> milliseconds(const Network& network, const Layer& layer, int threads) {
     std::vector<std::vector<int64_t>> dims;
     std::vector<AlignedFloats> arrays;
     std::vector<const float*> inputs;
@@ -38,15 +38,17 @@ double milliseconds(const Network& network, const Layer& layer, int threads) {
     for (const AlignedFloats& array : arrays) inputs.push_back(array.data());
     const std::vector<int64_t>& out = network.tensor(layer.output).dims;
     AlignedFloats output(static_cast<size_t>(element_count(out)), 0.0F);
-    double least = std::numeric_limits<double>::infinity(), total = 0;
+    std::vector<double> times;
+    double total = 0;
     for (int run = 0; run < most_runs && (run < fewest_runs || total < most_seconds); ++run) {
         const auto start = std::chrono::steady_clock::now();
         run_reference_layer(layer, dims, inputs, out, output.data(), threads);
         const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-        least = std::min(least, taken.count());
+        times.push_back(taken.count() * 1e3);
         total += taken.count();
     }
-    return least * 1e3;
+    std::ranges::sort(times);
+    return times;
 }
 
 bool moves_nothing(const Layer& layer) {
@@ -72,11 +74,13 @@ int run(int count, char** words) {
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const Layer& layer = network.layer(id);
         if (is_schedulable(network, id) || moves_nothing(layer)) continue;
+        const std::vector<double> times = milliseconds(network, layer, threads);
         rows.push_back({{"node", layer.onnx_name},
                         {"layer", layer.name},
                         {"does", operation_text(layer)},
                         {"output", dims_text(network.tensor(layer.output).dims)},
-                        {"ms", milliseconds(network, layer, threads)}});
+                        {"ms", times.front()},
+                        {"median", times[times.size() / 2]}});
     }
     std::cout << rows.dump(1) << '\n';
     return 0;

@@ -197,8 +197,10 @@ float apply_binary(GeneralFunction function, float a, float b) {
             return maximum_of(a, b);
         case remainder:
             return std::fmod(a, b);
-        case prelu:
-            return a < 0 ? a * b : a;
+        case prelu: {
+            const float below = a * b;  // of all elements, so that rows are computed in vectors
+            return a < 0 ? below : a;
+        }
         case equal:
             return a == b ? 1.0f : 0.0f;
         case less:

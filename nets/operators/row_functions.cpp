@@ -109,6 +109,63 @@ void logarithm_row(const float* input, float* output, int64_t count) {
     each(input, output, count, logarithm_of);
 }
 
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void leaky_row(float alpha, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha](float x) {
+        const float below = alpha * x;
+        return x < 0 ? below : x;
+    });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void elu_row(float alpha, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha](float x) {
+        const float below = alpha * exponential_minus_one_of(x);
+        return x < 0 ? below : x;
+    });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void selu_row(float alpha, float beta, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha, beta](float x) {
+        const float below = beta * alpha * exponential_minus_one_of(x), above = beta * x;
+        return x > 0 ? above : below;
+    });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void celu_row(float alpha, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha](float x) {
+        const float above = x < 0 ? 0 : x, below = alpha * exponential_minus_one_of(x / alpha);
+        return above + (below < 0 ? below : 0);
+    });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void softplus_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, softplus_of);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void softsign_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return x / (1 + std::abs(x)); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void hard_sigmoid_row(float alpha, float beta, const float* input, float* output, int64_t count) {
+    each(input, output, count, [alpha, beta](float x) { return between(alpha * x + beta, 0, 1); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void hard_swish_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return x * between(x / 6 + 0.5F, 0, 1); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void mish_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, mish_of);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void gelu_by_tangent_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, gelu_by_tangent_of);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void is_zero_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return x == 0 ? 1.0F : 0.0F; });
+}
+
 // ---- along a row
 
 // Sums and extremes say to the compiler that it may divide them among lanes.
@@ -129,23 +186,44 @@ LAMINATE_IN_VECTORS float largest_of(float sign, const float* row, int64_t count
     return most;
 }
 
+/// e^(x - most), where no x is above `most`. A row of equal infinities makes it NaN.
+LAMINATE_IN_VECTORS float exponential_below(float most, float x) {
+    const float distance = x - most;
+    const Exponential e = exponential_parts(distance < -88 ? -88 : distance);
+    return e.power * (e.series * e.square + (e.r + 1));
+}
+
 /// Writes e^(x - most) and returns the sum. A NaN of the row makes the sum NaN.
 LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, float* output,
                                               int64_t count) {
     constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
+    constexpr int64_t lanes = 8;
+    // What is left of a row behind its whole vectors is done with the elements before it, by a vector too.
+    // They are kept because `output` may be `input`.
+    const int64_t left = count < lanes ? 0 : count % lanes, whole = count - left;
+    std::array<float, lanes> last{};
+    if (left > 0) std::copy_n(input + count - lanes, lanes, last.begin());
     double total = 0;
-    for (int64_t begin = 0; begin < count; begin += run) {
-        const int64_t end = std::min(count, begin + run);
+    for (int64_t begin = 0; begin < whole; begin += run) {
+        const int64_t end = std::min(whole, begin + run);
         float sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (int64_t k = begin; k < end; ++k) {
-            const float part = exponential_of(input[k] - most);
+            const float part = exponential_below(most, input[k]);
             output[k] = part;
             sum += part;
         }
         total += static_cast<double>(sum);
     }
-    return total;
+    if (left == 0) return total;
+    float sum = 0;
+    for (int64_t k = 0; k < lanes; ++k) {
+        float& x = last[static_cast<size_t>(k)];
+        x = exponential_below(most, x);
+        output[count - lanes + k] = x;
+    }
+    for (int64_t k = lanes - left; k < lanes; ++k) sum += last[static_cast<size_t>(k)];
+    return total + static_cast<double>(sum);
 }
 
 LAMINATE_IN_VECTORS void multiply_row(float factor, float* row, int64_t count) {
@@ -314,20 +392,21 @@ void first_of_rows(const FirstRule& rule, const float* row, float* output, int64
         const auto unordered =
             sum_of<int32_t>(row, extent, [](float x) { return x != x ? 1 : 0; });
         const bool is_nan = unordered == extent || (unordered > 0 && rule.nan_is_first);
-        int32_t first = beyond, last = -1;
+        const float wanted = sign * best;
+        int32_t place = rule.last_of_equals ? -1 : beyond;
         const auto look = [&](const auto& is_it) {
-            for (int32_t x = 0; x < extent; ++x) {
-                first = std::min(first, is_it(row[x]) ? x : beyond);
-                last = std::max(last, is_it(row[x]) ? x : -1);
+            if (rule.last_of_equals) {
+                for (int32_t x = 0; x < extent; ++x) place = std::max(place, is_it(row[x]) ? x : -1);
+            } else {
+                for (int32_t x = 0; x < extent; ++x)
+                    place = std::min(place, is_it(row[x]) ? x : beyond);
             }
         };
-        const float wanted = sign * best;
         if (is_nan) {
             look([](float x) { return x != x; });
         } else {
             look([wanted](float x) { return x == wanted; });
         }
-        const int32_t place = rule.last_of_equals ? last : first;
         output[k] = rule.gives_place ? static_cast<float>(place) : row[place];
     }
 }
@@ -390,6 +469,26 @@ void apply_unary_row(GeneralFunction function, float alpha, float beta, const fl
             return logarithm_row(input, output, count);
         case GeneralFunction::power:
             return power_row(alpha, input, output, count);
+        case GeneralFunction::elu:
+            return elu_row(alpha, input, output, count);
+        case GeneralFunction::selu:
+            return selu_row(alpha, beta, input, output, count);
+        case GeneralFunction::celu:
+            return celu_row(alpha, input, output, count);
+        case GeneralFunction::softplus:
+            return softplus_row(input, output, count);
+        case GeneralFunction::softsign:
+            return softsign_row(input, output, count);
+        case GeneralFunction::hard_sigmoid:
+            return hard_sigmoid_row(alpha, beta, input, output, count);
+        case GeneralFunction::hard_swish:
+            return hard_swish_row(input, output, count);
+        case GeneralFunction::mish:
+            return mish_row(input, output, count);
+        case GeneralFunction::gelu_tanh:
+            return gelu_by_tangent_row(input, output, count);
+        case GeneralFunction::is_zero:
+            return is_zero_row(input, output, count);
         default:
             for (int64_t k = 0; k < count; ++k)
                 output[k] = apply_unary(function, input[k], alpha, beta);
@@ -400,6 +499,12 @@ void apply_activation_row(const Activation& activation, int64_t channel, const f
                           float* output, int64_t count) {
     const auto& [kind, function, alpha, beta, low, high, slope] = activation;
     switch (kind) {
+        case ActivationKind::leaky_relu:
+            return leaky_row(alpha, input, output, count);
+        case ActivationKind::prelu:
+            return leaky_row(
+                slope->values[slope->values.size() == 1 ? 0 : static_cast<size_t>(channel)], input,
+                output, count);
         case ActivationKind::relu:
             for (int64_t k = 0; k < count; ++k) output[k] = std::max(input[k], 0.0f);
             return;
