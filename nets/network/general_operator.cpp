@@ -280,7 +280,7 @@ const char* to_string(GeneralKind kind) {
         "unary",     "binary",       "select",      "reduce",
         "normalise", "matmul",       "convolution", "transposed_convolution",
         "max_pool",  "average_pool", "power_pool",  "local_response",
-        "order",     "sample",       "blocks"};
+        "running_sum", "order",      "sample",      "blocks"};
     return names.at(static_cast<size_t>(kind));
 }
 
@@ -447,6 +447,12 @@ Dims dims_of_blocks(const GeneralOperator& op, const Dims& in) {
     return {in[0], channels, in[2] / b, in[3] / b};
 }
 
+Dims dims_of_running_sum(const GeneralOperator& op, const Dims& in) {
+    if (op.axes.size() != 1 || op.axes[0] < 0 || op.axes[0] >= std::ssize(in))
+        fail("sums along " + dims_text(op.axes) + ", expected one axis of " + dims_text(in));
+    return in;
+}
+
 }  // namespace
 
 std::vector<int64_t> general_output_dims(const Layer& layer,
@@ -510,6 +516,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer,
         case GeneralKind::average_pool:
         case GeneralKind::power_pool:
             return pooled_dims(op, in[0]);
+        case GeneralKind::running_sum:
+            return dims_of_running_sum(op, in[0]);
         case GeneralKind::order:
             return ordered_dims(op, in[0]);
         case GeneralKind::sample:

@@ -36,6 +36,8 @@ enum class GeneralKind {
     power_pool,              ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
     local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size`
                      ///< = kernel[0] neighbour channels)^beta
+    running_sum,  ///< inputs {x}: sums along the one axis in `axes` up to each element; alpha (1: from
+                  ///< the end on), beta (1: without the element itself)
     order,   ///< inputs {x}: function over the one axis in `axes`; `dims`; constant_first (of
              ///< equals, the one with the last coordinate comes first); alpha (1: NaN comes first,
              ///< 0: NaN is the largest value)

@@ -292,40 +292,17 @@ void einsum(Importer& importer, Node& node) {
 
 // ---- CumSum
 
-/// The product with a triangle of ones along the axis.
 void cum_sum(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
-    constexpr int64_t most = 4096;
     const bool of_integers = importer.is_integer(node, 0);
     const TensorId x = importer.number_tensor(node, 0);
-    const size_t rank = importer.dims(x).size();
     const Dims given = importer.integers(node, 1).values;
     if (given.size() != 1) node.fail("axis is " + dims_text(given) + ", expected one value");
-    const int64_t axis = Importer::checked_axis(node, given[0], rank, "axis");
-    const bool leaves_out_itself = node.integer("exclusive", 0) != 0;
-    const bool from_end = node.integer("reverse", 0) != 0;
-    const int64_t extent = importer.dims(x)[static_cast<size_t>(axis)];
-    if (extent > most)
-        node.fail("sums along an axis of " + std::to_string(extent) + ", expected at most " +
-                  std::to_string(most));
-    importer.charge(static_cast<size_t>(extent * extent));
-    std::vector<float> triangle;
-    for (int64_t from = 0; from < extent; ++from) {
-        for (int64_t to = 0; to < extent; ++to) {
-            const bool comes_before = from_end ? from > to : from < to;
-            triangle.push_back(comes_before || (from == to && !leaves_out_itself) ? 1.0f : 0.0f);
-        }
-    }
-    Dims perm;  // the axis and the last one change places
-    for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
-    std::swap(perm[static_cast<size_t>(axis)], perm.back());
-    const TensorId ones = importer.constant_tensor(
-        node, std::make_shared<const Constant>(Constant{{extent, extent}, std::move(triangle)}));
-    const TensorId sums =
-        importer.transposed(node,
-                            importer.add_general(node, {.kind = GeneralKind::matmul},
-                                                 {importer.transposed(node, x, perm), ones}),
-                            perm);
+    GeneralOperator op{.kind = GeneralKind::running_sum};
+    op.axes = {Importer::checked_axis(node, given[0], importer.dims(x).size(), "axis")};
+    op.alpha = node.integer("reverse", 0) != 0 ? 1 : 0;
+    op.beta = node.integer("exclusive", 0) != 0 ? 1 : 0;
+    const TensorId sums = importer.add_general(node, std::move(op), {x});
     if (of_integers) return importer.define_integers(node, sums);
     importer.define_like(node, sums, sums);
 }

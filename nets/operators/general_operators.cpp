@@ -686,6 +686,17 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
     });
 }
 
+void run_running_sum(const GeneralOperator& op, const Dims& in, const float* input, float* output,
+                     int threads) {
+    const NeighbouringAxes axes(in, op.axes);
+    run_sums({.outer = axes.outer,
+              .extent = axes.over,
+              .inner = axes.inner,
+              .from_end = op.alpha != 0,
+              .leaves_out_itself = op.beta != 0},
+             input, output, threads);
+}
+
 // ---- order
 
 /// A value and where it stood.
@@ -771,19 +782,18 @@ void run_order(const GeneralOperator& op, const Dims& in, const float* input, co
                float* output, int threads) {
     using enum GeneralFunction;
     const SplitAxes from(in, op.axes), to(out, op.axes);
-    if (to.inside.count() == 1) {
-        const bool from_largest = Order(op).from_largest;
-        const NeighbouringAxes axes(in, op.axes);
-        return run_first_along(
-            axes.outer, axes.over, axes.inner,
-            {.from_largest = from_largest,
-             .gives_place = op.function == largest_places || op.function == smallest_places,
-             .nan_is_first = from_largest || op.alpha != 0,
-             .last_of_equals = op.constant_first},
-            input, output, threads);
-    }
     const bool gives_places = op.function == largest_places || op.function == smallest_places;
     const Order order(op);
+    const FirstRule rule{.from_largest = order.from_largest,
+                         .gives_place = gives_places,
+                         .nan_is_first = order.from_largest || op.alpha != 0,
+                         .last_of_equals = op.constant_first};
+    const NeighbouringAxes axes(in, op.axes);
+    if (to.inside.count() == 1)
+        return run_first_along(axes.outer, axes.over, axes.inner, rule, input, output, threads);
+    if (axes.inner > 1 && to.inside.count() <= most_listed)
+        return run_first_few_along(axes.outer, axes.over, axes.inner, to.inside.count(), rule, input,
+                                   output, threads);
     const int64_t count = from.inside.count(), most = to.inside.count();
     parallel_for(from.outside.count(), threads, [&](int64_t k) {
         const float* row = input + from.outside.offset(k);
@@ -1167,6 +1177,8 @@ void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t
                                  .count_include_pad = op.count_include_pad,
                                  .power = op.alpha},
                                 inputs[0], output, threads);
+        case GeneralKind::running_sum:
+            return run_running_sum(op, in[0], inputs[0], output, threads);
         case GeneralKind::order:
             return run_order(op, in[0], inputs[0], out, output, threads);
         case GeneralKind::sample:

@@ -248,7 +248,57 @@ void reduce_part(GeneralFunction function, const Part& part) {
     }
 }
 
+// ---- running sums
+
+void sum_row(const RunningSums& s, const float* input, float* output) {
+    const int64_t step = s.from_end ? -1 : 1;
+    double sum = 0;
+    for (int64_t at = s.from_end ? s.extent - 1 : 0; at >= 0 && at < s.extent; at += step) {
+        const double before = sum;
+        sum += static_cast<double>(input[at]);
+        output[at] = static_cast<float>(s.leaves_out_itself ? before : sum);
+    }
+}
+
+/// Up to most_columns columns at once.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void sum_columns(const RunningSums& s, const float* input, float* output, int64_t columns) {
+    std::array<double, most_columns> sums{};
+    for (int64_t k = 0; k < s.extent; ++k) {
+        const int64_t at = (s.from_end ? s.extent - 1 - k : k) * s.inner;
+        const float* row = input + at;
+        float* results = output + at;
+        if (s.leaves_out_itself) {
+            for (int64_t x = 0; x < columns; ++x)
+                results[x] = static_cast<float>(sums[static_cast<size_t>(x)]);
+        }
+        for (int64_t x = 0; x < columns; ++x)
+            sums[static_cast<size_t>(x)] += static_cast<double>(row[x]);
+        if (!s.leaves_out_itself) {
+            for (int64_t x = 0; x < columns; ++x)
+                results[x] = static_cast<float>(sums[static_cast<size_t>(x)]);
+        }
+    }
+}
+
 }  // namespace
+
+void run_sums(const RunningSums& s, const float* input, float* output, int threads) {
+    if (s.inner == 1) {
+        constexpr int64_t elements = 1 << 12;  // of a part
+        const int64_t together = std::max<int64_t>(1, elements / s.extent);
+        return parallel_for(ceil_div(s.outer, together), threads, [&](int64_t part) {
+            const int64_t end = std::min(s.outer, (part + 1) * together);
+            for (int64_t row = part * together; row < end; ++row)
+                sum_row(s, input + row * s.extent, output + row * s.extent);
+        });
+    }
+    const int64_t across = ceil_div(s.inner, most_columns), columns = ceil_div(s.inner, across);
+    parallel_for(s.outer * across, threads, [&](int64_t k) {
+        const int64_t column = k % across * columns, first = k / across * s.extent * s.inner + column;
+        sum_columns(s, input + first, output + first, std::min(columns, s.inner - column));
+    });
+}
 
 void reduce_axes(GeneralFunction function, const std::vector<int64_t>& dims,
                  const std::vector<int64_t>& axes, const float* input, float* output, int threads) {

@@ -13,4 +13,11 @@ namespace laminate {
 void reduce_axes(GeneralFunction function, const std::vector<int64_t>& dims,
                  const std::vector<int64_t>& axes, const float* input, float* output, int threads);
 
+/// Sums along the middle of three axes, in double precision.
+struct RunningSums {
+    int64_t outer = 1, extent = 1, inner = 1;
+    bool from_end = false, leaves_out_itself = false;
+};
+void run_sums(const RunningSums& sums, const float* input, float* output, int threads);
+
 }  // namespace laminate

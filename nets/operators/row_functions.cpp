@@ -198,8 +198,8 @@ LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, fl
                                               int64_t count) {
     constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
     constexpr int64_t lanes = 8;
-    // What is left of a row behind its whole vectors is done with the elements before it, by a vector too.
-    // They are kept because `output` may be `input`.
+    // The elements behind a row's whole vectors are computed with those before them, in a vector. They
+    // are copied first because `output` may be `input`.
     const int64_t left = count < lanes ? 0 : count % lanes, whole = count - left;
     std::array<float, lanes> last{};
     if (left > 0) std::copy_n(input + count - lanes, lanes, last.begin());
@@ -379,6 +379,64 @@ void first_of_columns(const FirstRule& rule, const float* input, float* output, 
     if (!rule.last_of_equals)
         return first_of_columns_by<false, false>(rule, input, output, extent, step, columns);
     first_of_columns_by<false, true>(rule, input, output, extent, step, columns);
+}
+
+/// The first few of up to most_columns columns, as lists that each element enters where it belongs.
+struct FewOfColumns {
+    int64_t extent, step, columns, most;
+};
+
+template <bool nan_is_first, bool last_of_equals>
+LAMINATE_IN_VECTORS void first_few_of_columns_by(const FirstRule& rule, const FewOfColumns& few,
+                                                 const float* input, float* output) {
+    const float sign = rule.from_largest ? 1.0F : -1.0F;
+    const auto comes_before = [](float a, float b) {
+        return nan_is_first ? (a > b) | ((a != a) & (b == b)) : (a > b) | ((b != b) & (a == a));
+    };
+    std::array<std::array<float, most_columns>, most_listed> values, places;
+    for (int64_t k = 0; k < few.extent; ++k) {
+        std::array<float, most_columns> value, place;
+        std::array<int32_t, most_columns> has_entered{};
+        for (int64_t x = 0; x < few.columns; ++x)
+            value[static_cast<size_t>(x)] = sign * input[k * few.step + x];
+        place.fill(static_cast<float>(k));
+        const auto listed = static_cast<size_t>(std::min(k, few.most));
+        for (size_t n = 0; n < listed; ++n) {
+            // Behind the place where an element enters, all others move on by one.
+            for (size_t x = 0; x < static_cast<size_t>(few.columns); ++x) {
+                const float old_value = values[n][x], old_place = places[n][x];
+                const bool is_before = last_of_equals ? !comes_before(old_value, value[x])
+                                                      : comes_before(value[x], old_value);
+                const bool enters = (has_entered[x] != 0) | is_before;
+                values[n][x] = enters ? value[x] : old_value;
+                places[n][x] = enters ? place[x] : old_place;
+                value[x] = enters ? old_value : value[x];
+                place[x] = enters ? old_place : place[x];
+                has_entered[x] = enters ? 1 : 0;
+            }
+        }
+        if (k < few.most) {
+            values[listed] = value;
+            places[listed] = place;
+        }
+    }
+    for (int64_t n = 0; n < few.most; ++n) {
+        const auto& row = (rule.gives_place ? places : values)[static_cast<size_t>(n)];
+        const float factor = rule.gives_place ? 1.0F : sign;
+        for (int64_t x = 0; x < few.columns; ++x)
+            output[n * few.step + x] = factor * row[static_cast<size_t>(x)];
+    }
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void first_few_of_columns(const FirstRule& rule, const FewOfColumns& few, const float* input,
+                          float* output) {
+    if (rule.nan_is_first && !rule.last_of_equals)
+        return first_few_of_columns_by<true, false>(rule, few, input, output);
+    if (rule.nan_is_first) return first_few_of_columns_by<true, true>(rule, few, input, output);
+    if (!rule.last_of_equals)
+        return first_few_of_columns_by<false, false>(rule, few, input, output);
+    first_few_of_columns_by<false, true>(rule, few, input, output);
 }
 
 /// The first element of each of some rows: first its value, then where it stands.
@@ -578,6 +636,17 @@ void run_first_along(int64_t outer, int64_t extent, int64_t inner, const FirstRu
                      const float* input, float* output, int threads) {
     for_each_block(outer, extent, inner, threads, [&](int64_t from, int64_t to, int64_t count) {
         first_of_block(rule, extent, inner, input + from, output + to, count);
+    });
+}
+
+void run_first_few_along(int64_t outer, int64_t extent, int64_t inner, int64_t most,
+                         const FirstRule& rule, const float* input, float* output, int threads) {
+    const int64_t parts = ceil_div(inner, most_columns);
+    parallel_for(outer * parts, threads, [&](int64_t part) {
+        const int64_t begin = part % parts * most_columns, row = part / parts;
+        first_few_of_columns(rule, {extent, inner, std::min(most_columns, inner - begin), most},
+                             input + row * extent * inner + begin,
+                             output + row * most * inner + begin);
     });
 }
 

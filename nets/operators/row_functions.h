@@ -35,6 +35,10 @@ struct FirstRule {
 /// The largest or smallest value along the middle of three axes.
 void run_first_along(int64_t outer, int64_t extent, int64_t inner, const FirstRule& rule,
                      const float* input, float* output, int threads);
+/// The `most` first values along the middle of three axes, in their order; inner > 1.
+inline constexpr int64_t most_listed = 8;
+void run_first_few_along(int64_t outer, int64_t extent, int64_t inner, int64_t most,
+                         const FirstRule& rule, const float* input, float* output, int threads);
 /// 1 for the first of the largest values along the middle of three axes, NaN among them, 0 for others.
 void run_hardmax_along(int64_t outer, int64_t extent, int64_t inner, const float* input, float* output,
                        int threads);

@@ -206,14 +206,14 @@ TEST(Reduce, ExtremesKeepNaN) {
     }
 }
 
-/// The first of all, and the first three and forty, which are found in other ways.
+/// The first of all, and the first three, nine and forty, which are found in other ways.
 TEST(Order, TheFirstAreThoseOfASort) {
     constexpr int64_t extent = 50, inner = 70;
     const Values x = tied(2 * extent * inner);
     for (const Function function : {Function::largest_places, Function::smallest_places}) {
         for (const bool last_of_equals : {false, true}) {
             for (const float nan_is_first : {0.0F, 1.0F}) {
-                for (const int64_t count : {1, 3, 40}) {
+                for (const int64_t count : {1, 3, 9, 40}) {
                     const GeneralOperator op{.kind = GeneralKind::order,
                                              .function = function,
                                              .dims = {2, count, inner},
@@ -297,6 +297,53 @@ TEST(LocalResponse, SumsSquaresOfNeighbourChannels) {
     const GeneralOperator even{
         .kind = GeneralKind::local_response, .kernel = {2}, .alpha = 2, .beta = 1, .gamma = 1};
     EXPECT_EQ(run(general(even), {{1, 2, 1, 1}}, {{1, 2}}), (Values{1.0f / 6, 2.0f / 5}));
+}
+
+/// Sums along each axis of odd extents, on one thread and three, which give the same bits.
+TEST(RunningSum, OfEveryAxisAndDirection) {
+    const Dims dims{3, 17, 70};
+    Values x = tied(3 * 17 * 70);
+    for (float& value : x) value = value != value ? 7 : std::clamp(value, -100.0F, 100.0F) / 3;
+    for (const int64_t axis : {0, 1, 2}) {
+        for (const bool from_end : {false, true}) {
+            for (const bool leaves_out_itself : {false, true}) {
+                const GeneralOperator op{.kind = GeneralKind::running_sum,
+                                         .axes = {axis},
+                                         .alpha = from_end ? 1.0F : 0.0F,
+                                         .beta = leaves_out_itself ? 1.0F : 0.0F};
+                const Values found = run(general(op), {dims}, {x});
+                Values of_three(found.size());
+                run_reference_layer(general(op), {dims}, {x.data()}, dims, of_three.data(), 3);
+                EXPECT_EQ(of_three, found);
+                const int64_t step = axis == 0 ? 17 * 70 : axis == 1 ? 70 : 1;
+                const int64_t extent = dims[static_cast<size_t>(axis)];
+                for (int64_t k = 0; k < std::ssize(x); ++k) {
+                    double sum = 0;
+                    const int64_t place = k / step % extent;
+                    for (int64_t other = 0; other < extent; ++other) {
+                        const bool counts = (from_end ? other > place : other < place) ||
+                                            (other == place && !leaves_out_itself);
+                        if (counts)
+                            sum += static_cast<double>(
+                                x[static_cast<size_t>(k + (other - place) * step)]);
+                    }
+                    ASSERT_NEAR(static_cast<double>(found[static_cast<size_t>(k)]), sum,
+                                1e-6 * std::abs(sum) + 1e-9);
+                }
+            }
+        }
+    }
+}
+
+// The product with a triangle of ones, which would do the same, makes NaN of all sums of a row with an
+// infinity.
+TEST(RunningSum, AnInfinityIsInTheSumsFromItOn) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const GeneralOperator op{.kind = GeneralKind::running_sum, .axes = {1}};
+    EXPECT_EQ(run(general(op), {{1, 4}}, {{1, 2, infinity, 3}}), (Values{1, 3, infinity, infinity}));
+    EXPECT_THROW((void)infer_output_dims(general({.kind = GeneralKind::running_sum, .axes = {2}}),
+                                         {{1, 4}}),
+                 InputError);
 }
 
 /// The picture layer that equals a general layer with two spatial axes.
