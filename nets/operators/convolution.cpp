@@ -7,6 +7,7 @@
 #include "base/range.h"
 #include "base/shared_loop.h"
 #include "base/units.h"
+#include "base/vector_width.h"
 #include "nets/operators/box.h"
 #include "nets/operators/matrix_product.h"
 
@@ -332,10 +333,119 @@ ConvolutionProblem with_joined_axes(ConvolutionProblem p) {
     return p;
 }
 
+// ---- other ways
+
+/// A convolution without windows is a product of matrices.
+bool is_product(const ConvolutionProblem& p) {
+    return !p.transposed && p.kernel.size() == 1 && p.kernel[0] == 1 && p.stride[0] == 1 &&
+           p.pad_begin[0] == 0 && p.in[2] == p.out[2];
+}
+
+void multiply(const ConvolutionProblem& p, const float* input, float* output, int threads) {
+    const int64_t rows = p.out[1] / p.groups, depth = p.in[1] / p.groups, columns = p.in[2];
+    multiply_matrices({.batches = p.out[0] * p.groups,
+                       .rows = rows,
+                       .depth = depth,
+                       .columns = columns,
+                       .left_of = [&](int64_t k) { return p.weights + k % p.groups * rows * depth; },
+                       .right_of = [&](int64_t k) { return input + k * depth * columns; }},
+                      output, threads);
+    if (p.bias == nullptr && !p.finish) return;
+    parallel_for(p.out[0] * p.out[1], threads, [&](int64_t k) {
+        float* plane = output + k * columns;
+        const int64_t channel = k % p.out[1];
+        const float bias = p.bias == nullptr ? 0.0F : p.bias[channel];
+        for (int64_t x = 0; x < columns; ++x) plane[x] += bias;
+        if (p.finish) p.finish(channel, plane, columns);
+    });
+}
+
+/// A row of outputs of one channel: what its inputs and weights are, and where the row stands.
+struct OutputRow {
+    const Phase& phase;
+    std::array<int64_t, most_spatial_axes> at{};  ///< in all axes but the last
+    const float* input = nullptr;                 ///< of the first channel, where `at` reads
+    const float* weights = nullptr;
+    int64_t channels = 0, plane = 0, kernel = 0;
+};
+
+/// Adds products to the sums of a row.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void add_row_products(const OutputRow& row, float* sums) {
+    const size_t last = row.phase.axes.size() - 1;
+    const int64_t step = row.phase.axes[last].step;
+    for (int64_t i = 0; i < row.channels; ++i) {
+        for (const KernelTap& tap : row.phase.taps) {
+            bool reads = true;
+            for (size_t d = 0; d < last; ++d)
+                reads = reads && row.at[d] >= tap.axes[d]->first && row.at[d] < tap.axes[d]->end;
+            if (!reads) continue;
+            const AxisTap& columns = *tap.axes[last];
+            const float weight = row.weights[i * row.kernel + tap.place];
+            const float* __restrict from =
+                row.input + i * row.plane + tap.offset + columns.first * step;
+            float* __restrict to = sums + columns.first;
+            const int64_t count = columns.end - columns.first;
+            if (step == 1) {
+                for (int64_t x = 0; x < count; ++x) to[x] += weight * from[x];
+            } else if (step == 2) {
+                for (int64_t x = 0; x < count; ++x) to[x] += weight * from[2 * x];
+            } else {
+                for (int64_t x = 0; x < count; ++x) to[x] += weight * from[step * x];
+            }
+        }
+    }
+}
+
+/// Row by row, where the channels of a group are fewer than a register tile has rows: a panel would be
+/// packed for too few products.
+void convolve_rows(const ConvolutionProblem& p, const float* input, float* output, int threads) {
+    constexpr int64_t elements = 1 << 12;  // of a part
+    const Phase phase(p, 0);
+    const size_t last = p.kernel.size() - 1;
+    int64_t rows = 1, plane_in = p.in[last + 2], kernel = p.kernel[last];
+    for (size_t d = 0; d < last; ++d) {
+        rows *= p.out[d + 2];
+        plane_in *= p.in[d + 2];
+        kernel *= p.kernel[d];
+    }
+    const int64_t width = p.out[last + 2];
+    const int64_t group_in = p.in[1] / p.groups, group_out = p.out[1] / p.groups;
+    const int64_t together = std::clamp<int64_t>(elements / width, 1, rows);
+    const int64_t parts = ceil_div(rows, together);
+    parallel_for(p.out[0] * p.out[1] * parts, threads, [&](int64_t k) {
+        const int64_t plane = k / parts, channel = plane % p.out[1];
+        const int64_t first_input = (plane / p.out[1] * p.groups + channel / group_out) * group_in;
+        OutputRow row{.phase = phase,
+                      .weights = p.weights + channel * group_in * kernel,
+                      .channels = group_in,
+                      .plane = plane_in,
+                      .kernel = kernel};
+        const int64_t begin = k % parts * together;
+        for (int64_t r = begin; r < std::min(rows, begin + together); ++r) {
+            int64_t rest = r, step = p.in[last + 2];
+            row.input = input + first_input * plane_in;
+            for (size_t d = last; d-- > 0; step *= p.in[d + 2]) {
+                row.at[d] = rest % p.out[d + 2];
+                rest /= p.out[d + 2];
+                row.input += row.at[d] * p.stride[d] * step;
+            }
+            float* sums = output + (plane * rows + r) * width;
+            std::fill_n(sums, width, p.bias == nullptr ? 0.0F : p.bias[channel]);
+            add_row_products(row, sums);
+            if (p.finish) p.finish(channel, sums, width);
+        }
+    });
+}
+
 }  // namespace
 
 void convolve(const ConvolutionProblem& problem, const float* input, float* output, int threads) {
+    constexpr int64_t few_channels = 2;
     const ConvolutionProblem p = with_joined_axes(problem);
+    if (is_product(p)) return multiply(p, input, output, threads);
+    if (!p.transposed && p.out[1] / p.groups <= few_channels)
+        return convolve_rows(p, input, output, threads);
     int64_t phases = 1, most_outputs = 1, plane_in = 1, plane_out = 1;
     for (size_t d = 0; d < p.kernel.size(); ++d) {
         const int64_t of_axis = Phase::phases_of(p, d);

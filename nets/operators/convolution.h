@@ -1,6 +1,7 @@
 // Convolutions and transposed convolutions over any number of axes, as products of a matrix of weights
 // with panels of what the windows read. The panels are packed from the input where they are needed, so
-// that no matrix of all windows exists.
+// that no matrix of all windows exists. Convolutions of one element are products of matrices, and groups
+// of one or two output channels are summed row by row.
 #pragma once
 
 #include <cstdint>

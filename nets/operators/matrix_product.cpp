@@ -52,7 +52,7 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
     Lanes sums[rows][vectors];
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; ++v)
             std::memcpy(&sums[r][v], to.start + r * to.start_step + v * lanes, sizeof(Lanes));
     }
@@ -60,21 +60,21 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
     const float *left = first, *next = factors.next;
     for (int64_t i = 0; i < factors.depth; ++i, left += depth_step, next += factors.next_step) {
         Lanes values[vectors];
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; ++v)
             std::memcpy(&values[v], factors.panel + i * factors.panel_step + v * lanes, sizeof(Lanes));
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int64_t x = 0; x < width; x += line) __builtin_prefetch(next + x, 0, 2);
 #pragma GCC unroll 16
         for (int64_t r = 0; r < rows; ++r) {
             const float factor = left[r * row_step];
-#pragma GCC unroll 2
+#pragma GCC unroll 8
             for (int64_t v = 0; v < vectors; ++v) sums[r][v] += factor * values[v];
         }
     }
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; ++v)
             std::memcpy(to.output + r * to.output_step + v * lanes, &sums[r][v], sizeof(Lanes));
     }
@@ -152,6 +152,26 @@ template <int64_t lanes, int64_t most_rows>
         compute_panel<lanes, most_rows, 1>(part, column, part.columns - column);
 }
 
+/// The most rows of a part that compute_few() computes.
+constexpr int64_t most_few = 4;
+
+/// Up to most_rows rows in panels of so many vectors: what few rows take of each row of `right` is not
+/// packed, so it had better be long. The last columns are computed with those before them, whose sums are
+/// the same.
+template <int64_t lanes, int64_t most_rows, int64_t vectors>
+[[gnu::always_inline]] inline void compute_few(const ProductPart& part) {
+    constexpr int64_t width = lanes * vectors;
+    int64_t column = 0;
+    for (; part.columns - column >= width; column += width)
+        compute_panel<lanes, most_rows, vectors>(part, column, width);
+    while (column < part.columns) {
+        const int64_t first = std::max<int64_t>(0, std::min(column, part.columns - lanes));
+        const int64_t count = std::min(lanes, part.columns - first);
+        compute_panel<lanes, most_rows, 1>(part, first, count);
+        column = first + count;
+    }
+}
+
 /// Products with a packed panel.
 struct PanelProducts {
     LeftMatrix left;
@@ -182,16 +202,30 @@ template <int64_t lanes, int64_t most_rows>
 
 // So many rows leave registers for two vectors of `right` and one value of `left`.
 void compute_plain(const ProductPart& part) { compute_part<4, 6>(part); }
+void compute_row_plain(const ProductPart& part) { compute_few<4, 1, 8>(part); }
+void compute_few_plain(const ProductPart& part) { compute_few<4, most_few, 2>(part); }
 void add_plain(const PanelProducts& products) { add_panel<4, 6>(products); }
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"))) void compute_avx2(const ProductPart& part) {
     compute_part<8, 6>(part);
+}
+__attribute__((target("avx2,fma"))) void compute_row_avx2(const ProductPart& part) {
+    compute_few<8, 1, 8>(part);
+}
+__attribute__((target("avx2,fma"))) void compute_few_avx2(const ProductPart& part) {
+    compute_few<8, most_few, 3>(part);
 }
 __attribute__((target("avx2,fma"))) void add_avx2(const PanelProducts& products) {
     add_panel<8, 6>(products);
 }
 __attribute__((target("avx512f"))) void compute_avx512(const ProductPart& part) {
     compute_part<16, 12>(part);
+}
+__attribute__((target("avx512f"))) void compute_row_avx512(const ProductPart& part) {
+    compute_few<16, 1, 8>(part);
+}
+__attribute__((target("avx512f"))) void compute_few_avx512(const ProductPart& part) {
+    compute_few<16, most_few, 3>(part);
 }
 __attribute__((target("avx512f"))) void add_avx512(const PanelProducts& products) {
     add_panel<16, 12>(products);
@@ -201,17 +235,20 @@ __attribute__((target("avx512f"))) void add_avx512(const PanelProducts& products
 struct OfProcessor {
     int64_t lanes;
     void (*compute)(const ProductPart&);
+    void (*compute_row)(const ProductPart&);
+    void (*compute_few)(const ProductPart&);
     void (*add)(const PanelProducts&);
 };
 
 const OfProcessor& of_processor() {
     static const OfProcessor chosen = [] {
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f")) return OfProcessor{16, compute_avx512, add_avx512};
+        if (__builtin_cpu_supports("avx512f"))
+            return OfProcessor{16, compute_avx512, compute_row_avx512, compute_few_avx512, add_avx512};
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-            return OfProcessor{8, compute_avx2, add_avx2};
+            return OfProcessor{8, compute_avx2, compute_row_avx2, compute_few_avx2, add_avx2};
 #endif
-        return OfProcessor{4, compute_plain, add_plain};
+        return OfProcessor{4, compute_plain, compute_row_plain, compute_few_plain, add_plain};
     }();
     return chosen;
 }
@@ -231,8 +268,8 @@ void multiply_matrices(const MatrixProducts& products, float* output, int thread
     // if they are too few, parts of the rows, each of which packs its columns anew.
     constexpr int64_t fewest_rows = 48, parts_per_thread = 4;
     const int64_t wanted = threads == 1 ? 1 : team_size(threads) * parts_per_thread;
-    const int64_t width =
-        batches * ceil_div(columns, wide_part) >= wanted ? wide_part : narrow_part;
+    const int64_t fair = ceil_div(columns, ceil_div(wanted, batches));
+    const int64_t width = std::clamp(ceil_div(fair, narrow_part) * narrow_part, narrow_part, wide_part);
     const int64_t across = ceil_div(columns, width);
     const int64_t height =
         std::max(fewest_rows, ceil_div(rows, ceil_div(wanted, batches * across)));
@@ -240,10 +277,15 @@ void multiply_matrices(const MatrixProducts& products, float* output, int thread
     parallel_for(batches * across * down, threads, [&](int64_t k) {
         const int64_t column = k % across * width, row = k / across % down * height,
                       batch = k / across / down;
-        of_processor().compute(
+        const int64_t part_rows = std::min(height, rows - row);
+        const OfProcessor& processor = of_processor();
+        const auto compute = part_rows == 1          ? processor.compute_row
+                             : part_rows <= most_few ? processor.compute_few
+                                                     : processor.compute;
+        compute(
             {left_of(batch) + row * depth, right_of(batch) + column,
              output + (batch * rows + row) * columns + column,
-             bias == nullptr ? nullptr : bias + column, std::min(height, rows - row),
+             bias == nullptr ? nullptr : bias + column, part_rows,
              std::min(width, columns - column), depth, columns});
     });
 }

@@ -93,7 +93,10 @@ void expect_by_definition(ConvolutionProblem p, Rng& rng) {
                bias = random_numbers(rng, p.out[1]), input = random_numbers(rng, product_of(p.in));
     p.weights = weights.data();
     if (rng.chance(1, 2)) p.bias = bias.data();
-    const std::vector<float> expected = convolved_by_definition(p, input);
+    std::vector<float> expected = convolved_by_definition(p, input);
+    const int64_t plane = std::ssize(expected) / p.out[0] / p.out[1];
+    for (int64_t k = 0; p.finish && k < p.out[0] * p.out[1]; ++k)
+        p.finish(k % p.out[1], expected.data() + k * plane, plane);
     for (const int threads : {1, 3}) {
         std::vector<float> found(expected.size(), -1.5F);
         convolve(p, input.data(), found.data(), threads);
@@ -124,6 +127,36 @@ TEST(Convolutions, OfAnyRankAreSumsByDefinition) {
     }
 }
 
+// Groups of one or two output channels, and windows of one element, have ways of their own.
+TEST(Convolutions, OfFewChannelsOrOneElement) {
+    Rng rng(30);
+    for (int n = 0; n < 80; ++n) {
+        SCOPED_TRACE(n);
+        const auto axes = static_cast<size_t>(rng.between(1, 3));
+        const bool is_one_element = n % 2 == 0;
+        const std::vector<int64_t> ones(axes, 1);
+        ConvolutionProblem p{.groups = rng.between(1, 5),
+                             .kernel = is_one_element ? ones : random_extents(rng, axes, 1, 4),
+                             .stride = is_one_element ? ones : random_extents(rng, axes, 1, 3),
+                             .dilation = random_extents(rng, axes, 1, 2),
+                             .pad_begin = is_one_element ? std::vector<int64_t>(axes, 0)
+                                                         : random_extents(rng, axes, 0, 3)};
+        p.in = {rng.between(1, 2), p.groups * rng.between(1, 5)};
+        p.out = {p.in[0], p.groups * rng.between(1, is_one_element ? 20 : 2)};
+        for (size_t d = 0; d < axes; ++d) {
+            p.in.push_back(rng.between(2, axes == 1 ? 300 : 12));
+            p.out.push_back((p.in.back() - 1) / p.stride[d] + 1);
+        }
+        if (rng.chance(1, 2)) {
+            p.finish = [](int64_t channel, float* values, int64_t count) {
+                for (int64_t k = 0; k < count; ++k)
+                    values[k] = 2 * values[k] + static_cast<float>(channel);
+            };
+        }
+        expect_by_definition(p, rng);
+    }
+}
+
 // More input channels, and more kernel elements, than a panel holds at a time.
 TEST(Convolutions, DeeperThanAPanelAreAddedInParts) {
     Rng rng(29);
@@ -137,8 +170,8 @@ TEST(Convolutions, DeeperThanAPanelAreAddedInParts) {
                               .pad_begin = {1, 1}},
                              rng);
         expect_by_definition({.transposed = transposed,
-                              .in = {1, 2, 1200},
-                              .out = {1, 2, 40},
+                              .in = {1, 3, 1200},
+                              .out = {1, 3, 40},
                               .kernel = {1100},
                               .stride = {1},
                               .dilation = {1},
