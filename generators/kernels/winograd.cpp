@@ -138,21 +138,27 @@ Stmt multiply(const Step& s, int64_t vectors, int64_t scalars,
                                 });
 }
 
+/// A block of output channels, and its place among those that are multiplied together.
+struct Block {
+    Expr number;
+    Expr place;
+};
+
 /// First weight of a block of output channels at one frequency. Those that code transforms have room for
-/// one block.
-Expr weights_of(const Step& s, const Expr& block, const Expr& f) {
-    const Expr before = s.names.plain_weights.empty() ? block * size(s.layout.frequencies) : Expr(0);
-    return (before + f) * size(weights_of_frequency(s.p, s.tile));
+/// the blocks that are multiplied together.
+Expr weights_of(const Step& s, const Block& block, const Expr& f) {
+    const Expr& before = s.names.plain_weights.empty() ? block.number : block.place;
+    return (before * size(s.layout.frequencies) + f) * size(weights_of_frequency(s.p, s.tile));
 }
 
 /// G g G^T of a block's weights for bands, lane by lane in the order in which products read them: input
 /// channel by input channel, output channels of the block.
-Stmt transform_weights(const Step& s, const Expr& block) {
+Stmt transform_weights(const Step& s, const Block& block) {
     const int64_t lanes = s.layout.lanes, of_tap = s.p[Dim::i] * s.tile.channels;
     return s.loop(".wi", size(of_tap / lanes), [&](const Expr& vector) {
         Values name(s.p.name + ".weights");
         const auto rounded = [&](const Expr& value) { return name(Halide::strict_float(value)); };
-        const Expr begin = name(block * size(taps * of_tap) + vector * size(lanes));
+        const Expr begin = name(block.number * size(taps * of_tap) + vector * size(lanes));
         winograd::Kernel<Expr> g(kernel_size);
         for (int64_t tap = 0; tap < taps; ++tap)
             g[static_cast<size_t>(tap / kernel_size)].push_back(name(ir::load(
@@ -177,15 +183,15 @@ Stmt transform_weights(const Step& s, const Expr& block) {
 }
 
 /// Asks for weights that may come from the third-level cache: the next frequency's, or a share of what the
-/// next block is transformed from.
-Stmt weights_ahead(const Step& s, const Expr& part, const Expr& block, const Expr& f) {
+/// block at the same place of the next ones is transformed from.
+Stmt weights_ahead(const Step& s, const Expr& part, const Block& block, const Expr& f) {
     const bool is_plain = !s.names.plain_weights.empty();
     const int64_t of_frequency = s.p[Dim::i] * s.tile.channels;
     const int64_t lines =
         is_plain ? ceil_div(taps * of_frequency, s.layout.frequencies * ir::elements_of_line)
                  : ceil_div(of_frequency, ir::elements_of_line);
     Values once(s.p.name + ".next");
-    const Expr next = once(is_plain ? (block + 1) * size(taps * of_frequency) +
+    const Expr next = once(is_plain ? (block.number + size(s.tile.blocks)) * size(taps * of_frequency) +
                                           f * size(lines * ir::elements_of_line)
                                     : weights_of(s, block, f + 1));
     const std::string& array = is_plain ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1];
@@ -195,7 +201,7 @@ Stmt weights_ahead(const Step& s, const Expr& part, const Expr& block, const Exp
     return once.around(is_plain ? guarded(simplify(part == 0), lines_ahead) : lines_ahead);
 }
 
-Stmt multiply_by_tiles(const Step& s, const Expr& part, const Expr& block, const Expr& f) {
+Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, const Expr& f) {
     const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
     Values once(s.p.name + ".base");
     const Expr patches = once(part * size(s.layout.part) + f * size(s.layout.frequency));
@@ -214,6 +220,7 @@ Stmt multiply_by_tiles(const Step& s, const Expr& part, const Expr& block, const
         },
         [&](int64_t v, int64_t z) {
             return f * size(s.layout.product) +
+                   block.place * size(s.tile.channels * s.layout.tiles) +
                    size(s.layout.products + z * s.layout.tiles + v * lanes);
         });
     return once.around(ir::sequence({ahead, products}));
@@ -223,7 +230,7 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
     const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
     Values once(s.p.name + ".base");
     const Expr patches = once(f * size(s.layout.frequency) + first_tile);
-    const Expr kernel = once(weights_of(s, block, f));
+    const Expr kernel = once(weights_of(s, {block, 0}, f));
     const int64_t lanes = s.layout.lanes;
     return once.around(multiply(
         s, s.tile.channels / lanes, s.tile.tiles,
@@ -330,8 +337,8 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
     return name.around(ir::sequence(stores));
 }
 
-/// One row, or a band, from `row` on. Plain weights are transformed block by block for all patches that V
-/// has room for, so that the block stays in a near cache.
+/// One row, or a band, from `row` on. Plain weights are transformed for some blocks of output channels and
+/// all patches that V has room for, so that these blocks stay in a near cache.
 Stmt rows_by_tiles(const Step& s, const Expr& row) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
@@ -359,13 +366,26 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                 return ir::sequence(all);
             });
         });
-        const Stmt outputs = s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
+        const int64_t blocks = ceil_div(p[Dim::z], s.tile.channels), at_once = s.tile.blocks;
+        const Stmt outputs = s.loop(".z", size(ceil_div(blocks, at_once)), [&](const Expr& group) {
+            const Expr first_block = simplify(group * size(at_once));
+            const Expr count = blocks % at_once == 0
+                                   ? size(at_once)
+                                   : Halide::min(size(blocks) - first_block, size(at_once));
+            const auto each_block = [&](const char* loop, const std::function<Stmt(const Block&)>& make) {
+                return s.loop(loop, count, [&](const Expr& place) {
+                    return make({simplify(first_block + place), place});
+                });
+            };
             const Stmt sums = parts(".xz", [&](const Expr& part, const Expr& x) {
                 const Stmt products = s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) {
-                    return multiply_by_tiles(s, part, block, f);
+                    return each_block(".zf", [&](const Block& block) {
+                        return multiply_by_tiles(s, part, block, f);
+                    });
                 });
-                const Stmt stores = s.loop(".zi", size(s.tile.channels), [&](const Expr& z) {
-                    const Expr channel = simplify(block * size(s.tile.channels) + z);
+                const Expr channels = simplify(count * size(s.tile.channels));
+                const Stmt stores = s.loop(".zi", channels, [&](const Expr& z) {
+                    const Expr channel = simplify(first_block * size(s.tile.channels) + z);
                     std::vector<Stmt> all;
                     for (int64_t v = 0; v < vectors; ++v)
                         all.push_back(guarded(x + size(v * s.width()) < s.names.columns.end,
@@ -376,8 +396,10 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                 });
                 return ir::sequence({products, stores});
             });
-            return s.names.plain_weights.empty() ? sums
-                                                 : ir::sequence({transform_weights(s, block), sums});
+            if (s.names.plain_weights.empty()) return sums;
+            const Stmt weights = each_block(
+                ".zw", [&](const Block& block) { return transform_weights(s, block); });
+            return ir::sequence({weights, sums});
         });
         return ir::sequence({patches, outputs});
     }));

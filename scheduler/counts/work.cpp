@@ -153,9 +153,12 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
         add_copies(terms, group, problems, tensors[t], boxes.inputs[t], caches);
 }
 
-/// Weights as the code reads them: transformed ones over lines, of as many frequencies as tiles have,
-/// and plain ones for every chunk of rows of winograd_map.
-Elements weights_read(const LayerProblem& p, const Kernel& kernel) {
+/// Weights as the code reads them: transformed ones over lines, of as many frequencies as tiles have, or
+/// plain ones where code transforms them, and plain ones for every chunk of rows of winograd_map. `tile`:
+/// of minimal filtering over lines.
+Elements weights_read(const LayerProblem& p, const Kernel& kernel,
+                      const std::optional<WinogradTile>& tile = std::nullopt) {
+    if (tile && tile->transforms_weights) return p.weight_elements();
     if (kernel.kind == KernelKind::winograd_map)
         return Elements(winograd_map_layout(p, kernel).chunks *
                         p.weight_elements().value());
@@ -174,15 +177,18 @@ bool asks_for_weights_ahead(const LayerProblem& p, const Kernel& kernel) {
 }
 
 /// How often the code of a box reads its weights: those of minimal filtering over lines for every batch
-/// of bands, and where lanes are tiles, for all the tiles of a row that are in registers together.
-double reads_of_box(const LayerProblem& p, const Kernel& kernel, const PerDim<Range>& box) {
+/// of bands, and where lanes are tiles, for all the tiles of a row that are in registers together, or for
+/// as many parts of them as wait for weights that code transforms.
+double reads_of_box(const LayerProblem& p, const Kernel& kernel, const PerDim<Range>& box,
+                    int64_t parts) {
     if (kernel.kind != KernelKind::winograd_rows && kernel.kind != KernelKind::winograd_channels)
         return 1;
     const WinogradTile tile = winograd_tile_of(kernel);
     const int64_t batches = ceil_div(ceil_div(box[Dim::y].size(), tile.rows), tile.bands);
     if (tile.axis == VectorAxis::z) return static_cast<double>(batches);
     return static_cast<double>(
-        batches * ceil_div(std::min(p[Dim::x], box[Dim::x].size()), tile.tiles * WinogradTile::columns));
+        batches * ceil_div(std::min(p[Dim::x], box[Dim::x].size()),
+                           parts * tile.tiles * WinogradTile::columns));
 }
 
 /// Every box of a nest reads its weights again. What all weights of a group, read in turn, take of the
@@ -190,9 +196,19 @@ double reads_of_box(const LayerProblem& p, const Kernel& kernel, const PerDim<Ra
 void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
                             const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
                             const CoreCaches& caches) {
-    Bytes all;
-    for (size_t k = 0; k < problems.size(); ++k)
-        all += to_bytes(weights_read(problems[k], group.nests[k].kernel));
+    const auto bytes_read = [&](const std::vector<std::optional<WinogradTile>>& tiles) {
+        Bytes all;
+        for (size_t k = 0; k < problems.size(); ++k)
+            all += to_bytes(weights_read(problems[k], group.nests[k].kernel, tiles[k]));
+        return all;
+    };
+    std::vector<std::optional<WinogradTile>> tiles(problems.size());
+    Bytes all = bytes_read(tiles);
+    // Plans are made only where it matters which weights code transforms.
+    if (2 * all.value() > caches.third.value()) {
+        tiles = line_plan(group, problems).winograd;
+        all = bytes_read(tiles);
+    }
     const double part = std::min(
         1.0, 2 * static_cast<double>(all.value()) / static_cast<double>(caches.third.value()) - 1);
     if (part <= 0) return;
@@ -200,12 +216,13 @@ void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
         const LayerProblem& p = problems[k];
         double reads = 0;
         for_each_box(like_boxes(boxes.nests[k], p), [&](const PerDim<Range>& box, int64_t times) {
-            reads += reads_of_box(p, group.nests[k].kernel, box) *
+            reads += reads_of_box(p, group.nests[k].kernel, box, tiles[k] ? tiles[k]->parts : 1) *
                      static_cast<double>(times * box[Dim::z].size() * box[Dim::i].size()) /
                      static_cast<double>(p[Dim::z] * p[Dim::i]);
         });
         const auto vectors =
-            static_cast<double>(weights_read(p, group.nests[k].kernel).value()) / vector_elements;
+            static_cast<double>(weights_read(p, group.nests[k].kernel, tiles[k]).value()) /
+            vector_elements;
         terms["memory.main"] += part * vectors * std::max(0.0, reads - 1);
     }
 }

@@ -39,7 +39,8 @@ public:
 
     /// The groups with the lowest sum of time and priced accesses; empty if nothing fits. The
     /// groups of the first way that fits, the planner's own, are kept unless others are faster by
-    /// more than what the model of time is sure of, or no slower with at most half the accesses.
+    /// more than what the model of time is sure of, or no slower with at most half the accesses, or
+    /// those with the fewest accesses where these save 128 MiB and are not surely slower.
     [[nodiscard]] const Groups& cheapest(const Wish& wish) const;
     /// Live memory of all groups, ascending.
     [[nodiscard]] const std::vector<Elements>& memories() const { return memories_; }

@@ -78,12 +78,14 @@ void add_winograd(LinePlan& plan, const GroupSchedule& group,
     }
 }
 
-/// The tile with weights that code transforms for each block of output channels, while as many patches as
-/// stay in a second-level cache wait for it; none where these are too few, or weights no whole vectors.
+/// The tile with weights that code transforms for some blocks of output channels, while as many patches as
+/// a second-level cache holds wait for them; none where these are too few, or weights no whole vectors.
+/// Smaller caches pass the patches on from the third level; two blocks at a time halve how often.
 std::optional<WinogradTile> with_plain_weights(const LayerProblem& p, WinogradTile tile,
                                                int64_t columns, int64_t lanes) {
     constexpr int64_t long_row = 128, fewest_columns = 256;
     constexpr Bytes most_patches{768 << 10};
+    constexpr int64_t blocks_together = 2;
     if (tile.axis != VectorAxis::x || tile.rows != 4 || columns < long_row ||
         p[Dim::i] * tile.channels % lanes != 0)
         return std::nullopt;
@@ -93,12 +95,13 @@ std::optional<WinogradTile> with_plain_weights(const LayerProblem& p, WinogradTi
     const int64_t that_fit = most_patches.value() / to_bytes(of_part).value();
     if (that_fit < parts && that_fit * width < fewest_columns) return std::nullopt;
     tile.parts = ceil_div(parts, ceil_div(parts, that_fit));
+    tile.blocks = std::min(blocks_together, ceil_div(p[Dim::z], tile.channels));
     tile.transforms_weights = true;
     return tile;
 }
 
 /// Leaves the weights of a chain plain where all of them transformed would take much memory and pass
-/// through the caches with every step. Returns the elements of the largest block that code transforms.
+/// through the caches with every step. Returns the elements of the largest blocks that code transforms together.
 int64_t leave_weights_plain(LinePlan& plan, const std::vector<LayerProblem>& problems,
                             const std::vector<GroupTensor>& tensors) {
     constexpr Bytes most_of_group{4 << 20};
@@ -121,7 +124,8 @@ int64_t leave_weights_plain(LinePlan& plan, const std::vector<LayerProblem>& pro
     for (size_t k = 0; k < problems.size(); ++k) {
         if (!plain[k]) continue;
         plan.winograd[k] = plain[k];
-        most = std::max(most, transformed_block_elements(problems[k], *plain[k]));
+        most = std::max(most,
+                        plain[k]->blocks * transformed_block_elements(problems[k], *plain[k]));
     }
     return most;
 }

@@ -445,6 +445,7 @@ TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     for (const std::optional<WinogradTile>& tile : plan.winograd) {
         ASSERT_TRUE(tile.has_value());
         EXPECT_TRUE(tile->transforms_weights);
+        EXPECT_EQ(tile->blocks, 2);
         EXPECT_GT(tile->parts, 1);
         EXPECT_LT(tile->parts * tile->tiles * WinogradTile::columns, columns);
     }
@@ -452,6 +453,12 @@ TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     // Nine weights for each pair of channels, biases, slopes and what fills them up.
     EXPECT_LT(std::ssize(code.constants), 5 * (9 * 80 * 96 + 2 * 96 + 64));
     EXPECT_LE(error_of(network, group, unit, true), 8 * allowed);
+    // Of 76 channels, blocks of four or six are an odd number.
+    const Network odd = chain_of(17, columns, {76, 76, 76, 76, 76, 76, 76}, same());
+    EXPECT_LE(error_of(odd,
+                       line_buffer_group(odd, schedulable_chains(odd).front(), {4, 0, 0, true}),
+                       unit, true),
+              8 * allowed);
     const Network shorter = chain_of(32, columns, {80, 80, 80, 80, 80}, same());
     const GroupSchedule four_layers =
         line_buffer_group(shorter, schedulable_chains(shorter).front(), {4, 0, 0, true});

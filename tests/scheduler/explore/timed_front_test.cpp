@@ -225,6 +225,21 @@ TEST(TimedFront, ALongChainIsOneGroupInStripsOfColumns) {
     EXPECT_LT(scratch_bytes(group, group_problems(network, group)), Bytes(8 << 20));
 }
 
+/// Transformed weights of a layer take 576 KiB, and all of them more than the third-level cache; but the
+/// code of a long chain reads plain ones, a quarter.
+TEST(TimedFront, ALongChainIsOneGroupWithASmallSecondLevelCacheToo) {
+    const Network network =
+        chain(64, 540, 960, std::vector<LayerSpec>(16, {64, square_window(3, 1, 1)}));
+    TimedOptions options = options_for(8, 2);
+    options.second_level_cache = Bytes(512 << 10);
+    const auto found = fastest_schedule(network, options);
+    const std::vector<GroupSchedule>& groups = std::get<Schedule>(found).groups();
+    ASSERT_EQ(groups.size(), 1U);
+    const GroupSchedule& group = groups.front();
+    EXPECT_EQ(group.nests.back().loops.front(), (Loop{Dim::x, Band::strip}));
+    EXPECT_LT(scratch_bytes(group, group_problems(network, group)), Bytes(7 << 20));
+}
+
 /// Layers before an Add of enlarged maps go by four rows as well.
 TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
     const LayerSpec inner{16, square_window(3, 1, 1)};

@@ -10,6 +10,8 @@ namespace {
 
 using Steps = std::set<std::pair<int64_t, int64_t>>;
 
+constexpr int64_t line_elements = 16;  // of a cache line
+
 /// Sets what the steps ask for and returns the most bands of one.
 int64_t note_steps(WinogradTile& tile, const LayerProblem& p, const Steps& steps) {
     int64_t most_bands = 1;
@@ -145,7 +147,8 @@ WinogradRowsLayout::WinogradRowsLayout(const LayerProblem& p, const WinogradTile
       frequency(p[Dim::i] * tiles + unit.lanes),
       part(frequencies * frequency),
       products(tile.parts * part),
-      product(tile.channels * tiles) {}
+      // A line more than needed, for the same reason: with one block, M is in the first-level cache anyway.
+      product(tile.blocks * tile.channels * tiles + (tile.blocks > 1 ? line_elements : 0)) {}
 
 int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
                                   const VectorUnit& unit) {
@@ -153,8 +156,7 @@ int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTil
 }
 
 int64_t weights_of_frequency(const LayerProblem& p, const WinogradTile& tile) {
-    constexpr int64_t line = 16;
-    return p[Dim::i] * tile.channels + (tile.transforms_weights ? line : 0);
+    return p[Dim::i] * tile.channels + (tile.transforms_weights ? line_elements : 0);
 }
 
 int64_t transformed_block_elements(const LayerProblem& p, const WinogradTile& tile) {

@@ -37,6 +37,9 @@ struct WinogradTile {
     bool transforms_weights = false;
     /// With VectorAxis::x: how often `tiles` of a band, side by side, have patches in V together.
     int64_t parts = 1;
+    /// With VectorAxis::x: blocks of output channels that are multiplied by the patches of one frequency
+    /// while these are in the first-level cache.
+    int64_t blocks = 1;
 };
 
 /// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
@@ -56,7 +59,8 @@ enum class WinogradAxes { any, tiles };
                                             const std::set<std::pair<int64_t, int64_t>>& steps);
 
 /// Where V[part][frequency][input channel][tile] and M lie in the scratch array, in elements; M is
-/// [frequency][output channel][tile], with VectorAxis::z [frequency][tile][output channel].
+/// [frequency][output channel][tile], with VectorAxis::z [frequency][tile][output channel]. It has the output
+/// channels of `blocks` blocks.
 struct WinogradRowsLayout {
     int64_t lanes = 0;
     int64_t row_tiles = 0;  ///< tiles of one band that are looked at together
