@@ -1,9 +1,7 @@
 // Random legal schedules, for tests and `laminate validate --random`. Every legal schedule may be
 // drawn: every partition into groups with one sink each, forks and joins inside them, layers
 // without weights inside or left out, loop orders, tiles (divisors and ragged ones), strips, and
-// pairs of store and compute levels. Of groups of up to three layers, one in eight is one that
-// kernels of whole maps accept if they accept its layers. The same seed gives the same schedule on
-// every machine.
+// pairs of store and compute levels. The same seed gives the same schedule on every machine.
 #pragma once
 
 #include <cstdint>

@@ -471,8 +471,8 @@ TEST(WholeMap, OnlyAnAddOfWhatTheLayerDoesNotReadIsTakenWithIt) {
     EXPECT_FALSE(map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
 }
 
-/// An Add of maps of one shape for each of `with_slopes`, which says whether it has a slope for
-/// each channel; the second one adds the sum of the first two maps to a third, and to a fourth.
+/// An Add of two maps of one shape for each of `with_slopes`, which says whether it has a slope for
+/// each channel; the second one adds the sum of the first to a third map.
 Network additions_of(int64_t channels, int64_t rows, int64_t columns,
                      const std::vector<bool>& with_slopes) {
     Network network;
@@ -497,7 +497,7 @@ Network additions_of(int64_t channels, int64_t rows, int64_t columns,
         }
         const TensorId before = n + 1 < with_slopes.size() ? input() : 0;
         const TensorId sum = append(network, "add" + std::to_string(n + 1), add);
-        if (n + 1 < with_slopes.size()) operands = {before, sum, input()};
+        if (n + 1 < with_slopes.size()) operands = {before, sum};
     }
     check(network);
     return network;
