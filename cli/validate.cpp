@@ -284,7 +284,8 @@ Exit validate(const Network& network, const FrontSchedules& candidates, const Va
 
 /// Both halves at random.
 Schedule random_schedule_and_kernels(const Network& network, uint64_t seed) {
-    std::vector<GroupSchedule> groups = random_schedule(network, seed).groups();
+    std::vector<GroupSchedule> groups =
+        random_schedule(network, seed, {.whole_map_layers = 3}).groups();
     Rng rng(seed);
     for (GroupSchedule& group : groups) {
         const std::vector<LayerProblem> problems = group_problems(network, group);

@@ -12,8 +12,8 @@
 
 namespace laminate {
 
-/// c0 + c1 x + c2 x^2 + ..., pair by pair: sums that wait for one another keep the processor's queues full,
-/// and half of them is what each pair saves.
+/// c0 + c1 x + c2 x^2 + ..., pair by pair, so that half as many sums wait for one another as in Horner's
+/// rule. `square` is x^2.
 LAMINATE_IN_VECTORS float polynomial(float, float, float c0) { return c0; }
 template <class... More>
 LAMINATE_IN_VECTORS float polynomial(float x, float square, float c0, float c1, More... more) {

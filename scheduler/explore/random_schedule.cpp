@@ -38,13 +38,21 @@ int64_t random_size(int64_t extent, Rng& rng) {
     }
 }
 
-Nest random_nest(const LayerProblem& problem, bool is_sink, int64_t least, Rng& rng) {
+/// Which freedom a draw gives up: for kernels of whole maps, or to call kernels less often.
+struct Restraint {
+    bool whole_maps = false;       ///< tiles have all channels and columns, and there are no strips
+    bool keep_everything = false;  ///< intermediates are stored at the root
+    int64_t least = 0;  ///< size of tiles and strips, where their extents are not smaller
+    std::vector<bool> coarse;  ///< by nest: whether nothing is placed inside its inner loops
+};
+
+Nest random_nest(const LayerProblem& problem, bool is_sink, const Restraint& restraint, Rng& rng) {
     const auto size = [&](Dim d) {
-        return std::max(random_size(problem[d], rng), std::min(least, problem[d]));
+        return std::max(random_size(problem[d], rng), std::min(restraint.least, problem[d]));
     };
     Nest nest;
     nest.layer = problem.name;
-    if (is_sink) {
+    if (is_sink && !restraint.whole_maps) {
         std::vector<Loop> strips;
         for (size_t axis = 0; axis < 2; ++axis) {
             if (!rng.chance(1, 4)) continue;
@@ -61,17 +69,11 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, int64_t least, Rng& 
         rng.shuffle(loops);
         nest.loops.insert(nest.loops.end(), loops.begin(), loops.end());
     }
-    for (const Dim d : all_dims) nest.tile[d] = size(d);
+    for (const Dim d : all_dims)
+        nest.tile[d] = restraint.whole_maps && d != Dim::y ? problem[d] : size(d);
     if (!is_sink || problem.reads_all_of_i()) nest.tile[Dim::i] = problem[Dim::i];
     return nest;
 }
-
-/// Which freedom a draw gives up, so that its kernels are called less often.
-struct Restraint {
-    bool keep_everything = false;  ///< intermediates are stored at the root
-    int64_t least = 0;  ///< size of tiles and strips, where their extents are not smaller
-    std::vector<bool> coarse;  ///< by nest: whether nothing is placed inside its inner loops
-};
 
 bool is_left_out(const GroupSchedule& group, const Restraint& restraint, Level level) {
     return !level.is_root() && restraint.coarse[static_cast<size_t>(level.nest)] &&
@@ -126,7 +128,7 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng,
     const int sink = static_cast<int>(problems.size()) - 1;
     for (int k = 0; k <= sink; ++k) {
         group.nests.push_back(
-            random_nest(problems[static_cast<size_t>(k)], k == sink, restraint.least, rng));
+            random_nest(problems[static_cast<size_t>(k)], k == sink, restraint, rng));
     }
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (int k = sink; k >= 0; --k) {
@@ -210,6 +212,7 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
         least = checked_add(least, (window * p.output_elements().value()).value());
     }
     const Macs limit = std::max(options.max_macs, 4 * Macs(least));
+    const bool whole_maps = problems.size() <= options.whole_map_layers && rng.chance(1, 8);
     constexpr int free_draws = 100, draws_of_a_size = 20;
     for (int attempt = 0;; ++attempt) {
         // In a long chain hardly any free draw stays below the limits. After many draws,
@@ -218,7 +221,7 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
         // with whole tiles and nothing there each kernel is called once.
         const int doublings = std::clamp(
             (attempt - 2 * free_draws + draws_of_a_size) / draws_of_a_size, 0, 60);
-        Restraint restraint{attempt >= free_draws, int64_t{1} << doublings,
+        Restraint restraint{whole_maps, attempt >= free_draws, int64_t{1} << doublings,
                             std::vector<bool>(problems.size(), false)};
         for (size_t k = 0; doublings > 0 && k < problems.size(); ++k)
             restraint.coarse[k] = rng.chance(std::min(doublings, 8), 8);

@@ -25,6 +25,9 @@ struct RandomOptions {
     /// Nothing else is left out.
     int64_t max_calls = 250'000;
     int64_t max_depth = INT64_MAX;  ///< layers in a group
+    /// One in eight groups of so many layers or fewer has tiles of whole maps, which hardly any free
+    /// draw has in all of its layers. Kernels of whole maps (is_whole_map_group) take up to three.
+    size_t whole_map_layers = 0;
 };
 
 /// `segment` has layers that may form a group (check_group), producers first.

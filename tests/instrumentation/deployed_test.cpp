@@ -95,10 +95,11 @@ void expect_equal(const Network& network, const GroupSchedule& group, const std:
 
 /// Random networks under random schedules and kernels.
 template <class MakeNetwork>
-void expect_equal_at_random(const MakeNetwork& make, uint64_t first, uint64_t seeds) {
+void expect_equal_at_random(const MakeNetwork& make, uint64_t first, uint64_t seeds,
+                            const RandomOptions& options = {}) {
     for (uint64_t seed = first; seed < first + seeds; ++seed) {
         const Network network = make(seed);
-        const Schedule schedule = random_schedule(network, seed);
+        const Schedule schedule = random_schedule(network, seed, options);
         Rng rng(seed);
         for (const GroupSchedule& group : schedule.groups()) {
             expect_equal(network, random_kernels(group_problems(network, group), group, rng),
@@ -115,6 +116,13 @@ TEST(Deployed, RandomKernelsUnderRandomSchedulesDoWhatTheirClosedFormsSay) {
 TEST(Deployed, RandomGraphsToo) {
     expect_equal_at_random(random_network, 1, test::samples<uint64_t>(25));
     expect_equal_at_random(random_picture_network, 1, test::samples<uint64_t>(25));
+}
+
+TEST(Deployed, RandomGroupsOfWholeMapsToo) {
+    const RandomOptions options{.max_depth = 3, .whole_map_layers = 3};
+    expect_equal_at_random(random_chain, 1, test::samples<uint64_t>(40), options);
+    expect_equal_at_random(random_network, 1, test::samples<uint64_t>(40), options);
+    expect_equal_at_random(random_picture_network, 1, test::samples<uint64_t>(25), options);
 }
 
 /// Events in order, by what rounds of loops tell of them.

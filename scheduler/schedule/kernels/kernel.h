@@ -41,7 +41,7 @@ enum class KernelKind {
     map_panels,     ///< strided first layer over panels of all taps
     map_depthwise,  ///< one filter per channel
     map_pooling,    ///< maximum or mean of windows
-    map_addition,   ///< an Add by itself
+    map_addition,   ///< an Add of tensors from outside of the group
     winograd_map,   ///< minimal filtering of a whole map, weights transformed block by block
     map_sum,        ///< an Add computed while the map kernel before it stores
 };

@@ -169,9 +169,10 @@ TEST(Convolutions, DeeperThanAPanelAreAddedInParts) {
                               .dilation = {1, 1},
                               .pad_begin = {1, 1}},
                              rng);
-        expect_by_definition({.transposed = transposed,
-                              .in = {1, 3, 1200},
-                              .out = {1, 3, 40},
+        for (const int64_t channels : {2, 3})
+            expect_by_definition({.transposed = transposed,
+                              .in = {1, channels, 1200},
+                              .out = {1, channels, 40},
                               .kernel = {1100},
                               .stride = {1},
                               .dilation = {1},

@@ -59,6 +59,20 @@ TEST(Cover, TheFirstWayStaysUnlessAnotherOneIsFasterByMoreThanTheModelIsSureOf) 
     EXPECT_EQ(time_of(Cover({{"a"}, {{&own}, {&much}}, {}}, {}).cheapest({any})), 9.2);
 }
 
+/// 128 MiB are 32 Mi elements of 4 bytes.
+TEST(Cover, AccessesThatNoCacheHoldsAreSavedUnlessThatIsSurelySlower) {
+    constexpr int64_t saved = 32 << 20, few = 3 << 20, most_live = 50;
+    const Priced own = priced({"a"}, few + saved, most_live, 10);
+    const auto chosen = [&](int64_t accesses, double milliseconds) {
+        const Priced other = priced({"a"}, accesses, most_live, milliseconds);
+        const double time = time_of(Cover({{"a"}, {{&own}, {&other}}, {}}, {}).cheapest({any}));
+        return time == other.milliseconds;
+    };
+    EXPECT_TRUE(chosen(few, 10.5));
+    EXPECT_FALSE(chosen(few + 1, 10.5)) << "one access less is saved";
+    EXPECT_FALSE(chosen(few, 11)) << "a tenth slower";
+}
+
 TEST(Cover, IsTheBestOfAllSubsetsOfRandomGroupsWithBranches) {
     Rng rng(7);
     constexpr int layers = 6;
