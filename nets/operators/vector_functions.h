@@ -132,11 +132,13 @@ LAMINATE_IN_VECTORS float softplus_of(float x) {
     return above + logarithm_of_one_and(exponential_of(-std::abs(x)));
 }
 
-/// x tanh(log(1 + e^x)). With n = e^x (e^x + 2) that tangent is n / (n + 2), which is 1 from x = 20 on.
-/// The root of e^x is still there where e^x is below the least number.
+/// x tanh(log(1 + e^x)). With n = e^x (e^x + 2) that tangent is n / (n + 2), which is 1 above x = 20: the
+/// largest x times the root of e^20 would be infinite. The root of e^x is still there where e^x is below
+/// the least number.
 LAMINATE_IN_VECTORS float mish_of(float x) {
     const float root = exponential_of(between(0.5f * x, -88, 10)), e = root * root, n = e * (e + 2);
-    return (x * root) * (root * (e + 2) / (n + 2));
+    const float result = (x * root) * (root * (e + 2) / (n + 2));
+    return x > 20 ? x : result;
 }
 
 /// x / 2 (1 + tanh(u)) is x / (1 + e^(-2u)).

@@ -18,7 +18,7 @@ using Function = GeneralFunction;
 
 /// Values of all magnitudes that functions tell apart, and what is special.
 Row arguments() {
-    Row values{0, -0.0F, 87.5F, 88.9F, -87, -104, 1e30F, -1e30F};
+    Row values{0, -0.0F, 87.5F, 88.9F, -87, -104, 1e30F, -1e30F, 3e34F, -3e34F, 3e38F, -3e38F};
     for (float x = 1e-6F; x < 90; x *= 1.0173F) values.insert(values.end(), {x, -x});
     for (const float x : {std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()})
