@@ -60,12 +60,16 @@ bool has_tile_columns(Hang hang) {
            hang == Hang::tiles_kept;
 }
 
-/// The sink's tile of its inputs.
-struct InputTile {
-    int64_t size = 0;
+/// The sink's tile of its channels.
+struct ChannelTile {
+    int64_t inputs = 0;
+    int64_t outputs = 0;
     bool has_own_weights = false;  ///< those of a tile are fetched with it, and none are resident
     bool is_made_with_own_weights =
         false;  ///< the same for the layer that makes what the sink reads
+    [[nodiscard]] bool is_part_of(const LayerProblem& sink) const {
+        return inputs < sink[Dim::i] || outputs < sink[Dim::z];
+    }
 };
 
 bool reads_pixels(const LayerProblem& p) {
@@ -105,12 +109,12 @@ std::vector<bool> expansions_of(const std::vector<LayerProblem>& problems,
 class Family {
 public:
     /// `expands_again`: expansions_of() make each channel again for every row of what reads it.
-    Family(const std::vector<LayerProblem>& problems, Hang hang, InputTile inputs,
+    Family(const std::vector<LayerProblem>& problems, Hang hang, ChannelTile channels,
            bool expands_again)
         : problems_(problems),
           tensors_(group_tensors(problems)),
           hang_(hang),
-          inputs_(inputs),
+          channels_(channels),
           expands_again_(problems.size(), false) {
         if (expands_again) expands_again_ = expansions_of(problems, tensors_);
     }
@@ -120,7 +124,7 @@ public:
     [[nodiscard]] GroupSchedule group(bool keep_inputs, const std::vector<bool>& refetched) const {
         GroupSchedule group;
         for (size_t k = 0; k < problems_.size(); ++k) group.nests.push_back(nest(k, refetched[k]));
-        if (inputs_.is_made_with_own_weights) {
+        if (channels_.is_made_with_own_weights) {
             const Level tile{group.sink(), group.nests.back().find({Dim::i, Band::outer})};
             group.nest(only_input(tensors_, group.sink())->producer).w = Placement{tile, tile};
         }
@@ -145,7 +149,10 @@ private:
         Nest nest;
         nest.layer = p.name;
         nest.tile = p.extent;
-        if (is_sink) nest.tile[Dim::i] = inputs_.size;
+        if (is_sink) {
+            nest.tile[Dim::i] = channels_.inputs;
+            nest.tile[Dim::z] = channels_.outputs;
+        }
         if (is_sink && has_strips(hang_)) {
             nest.loops.push_back({along(hang_), Band::strip});
             nest.strip[is_column_by_column(hang_) ? 0 : 1] = p[along(hang_)];
@@ -161,7 +168,7 @@ private:
         if (p.has_weights()) {
             nest.w = Placement{};
             const Level tile{own, nest.find({Dim::i, Band::outer})};
-            if (is_sink && inputs_.has_own_weights) nest.w = Placement{tile, tile};
+            if (is_sink && channels_.has_own_weights) nest.w = Placement{tile, tile};
             if (is_refetched) nest.w = Placement{tile, {own, nest.find({Dim::z, Band::inner})}};
         }
         if (is_sink) {
@@ -200,9 +207,9 @@ private:
             return {{reader, group.nest(reader).find({Dim::i, Band::inner})},
                     {reader, group.nest(reader).find({along(hang_), Band::inner})}};
         }
-        // Where the sink tiles its inputs, each tile goes through the whole strip.
-        const Level tile_of_inputs{group.sink(), last.find({Dim::i, Band::outer})};
-        return {has_strips(hang_) ? tile_of_inputs : Level{}, deepest(group, tensor)};
+        // Where the sink tiles its channels, each tile goes through the whole strip.
+        const Level tile_of_channels{group.sink(), last.find({Dim::i, Band::outer})};
+        return {has_strips(hang_) ? tile_of_channels : Level{}, deepest(group, tensor)};
     }
 
     [[nodiscard]] bool is_expanded_again(const GroupTensor& tensor) const {
@@ -252,7 +259,7 @@ private:
     const std::vector<LayerProblem>& problems_;
     std::vector<GroupTensor> tensors_;
     Hang hang_;
-    InputTile inputs_;
+    ChannelTile channels_;
     std::vector<bool> expands_again_;  ///< by nest
 };
 
@@ -275,11 +282,13 @@ bool have_halos(const std::vector<LayerProblem>& problems) {
 constexpr size_t long_group = 8;
 
 /// Smaller tiles take less memory, and everything is computed again for each. Only strips in which
-/// each layer goes row by row try them. Long groups try them only where all weights that a tile may
-/// bring come with it.
-std::vector<InputTile> input_tiles(const std::vector<LayerProblem>& problems, Hang hang) {
+/// each layer goes line by line try them. Tiles of outputs always bring their weights, which is all
+/// that they save. Long groups try tiles of inputs only where all weights that a tile may bring
+/// come with it.
+std::vector<ChannelTile> channel_tiles(const std::vector<LayerProblem>& problems, Hang hang,
+                                       bool tries_outputs) {
     const LayerProblem& sink = problems.back();
-    std::vector<InputTile> tiles{{sink[Dim::i]}};
+    std::vector<ChannelTile> tiles{{sink[Dim::i], sink[Dim::z]}};
     if (!has_strips_of_lines(hang) || sink.groups != 1 || !sink.has_weights()) return tiles;
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     const GroupTensor* input = only_input(tensors, static_cast<int>(problems.size()) - 1);
@@ -289,10 +298,15 @@ std::vector<InputTile> input_tiles(const std::vector<LayerProblem>& problems, Ha
         if (trips > sink[Dim::i]) continue;
         const int64_t size = ceil_div(sink[Dim::i], trips);
         if (problems.size() <= long_group) {
-            tiles.push_back({size, false, false});
-            tiles.push_back({size, true, false});
+            tiles.push_back({size, sink[Dim::z], false, false});
+            tiles.push_back({size, sink[Dim::z], true, false});
         }
-        if (is_made) tiles.push_back({size, true, true});
+        if (is_made) tiles.push_back({size, sink[Dim::z], true, true});
+    }
+    if (!tries_outputs) return tiles;
+    for (const int64_t trips : {2, 3, 4, 6, 8, 12, 16}) {
+        if (trips > sink[Dim::z]) break;
+        tiles.push_back({sink[Dim::i], ceil_div(sink[Dim::z], trips), true, false});
     }
     return tiles;
 }
@@ -316,12 +330,13 @@ std::vector<size_t> nests_by_weights(const std::vector<LayerProblem>& problems) 
     return nests;
 }
 
-/// Whether lines may be columns. Where a map is wider than high, these are shorter. Code that runs
-/// goes by rows, and groups of Space::dag are many.
-bool may_go_by_columns(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
-                       Refetch refetch) {
-    return problems.back()[Dim::x] > problems.back()[Dim::y] && problems.size() > 1 &&
-           refetch == Refetch::largest && options.space != Space::dag;
+bool columns_are_shorter(const LayerProblem& p) { return p[Dim::x] > p[Dim::y]; }
+
+/// Whether lines may be columns, and the sink may make its outputs in tiles. Code that runs goes by
+/// rows, and groups of Space::dag are many.
+bool serves_a_proof(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
+                    Refetch refetch) {
+    return problems.size() > 1 && refetch == Refetch::largest && options.space != Space::dag;
 }
 
 }  // namespace
@@ -389,10 +404,10 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         return options.stop != nullptr && options.stop->load() && points.size() > 0;
     };
     const bool are_halos = have_halos(problems);
-    const auto try_weights = [&](Hang hang, InputTile inputs, bool expands_again) {
-        const Family family(problems, hang, inputs, expands_again);
+    const auto try_weights = [&](Hang hang, ChannelTile channels, bool expands_again) {
+        const Family family(problems, hang, channels, expands_again);
         for (const bool keep_inputs : {false, true}) {
-            if (keep_inputs && (!recomputes(hang) || inputs.size < sink[Dim::i])) continue;
+            if (keep_inputs && (!recomputes(hang) || channels.is_part_of(sink))) continue;
             const bool fetches_halos = !keep_inputs && recomputes(hang) && are_halos;
             if (fetches_halos && refetch == Refetch::none) continue;
             for (const size_t count : refetch_counts(by_weights.size())) {
@@ -407,17 +422,17 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         }
     };
     const std::vector<bool> expansions = expansions_of(problems, group_tensors(problems));
-    const bool tries_columns = may_go_by_columns(problems, options, refetch);
+    const bool tries_more = serves_a_proof(problems, options, refetch);
     const bool has_expansions = std::ranges::find(expansions, true) != expansions.end();
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
-        if (is_column_by_column(hang) && !tries_columns) continue;
-        for (const InputTile inputs : input_tiles(problems, hang)) {
+        if (is_column_by_column(hang) && !(tries_more && columns_are_shorter(sink))) continue;
+        for (const ChannelTile channels : channel_tiles(problems, hang, tries_more)) {
             // Everything is fetched again for each tile.
-            if (inputs.size < sink[Dim::i] && refetch == Refetch::none) continue;
-            try_weights(hang, inputs, false);
+            if (channels.is_part_of(sink) && refetch == Refetch::none) continue;
+            try_weights(hang, channels, false);
             if (recompute && has_expansions && is_line_by_line(hang))
-                try_weights(hang, inputs, true);
+                try_weights(hang, channels, true);
         }
     }
     return points;

@@ -295,8 +295,43 @@ TEST(FamilyFront, TilesOfTheSinkBringTheWeightsThatMakeThem) {
     EXPECT_GT(strips_of_rows, 0);
 }
 
-/// Lines that are columns, in strips of rows, cost what lines that are rows cost on the map turned by
-/// a right angle.
+/// The sink makes 32 channels in tiles, and each tile brings its own weights and goes through the
+/// whole strip again. So a part of the weights is in memory, all of them come in each strip, and
+/// the input comes once per tile.
+TEST(FamilyFront, TilesOfOutputsBringTheirWeights) {
+    const Network network = chain(
+        1, 24, 20,
+        {{8, square_window(3, 1, 1)}, {8, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}});
+    const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+    ExploreOptions options;
+    options.tiles = TileSizes::powers_of_two;
+    int64_t in_tiles = 0;
+    for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
+        const Nest& sink = point.group.nests.back();
+        const int64_t tiles = ceil_div(32, sink.tile[Dim::z]);
+        if (tiles == 1) continue;
+        check_group(network, point.group);
+        const GroupCounts counts = walk(network, point.group);
+        EXPECT_EQ(difference(two_level_counts(problems, point.group), "model", counts, "walker"),
+                  "");
+        EXPECT_EQ(counts.accesses(), point.accesses) << to_text(point.group);
+        EXPECT_EQ(counts.live_total, point.live_total) << to_text(point.group);
+        ++in_tiles;
+        const int64_t strips = ceil_div(problems[2][Dim::x], sink.strip[1]);
+        const int64_t weights = problems[2].weight_elements().value();
+        EXPECT_EQ(counts.layers[2].weight_reads.value(), strips * weights);
+        EXPECT_EQ(counts.layers[2].weight_buffer.value() * 32, weights * sink.tile[Dim::z]);
+        EXPECT_EQ(counts.layers[2].macs.value(), weights * 24 * 20);
+        EXPECT_GE(counts.layers[0].macs.value(), tiles * 9 * 8 * 24 * 20);
+    }
+    EXPECT_GT(in_tiles, 0);
+    options.space = Space::dag;
+    for (const GroupPoint& point : family_front(problems, options, TileSizes::all))
+        EXPECT_EQ(point.group.nests.back().tile[Dim::z], 32);
+}
+
+/// Lines that are columns, in strips of rows, cost what lines that are rows cost on the map turned
+/// by a right angle.
 TEST(FamilyFront, GoesByColumnsWhereMapsAreWide) {
     const std::vector<LayerSpec> layers{{8, square_window(3, 1, 1)},
                                         {32, square_window(1)},
