@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/parse_json.h"
+#include "nets/network/dense_images.h"
 #include "nets/network/network.h"
 
 namespace laminate::cli {
@@ -133,6 +134,14 @@ std::optional<FrontReference> front_reference(const std::string& argument) {
     const std::string place = argument.substr(0, mark);
     if (!std::filesystem::exists(place, too_long_for_a_path)) return std::nullopt;
     return FrontReference{front_file(place), argument.substr(mark + 1)};
+}
+
+Network to_run(Network network, const std::string& schedule) {
+    if (const std::optional<FrontReference> reference = front_reference(schedule)) {
+        const Json front = read_front(reference->file);
+        if (front.value("structure_hash", Json()) == structure_hash(network)) return network;
+    }
+    return with_dense_images_together(std::move(network));
 }
 
 size_t point_of(const FrontReference& reference, const nlohmann::ordered_json& front) {

@@ -54,6 +54,9 @@ struct FrontReference {
 };
 /// Nullopt when the argument is an existing file, or has no directory or file before its last #.
 [[nodiscard]] std::optional<FrontReference> front_reference(const std::string& argument);
+/// The network as schedules, code and runs have it: with its dense images together
+/// (nets/network/dense_images.h), unless `schedule` refers to a front of the network as it is given.
+[[nodiscard]] Network to_run(Network network, const std::string& schedule = {});
 /// The number of the point. Throws InputError, which lists the points, when there is no such one.
 [[nodiscard]] size_t point_of(const FrontReference& reference, const nlohmann::ordered_json& front);
 

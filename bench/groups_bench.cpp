@@ -39,6 +39,7 @@
 #include "base/rng.h"
 #include "generators/compile/compile.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/dense_images.h"
 #include "nets/open.h"
 #include "nets/operators/reference_operators.h"
 #include "runtime/part_queue.h"
@@ -291,9 +292,10 @@ struct Expected {
     double bytes = 0;            ///< of its external tensors and weights, once
     std::string kernels;
 };
+/// Of one image; the share is predicted for all.
 Expected expectation(const Network& network, const GroupSchedule& group, double share) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    Expected expected{share, 0, 0, {}};
+    Expected expected{share / static_cast<double>(images_of(network, group)), 0, 0, {}};
     expected.multiplications =
         static_cast<double>(done_counts(group, problems).done().value());
     const auto add = [&](Elements elements) {
@@ -314,7 +316,7 @@ constexpr std::string_view heading =
     "       ms    share predicted     wall  GFLOP/s  lost ms  of peak   GB/s  layers (kernels)";
 
 nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
-    const Network network = open_network(spec);
+    const Network network = with_dense_images_together(open_network(spec));
     const Schedule schedule = schedule_of(network, options);
     std::map<std::string, Expected> expected;  ///< by a group's last layer
     const std::vector<double> shares_expected =

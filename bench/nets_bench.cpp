@@ -10,6 +10,7 @@
 
 #include "base/aligned.h"
 #include "generators/compile/compile.h"
+#include "nets/network/dense_images.h"
 #include "nets/open.h"
 #include "runtime/session.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -25,7 +26,7 @@ std::vector<AlignedFloats> arrays_of(const std::vector<Tensor>& tensors) {
 }
 
 void whole_network(benchmark::State& state, const std::string& spec) {
-    const Network network = open_network(spec);
+    const Network network = with_dense_images_together(open_network(spec));
     const auto schedule = line_buffer_schedule(network);
     const JitNetwork compiled(network, std::get<Schedule>(schedule));
     Session session = Session::open(&compiled.descriptor(), {.threads = 1});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/aligned.h"
+#include "nets/network/dense_images.h"
 #include "nets/open.h"
 #include "nets/operators/reference_operators.h"
 #include "scheduler/schedule/problem.h"
@@ -69,7 +70,7 @@ InputSizes sizes_of(int count, char** words) {
 
 int run(int count, char** words) {
     const int threads = std::stoi(words[2]);
-    const Network network = open_network(words[1], sizes_of(count - 3, words + 3));
+    const Network network = with_dense_images_together(open_network(words[1], sizes_of(count - 3, words + 3)));
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const Layer& layer = network.layer(id);

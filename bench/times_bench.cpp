@@ -28,6 +28,7 @@
 #include "generators/compile/compile.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/dense_images.h"
 #include "nets/open.h"
 #include "runtime/session.h"
 #include "scheduler/counts/done.h"
@@ -112,7 +113,7 @@ double multiplications_done(const Network& network, const Schedule& schedule) {
 }
 
 void points_of(const std::string& spec, const Options& options, Tally& tally, Json& entries) {
-    const Network network = open_network(spec);
+    const Network network = with_dense_images_together(open_network(spec));
     const Front front = timed_front(network, {}, timed_options(options));
     std::vector<const FrontPoint*> points;
     const auto count = std::min<int64_t>(options.points, std::ssize(front.points));

@@ -637,7 +637,9 @@ void add_bench(Program& program) {
     program.on(verb, [options, &program](const Output& output) {
         if (is_compiled_directory(options->network))
             return bench_directory(*options, program.common(), output);
-        const Network network = options->network.open();
+        const Network network =
+            to_run(options->network.open(),
+                   options->front.empty() ? options->schedule.schedule : options->front);
         const Course course(network, *options, program.common());
         return options->front.empty() ? bench_network(course, output)
                                       : bench_front(course, output);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "answers/front_file.h"
 #include "answers/network_argument.h"
 #include "base/error.h"
 #include "cli/compiled.h"
@@ -82,7 +83,7 @@ Opened opened(const VerbOptions& options) {
                             !options.compile.instrumented && options.schedule.memory.empty() &&
                             !options.schedule.layer_by_layer;
     try {
-        opened.network = opened.argument.open();
+        opened.network = to_run(opened.argument.open(), options.schedule.schedule);
     } catch (const InputError&) {
         if (!may_be_any) throw;
         try {

@@ -69,7 +69,7 @@ RunModel declare_two_level(CLI::App& app) {
         if (schedule->empty()) throw UsageError("--schedule is required with --model two-level");
         std::optional<EnergyTable> table;
         if (!request.machine.empty()) table = open_energy_table(request.machine);
-        const Network network = request.network.open();
+        const Network network = to_run(request.network.open(), *schedule);
         return cost(network, read_schedule(network, *schedule), table,
                     request.common.thread_count(), output);
     };

@@ -12,6 +12,7 @@
 
 #include "answers/checks.h"
 #include "answers/energy_report.h"
+#include "answers/front_file.h"
 #include "answers/front_report.h"
 #include "answers/json_text.h"
 #include "answers/report_page.h"
@@ -217,7 +218,7 @@ Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, con
     check_options(options);
     std::optional<EnergyTable> machine;
     if (!request.machine.empty()) machine = open_energy_table(request.machine);
-    const Network network = request.network.open();
+    const Network network = to_run(request.network.open());
     NewDirectory files(
         request.directory,
         [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },

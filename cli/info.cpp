@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "answers/front_file.h"
 #include "answers/network_argument.h"
 #include "base/indexed.h"
 #include "base/units.h"
@@ -229,7 +230,7 @@ void add_info(Program& program) {
     argument->declare(verb, true);
     program.on(verb, [argument](const Output& output) {
         if (is_compiled_directory(*argument)) return compiled_info(argument->spec, output);
-        return info(argument->open(), output);
+        return info(to_run(argument->open()), output);
     });
 }
 

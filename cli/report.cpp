@@ -25,8 +25,8 @@ struct ReportOptions {
 
 Network network_of(const ReportOptions& options, const std::string& file,
                    const nlohmann::ordered_json& front) {
-    if (!options.network.spec.empty()) return options.network.open();
-    return network_of_front(file, front);
+    if (!options.network.spec.empty()) return to_run(options.network.open(), options.directory);
+    return to_run(network_of_front(file, front), options.directory);
 }
 
 Exit run_report(const ReportOptions& options, const Output& output) {

@@ -10,6 +10,7 @@
 
 #include "answers/checks.h"
 #include "answers/counts_report.h"
+#include "answers/front_file.h"
 #include "base/error.h"
 #include "cli/execution.h"
 #include "cli/run.h"
@@ -209,7 +210,9 @@ std::unique_ptr<Execution> execution_for(const RunOptions& options, const Common
     }
     PreparationTimes times;
     Network network =
-        timed(times.import, [&] { return open_for(options.network, input_files); });
+        timed(times.import, [&] {
+            return to_run(open_for(options.network, input_files), options.schedule.schedule);
+        });
     // Refuse bad output names before compiling.
     for (const NamedFile& file : named_files(options.outputs)) {
         if (network.outputs.size() == 1)

@@ -25,7 +25,7 @@ namespace {
 /// at its default size.
 Network network_of_schedule_file(const std::string& path) {
     if (const std::optional<FrontReference> reference = front_reference(path))
-        return network_of_front(reference->file, read_front(reference->file));
+        return to_run(network_of_front(reference->file, read_front(reference->file)), path);
     const auto refuse = [&](const std::string& found) {
         return InputError(path + ": " + found + "; give the network with --net");
     };
@@ -122,7 +122,7 @@ void add_show(Program& program) {
     program.on(verb, [options](const Output& output) {
         const Network network = options->network.spec.empty()
                                     ? network_of_schedule_file(options->file)
-                                    : options->network.open();
+                                    : to_run(options->network.open(), options->file);
         const Schedule schedule = read_schedule(network, options->file);
         if (options->halide) return show_halide(network, schedule, options->halide_file, output);
         return show(network, with_kernels(network, schedule, options->target), options->plan,

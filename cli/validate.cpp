@@ -350,7 +350,9 @@ void add_validate(Program& program) {
                    "A further witness: the schedules that Halide's own inference executes exactly, "
                    "as Funcs and directives; the others by reason");
     program.on(verb, [options, &program](const Output& output) {
-        const Network network = options->network.open();
+        const Network network =
+            to_run(options->network.open(),
+                   options->front.empty() ? options->schedule : options->front);
         const CommonOptions& common = program.common();
         return validate(network, candidates_of(network, *options, common.seed), *options, output,
                         common);

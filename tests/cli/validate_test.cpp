@@ -54,6 +54,32 @@ TEST(Validate, NothingToValidateIsAUsageError) {
               "laminate: error: validate: expected --schedule F, --front DIR or --random N\n");
 }
 
+/// Schedules and code have the images of a batch as pixels of dense layers, the models of papers have
+/// the layers as they are. Fronts of either can be shown and counted.
+TEST(Validate, DenseLayersOfABatch) {
+    const ScratchDirectory scratch;
+    const std::string net = "'zoo:alexnet?height=67&width=67&batch=2'";
+    for (const std::string model : {"", " --model layer-optimum --machine cnnflow_eyeriss"}) {
+        SCOPED_TRACE(model);
+        const std::string front = scratch / (model.empty() ? "run" : "as-given");
+        const ProgramResult explored = run_program("explore " + net + model + " -o " + front);
+        ASSERT_EQ(explored.exit_code, 0) << explored.err;
+        const ProgramResult cost = run_program("cost " + net + " --json - --schedule '" + front + "#0'");
+        ASSERT_EQ(cost.exit_code, 0) << cost.err;
+        EXPECT_EQ(run_program("report " + front).exit_code, 0);
+        EXPECT_EQ(run_program("show '" + front + "#0'").exit_code, 0);
+    }
+    const auto info = nlohmann::json::parse(run_program("info " + net + " --json -").out);
+    int dense = 0;
+    for (const auto& layer : info.at("layers")) {
+        EXPECT_NE(layer.at("kind"), "gemm");
+        if (layer.at("name") != "fc8") continue;
+        EXPECT_EQ(layer.at("output").at("dims"), (nlohmann::json{1, 1000, 1, 2}));
+        ++dense;
+    }
+    EXPECT_EQ(dense, 1);
+}
+
 TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front";

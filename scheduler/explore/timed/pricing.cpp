@@ -21,8 +21,10 @@ std::pair<Priced*, bool> Pricing::place_of(const GroupSchedule& group,
                                            const std::vector<LayerProblem>& problems) {
     GroupSchedule nameless = group;
     for (Nest& nest : nameless.nests) nest.layer.clear();
+    Shape shape = shape_key(problems);
+    shape.push_back(images_of(network_, group));
     const auto [place, is_new] =
-        by_shape_.try_emplace(std::pair(shape_key(problems), std::move(nameless)));
+        by_shape_.try_emplace(std::pair(std::move(shape), std::move(nameless)));
     return {&place->second, is_new};
 }
 
@@ -117,9 +119,10 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
                              const GroupSchedule& group) const {
     Bytes own;
     for (const LayerProblem& p : problems) own += to_bytes(p.weight_elements());
+    const int64_t images = images_of(network_, group);
     const auto time = [&](const GroupSchedule& with_kernels) {
         return predicted_milliseconds(with_kernels, problems, options_.speed, options_.threads,
-                                      Bytes(weights_.value() - own.value()));
+                                      Bytes(weights_.value() - own.value()), images);
     };
     priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels);
     priced.milliseconds = time(priced.group);

@@ -31,17 +31,19 @@ using timed::Wish;
 
 namespace {
 
-/// The part of a group's work that the busiest thread has. Threads divide the channels and pixels
-/// of map kernels, of other groups the strips.
+/// The work of the busiest thread in parts of a group's work for one image. Threads divide the channels
+/// and pixels of map kernels, of other groups the strips of all images.
 double longest_part(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                    int threads) {
+                    int threads, int64_t images) {
     const KernelScope scope = kernel_row(group.nests.front().kernel.kind).scope;
-    if (scope == KernelScope::map || scope == KernelScope::sum) return 1.0 / threads;
+    if (scope == KernelScope::map || scope == KernelScope::sum)
+        return static_cast<double>(images) / threads;
     const Nest& sink = group.nests.back();
-    if (sink.loops.front().band != Band::strip) return 1;
-    const Dim d = sink.loops.front().dim;
-    const int64_t extent = problems.back()[d];
-    return static_cast<double>(longest_share(extent, sink.step(sink.loops.front()), threads)) /
+    if (sink.loops.front().band != Band::strip)
+        return static_cast<double>(longest_share(images, 1, threads));
+    const int64_t extent = problems.back()[sink.loops.front().dim];
+    const int64_t step = sink.step(sink.loops.front());
+    return static_cast<double>(longest_share(images * extent, step, threads)) /
            static_cast<double>(extent);
 }
 
@@ -390,12 +392,18 @@ void keep_best(std::vector<FrontPoint>& points, const FrontAxes& axes) {
 
 }  // namespace
 
+int64_t images_of(const Network& network, const GroupSchedule& group) {
+    const Layer& sink = network.layer(network.find_layer(group.nests.back().layer));
+    return network.tensor(sink.output).dims.front();
+}
+
 double predicted_milliseconds(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                              const CpuSpeed& speed, int threads, Bytes other_weights) {
+                              const CpuSpeed& speed, int threads, Bytes other_weights,
+                              int64_t images) {
     constexpr double nanoseconds_per_millisecond = 1e6;
     const CoreCaches caches{speed.second_level_cache, speed.third_level_cache};
     return nanoseconds_of(group_work(group, problems, caches, other_weights), speed) *
-           longest_part(group, problems, threads) / nanoseconds_per_millisecond;
+           longest_part(group, problems, threads, images) / nanoseconds_per_millisecond;
 }
 
 std::vector<double> predicted_group_milliseconds(const Network& network, const Schedule& schedule,
@@ -412,7 +420,8 @@ std::vector<double> predicted_group_milliseconds(const Network& network, const S
     for (const GroupSchedule& group : schedule.groups()) {
         const std::vector<LayerProblem> problems = group_problems(network, group);
         times.push_back(predicted_milliseconds(
-            group, problems, speed, threads, Bytes(all.value() - weights_of(problems).value())));
+            group, problems, speed, threads, Bytes(all.value() - weights_of(problems).value()),
+            images_of(network, group)));
     }
     return times;
 }

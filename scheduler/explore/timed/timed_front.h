@@ -53,12 +53,16 @@ struct FrontAxes {
     bool time = true;
 };
 
-/// Milliseconds that the model expects of a group, run by `threads` threads; the group has kernels.
+/// Images of the batch that a group of the network is run for.
+[[nodiscard]] int64_t images_of(const Network& network, const GroupSchedule& group);
+
+/// Milliseconds that the model expects of a group, run by `threads` threads for so many images; the
+/// group has kernels.
 [[nodiscard]] double predicted_milliseconds(const GroupSchedule& group,
                                             const std::vector<LayerProblem>& problems,
                                             const CpuSpeed& speed, int threads,
-                                            Bytes other_weights = {});
-/// The same of each group of a network's schedule, in order.
+                                            Bytes other_weights = {}, int64_t images = 1);
+/// The same of each group of a network's schedule, in order, for the images of the network's batch.
 [[nodiscard]] std::vector<double> predicted_group_milliseconds(const Network& network,
                                                                const Schedule& schedule,
                                                                const CpuSpeed& speed, int threads);

@@ -26,7 +26,7 @@ OneLayer only_layer(const ModelBuilder& m) {
     return {network.layers.at(0),
             run_reference_network(network, {{1, 2, 3, 4}}, network.outputs, 1).front()};
 }
-ModelBuilder two_channels() { return ModelBuilder({1, 2, 1, 2}); }
+ModelBuilder two_maps() { return ModelBuilder({1, 2, 1, 2}); }
 
 void expect_function(const OneLayer& found, LayerKind kind, Function function, float alpha) {
     EXPECT_EQ(found.layer.kind, kind);
@@ -37,7 +37,7 @@ void expect_function(const OneLayer& found, LayerKind kind, Function function, f
 
 TEST(FunctionsOfOne, SquaresArePowersHoweverTheyAreSpelled) {
     for (const bool is_product : {true, false}) {
-        ModelBuilder m = two_channels();
+        ModelBuilder m = two_maps();
         m.weights("two", {}, {2});
         if (is_product) {
             m.node("Mul", {"x", "x"}, "y");
@@ -52,7 +52,7 @@ TEST(FunctionsOfOne, SquaresArePowersHoweverTheyAreSpelled) {
 
 TEST(FunctionsOfOne, PowersOfOneNumberAreActivations) {
     const auto with_exponent = [](float exponent) {
-        ModelBuilder m = two_channels();
+        ModelBuilder m = two_maps();
         m.weights("exponent", {1}, {exponent});
         m.node("Pow", {"x", "exponent"}, "y");
         return only_layer(m);
@@ -63,18 +63,18 @@ TEST(FunctionsOfOne, PowersOfOneNumberAreActivations) {
     expect_function(inverse_square, LayerKind::activation, Function::power, -2);
     EXPECT_EQ(inverse_square.result, (Values{1, 0.25F, 1.0F / 9, 0.0625F}));
     EXPECT_EQ(with_exponent(17).layer.kind, LayerKind::general) << "too many products";
-    ModelBuilder several = two_channels();
+    ModelBuilder several = two_maps();
     several.weights("exponents", {2, 1, 1}, {2, 3});
     several.node("Pow", {"x", "exponents"}, "y");
     EXPECT_EQ(only_layer(several).layer.kind, LayerKind::general);
 }
 
 TEST(FunctionsOfOne, ADividedConstantIsAReciprocalAndAScale) {
-    ModelBuilder one = two_channels();
+    ModelBuilder one = two_maps();
     one.weights("one", {}, {1});
     one.node("Div", {"one", "x"}, "y");
     expect_function(only_layer(one), LayerKind::activation, Function::reciprocal, 0);
-    ModelBuilder m = two_channels();
+    ModelBuilder m = two_maps();
     m.weights("c", {2, 1, 1}, {4, 12});
     m.node("Div", {"c", "x"}, "y", "quotient");
     const Network network = m.parse();
@@ -84,7 +84,7 @@ TEST(FunctionsOfOne, ADividedConstantIsAReciprocalAndAScale) {
     EXPECT_EQ(network.layers[1].onnx_name, "quotient");
     const Values result = run_reference_network(network, {{1, 2, 4, 8}}, network.outputs, 1)[0];
     EXPECT_EQ(result, (Values{4, 2, 3, 1.5F}));
-    ModelBuilder map = two_channels();
+    ModelBuilder map = two_maps();
     map.weights("c", {2, 1, 2});
     map.node("Div", {"c", "x"}, "y");
     const Network of_map = map.parse();

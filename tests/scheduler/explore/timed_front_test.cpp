@@ -47,6 +47,27 @@ TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
     }
 }
 
+/// Threads share the strips of all images, so four of them take no longer than one four times.
+TEST(TimedFront, TimesAreOfAllImagesOfTheBatch) {
+    const TimedOptions options = options_for(8, 2);
+    const auto milliseconds = [&](int64_t images) {
+        const Network network = open_network("zoo:fsrcnn?height=40&width=60&batch=" +
+                                             std::to_string(images));
+        const Schedule schedule = std::get<Schedule>(fastest_schedule(network, options));
+        const Front front = timed_front(network, {}, options);
+        for (const FrontPoint& point : front.points) {
+            EXPECT_NEAR(*point.milliseconds,
+                        predicted_milliseconds(network, schedule_of(network, front, point),
+                                               options.speed, 2),
+                        1e-9 * *point.milliseconds);
+        }
+        return predicted_milliseconds(network, schedule, options.speed, 2);
+    };
+    const double one = milliseconds(1), four = milliseconds(4);
+    EXPECT_LE(four, 4 * one);
+    EXPECT_GE(four, 3 * one);
+}
+
 TEST(TimedFront, DepthwiseLayersShareGroupsWithPointwiseOnes) {
     // On 56 x 56 with the one behind, in several bands for each thread; on 14 x 14, where threads divide
     // channels, with the one before.
