@@ -53,7 +53,8 @@ struct KernelTap {
     std::array<const AxisTap*, most_spatial_axes> axes{};
 };
 
-/// Outputs that are read by the same kernel elements.
+/// Outputs that read through the same kernel elements. The phases of the last axis have equally
+/// many: those of the last phases may end with one that is not there.
 struct Phase {
     std::vector<AxisPhase> axes;
     std::vector<KernelTap> taps;
@@ -67,6 +68,7 @@ struct Phase {
             axes.insert(axes.begin(), axis_phase(p, d, index % phases));
             index /= phases;
         }
+        axes.back().outputs = ceil_div(p.out.back(), phases_of(p, rank - 1));
         for (const AxisPhase& axis : axes) {
             outputs *= axis.outputs;
             count *= std::ssize(axis.taps);
@@ -148,11 +150,17 @@ void gather_run(const float* from, int64_t step, float* to, int64_t count) {
     for (; x < count; ++x) to[x] = from[x * step];
 }
 
-/// Some outputs of one phase and image, in some groups and channels.
+/// Some outputs of the phases of the last axis in one phase of the others, in one image, some
+/// groups and channels. These phases are computed together because their outputs alternate along a
+/// row.
 class Part {
 public:
-    Part(const ConvolutionProblem& problem, const Phase& phase, int64_t width)
-        : p_(problem), phase_(phase), width_(width), last_(problem.kernel.size() - 1) {
+    Part(const ConvolutionProblem& problem, int64_t phase_of_others, int64_t width)
+        : p_(problem), width_(width), last_(problem.kernel.size() - 1) {
+        const int64_t phases = Phase::phases_of(p_, last_);
+        phases_.reserve(static_cast<size_t>(phases));  // taps point into their phase
+        for (int64_t k = 0; k < phases; ++k) phases_.emplace_back(p_, phase_of_others * phases + k);
+        insides_.resize(phases_.size());
         for (size_t d = 0; d <= last_; ++d) {
             plane_in_ *= p_.in[d + 2];
             plane_out_ *= p_.out[d + 2];
@@ -162,48 +170,66 @@ public:
         group_out_ = p_.out[1] / p_.groups;
     }
 
+    /// Outputs of each phase.
+    [[nodiscard]] int64_t outputs() const { return phases_.front().outputs; }
+
     /// Outputs [begin, end) of channels [first, first + channels) of each of some groups, a panel of
     /// `most` outputs at a time.
     void run(const float* input, float* output, Range groups, int64_t first, int64_t channels,
              Range outputs, int64_t most) {
-        const auto all = static_cast<int64_t>(phase_.taps.size());
-        const int64_t taps = std::clamp<int64_t>(all, 1, most_depth);
-        const int64_t together = std::clamp<int64_t>(most_depth / taps, 1, group_in_);
-        panel_.resize(static_cast<size_t>(taps * together * width_));
-        sums_.resize(static_cast<size_t>(channels * width_));
+        sums_.resize(phases_.size() * static_cast<size_t>(channels * width_));
         for (int64_t at = outputs.begin; at < outputs.end; at += most) {
             const int64_t count = std::min(most, outputs.end - at);
             set_runs(at, count);
-            if (all <= taps) set_insides(0, all);
+            for (size_t phase = 0; phase < phases_.size(); ++phase) {
+                if (taps(phase) <= most_depth) set_insides(phase, 0, taps(phase));
+            }
             for (int64_t group = groups.begin; group < groups.end; ++group) {
-                const int64_t channel = group * group_out_ + first;
-                for (int64_t z = 0; z < channels; ++z) {
-                    std::fill_n(sums_.begin() + z * width_, width_,
-                                p_.bias == nullptr ? 0.0F : p_.bias[channel + z]);
-                }
-                for (int64_t i = 0; i < group_in_; i += together) {
-                    const int64_t inputs = std::min(together, group_in_ - i);
-                    const float* of_inputs = input + (group * group_in_ + i) * plane_in_;
-                    for (int64_t tap = 0; tap < all; tap += taps) {
-                        const int64_t block = std::min(taps, all - tap);
-                        if (all > taps) set_insides(tap, block);
-                        pack(of_inputs, inputs, block, count);
-                        multiply(group, first, channels, i, inputs, tap, block);
-                    }
-                }
-                store(output, channel, channels, count);
+                for (size_t phase = 0; phase < phases_.size(); ++phase)
+                    sum(phase, input, group, first, channels, count);
+                store(output, group * group_out_ + first, channels, count);
             }
         }
     }
 
 private:
+    [[nodiscard]] int64_t taps(size_t phase) const { return std::ssize(phases_[phase].taps); }
+    /// The sums of a phase, indexed channel, column.
+    [[nodiscard]] float* sums(size_t phase, int64_t channels) {
+        return sums_.data() + static_cast<int64_t>(phase) * channels * width_;
+    }
+
+    void sum(size_t phase, const float* input, int64_t group, int64_t first, int64_t channels,
+             int64_t count) {
+        const int64_t all = taps(phase), most = std::clamp<int64_t>(all, 1, most_depth);
+        const int64_t together = std::clamp<int64_t>(most_depth / most, 1, group_in_);
+        panel_.resize(std::max(panel_.size(), static_cast<size_t>(most * together * width_)));
+        float* to = sums(phase, channels);
+        for (int64_t z = 0; z < channels; ++z) {
+            std::fill_n(to + z * width_, width_,
+                        p_.bias == nullptr ? 0.0F : p_.bias[group * group_out_ + first + z]);
+        }
+        for (int64_t i = 0; i < group_in_; i += together) {
+            const int64_t inputs = std::min(together, group_in_ - i);
+            const float* of_inputs = input + (group * group_in_ + i) * plane_in_;
+            for (int64_t tap = 0; tap < all; tap += most) {
+                const int64_t block = std::min(most, all - tap);
+                if (all > most) set_insides(phase, tap, block);
+                pack(phase, of_inputs, inputs, block, count);
+                multiply(phase, group, first, channels, i, inputs, tap, block, to);
+            }
+        }
+    }
+
+    /// The runs of the first phase of the last axis; those of the others are the same, a place
+    /// further.
     void set_runs(int64_t begin, int64_t count) {
         runs_.clear();
         for (int64_t done = 0; done < count;) {
             Run run{.column = done};
             int64_t rest = begin + done, input_step = 1, output_step = 1;
             for (size_t d = last_ + 1; d-- > 0;) {
-                const AxisPhase& axis = phase_.axes[d];
+                const AxisPhase& axis = phases_.front().axes[d];
                 run.at[d] = rest % axis.outputs;
                 rest /= axis.outputs;
                 run.input += run.at[d] * axis.step * input_step;
@@ -211,16 +237,17 @@ private:
                 input_step *= p_.in[d + 2];
                 output_step *= p_.out[d + 2];
             }
-            run.count = std::min(count - done, phase_.axes[last_].outputs - run.at[last_]);
+            run.count = std::min(count - done, phases_.front().axes[last_].outputs - run.at[last_]);
             done += run.count;
             runs_.push_back(run);
         }
     }
 
-    void set_insides(int64_t first_tap, int64_t taps) {
-        insides_.clear();
+    void set_insides(size_t phase, int64_t first_tap, int64_t taps) {
+        std::vector<Inside>& insides = insides_[phase];
+        insides.clear();
         for (int64_t t = first_tap; t < first_tap + taps; ++t) {
-            const KernelTap& tap = phase_.taps[static_cast<size_t>(t)];
+            const KernelTap& tap = phases_[phase].taps[static_cast<size_t>(t)];
             for (const Run& run : runs_) {
                 bool reads = true;
                 for (size_t d = 0; d < last_; ++d)
@@ -229,8 +256,9 @@ private:
                 const int64_t begin = std::clamp<int64_t>(column.first - run.at[last_], 0, run.count);
                 const int64_t end =
                     reads ? std::clamp(column.end - run.at[last_], begin, run.count) : begin;
-                insides_.push_back({run.column + begin, run.column + end,
-                                    run.input + tap.offset + begin * phase_.axes[last_].step});
+                insides.push_back(
+                    {run.column + begin, run.column + end,
+                     run.input + tap.offset + begin * phases_[phase].axes[last_].step});
             }
         }
     }
@@ -241,10 +269,10 @@ private:
         return p_.transposed ? tap * channels + channel : channel * taps + tap;
     }
 
-    void pack(const float* input, int64_t channels, int64_t taps, int64_t count) {
-        const int64_t step = phase_.axes[last_].step;
+    void pack(size_t phase, const float* input, int64_t channels, int64_t taps, int64_t count) {
+        const int64_t step = phases_[phase].axes[last_].step;
         for (int64_t i = 0; i < channels; ++i, input += plane_in_) {
-            const Inside* inside = insides_.data();
+            const Inside* inside = insides_[phase].data();
             for (int64_t t = 0; t < taps; ++t) {
                 float* row = panel_.data() + row_of(i, channels, t, taps) * width_;
                 int64_t done = 0;
@@ -264,47 +292,73 @@ private:
         }
     }
 
-    void multiply(int64_t group, int64_t first, int64_t channels, int64_t first_input, int64_t inputs,
-                  int64_t first_tap, int64_t taps) {
+    void multiply(size_t phase, int64_t group, int64_t first, int64_t channels, int64_t first_input,
+                  int64_t inputs, int64_t first_tap, int64_t taps, float* sums) {
         if (!p_.transposed) {
             const float* weights =
                 p_.weights + ((group * group_out_ + first) * group_in_ + first_input) * kernel_ + first_tap;
-            return add_panel_products({weights, group_in_ * kernel_, 1}, channels, panel_.data(), width_,
-                                      inputs * taps, sums_.data());
+            return add_panel_products({weights, group_in_ * kernel_, 1}, channels, panel_.data(),
+                                      width_, inputs * taps, sums);
         }
         for (int64_t t = 0; t < taps; ++t) {
             const float* weights =
                 p_.weights + ((group * group_in_ + first_input) * group_out_ + first) * kernel_ +
-                phase_.taps[static_cast<size_t>(first_tap + t)].place;
+                phases_[phase].taps[static_cast<size_t>(first_tap + t)].place;
             add_panel_products({weights, kernel_, group_out_ * kernel_}, channels,
-                               panel_.data() + t * inputs * width_, width_, inputs, sums_.data());
+                               panel_.data() + t * inputs * width_, width_, inputs, sums);
         }
     }
 
     void store(float* output, int64_t first_channel, int64_t channels, int64_t count) {
-        const int64_t step = phase_.axes[last_].output_step;
+        switch (phases_.size()) {  // loops of known lengths are written out
+            case 1:
+                return store_phases<1>(output, first_channel, channels, count);
+            case 2:
+                return store_phases<2>(output, first_channel, channels, count);
+            case 3:
+                return store_phases<3>(output, first_channel, channels, count);
+            case 4:
+                return store_phases<4>(output, first_channel, channels, count);
+            default:
+                return store_phases<0>(output, first_channel, channels, count);
+        }
+    }
+
+    /// `known`: the number of phases, or 0.
+    template <int64_t known>
+    void store_phases(float* output, int64_t first_channel, int64_t channels, int64_t count) {
+        const int64_t phases = known > 0 ? known : std::ssize(phases_);
         for (int64_t z = 0; z < channels; ++z) {
-            float* sums = sums_.data() + z * width_;
-            if (p_.finish) p_.finish(first_channel + z, sums, count);
+            float* first = sums(0, 0) + z * width_;
+            for (int64_t k = 0; p_.finish && k < phases; ++k)
+                p_.finish(first_channel + z, first + k * channels * width_, count);
             float* plane = output + (first_channel + z) * plane_out_;
             for (const Run& run : runs_) {
-                if (step == 1) {
-                    copy_run(sums + run.column, plane + run.output, run.count);
-                } else {
-                    for (int64_t x = 0; x < run.count; ++x)
-                        plane[run.output + x * step] = sums[run.column + x];
+                const float* from = first + run.column;
+                float* to = plane + run.output;
+                if constexpr (known == 1) {
+                    copy_run(from, to, run.count);
+                    continue;
                 }
+                const int64_t left = p_.out.back() - run.at[last_] * phases;
+                const int64_t whole = std::min(run.count, left / phases);
+                for (int64_t x = 0; x < whole; ++x) {
+                    for (int64_t k = 0; k < phases; ++k)
+                        to[x * phases + k] = from[k * channels * width_ + x];
+                }
+                for (int64_t k = 0; whole < run.count && k < left % phases; ++k)
+                    to[whole * phases + k] = from[k * channels * width_ + whole];
             }
         }
     }
 
     const ConvolutionProblem& p_;
-    const Phase& phase_;
+    std::vector<Phase> phases_;  ///< of the last axis
     int64_t width_;
     size_t last_;
     int64_t plane_in_ = 1, plane_out_ = 1, kernel_ = 1, group_in_ = 1, group_out_ = 1;
     std::vector<Run> runs_;
-    std::vector<Inside> insides_;  ///< by kernel element and run
+    std::vector<std::vector<Inside>> insides_;  ///< of each phase, by kernel element and run
     std::vector<float> panel_, sums_;
 };
 
@@ -449,7 +503,7 @@ void convolve(const ConvolutionProblem& problem, const float* input, float* outp
     int64_t phases = 1, most_outputs = 1, plane_in = 1, plane_out = 1;
     for (size_t d = 0; d < p.kernel.size(); ++d) {
         const int64_t of_axis = Phase::phases_of(p, d);
-        phases *= of_axis;
+        if (d + 1 < p.kernel.size()) phases *= of_axis;
         most_outputs *= ceil_div(p.out[d + 2], of_axis);
         plane_in *= p.in[d + 2];
         plane_out *= p.out[d + 2];
@@ -475,12 +529,11 @@ void convolve(const ConvolutionProblem& problem, const float* input, float* outp
         const int64_t begin = k % across * outputs, first = k / across % down * channels;
         const int64_t group = k / across / down % deep * groups;
         const int64_t image = k / across / down / deep / phases;
-        const Phase phase(p, k / across / down / deep % phases);
-        Part(p, phase, width)
-            .run(input + image * p.in[1] * plane_in, output + image * p.out[1] * plane_out,
+        Part part(p, k / across / down / deep % phases, width);
+        part.run(input + image * p.in[1] * plane_in, output + image * p.out[1] * plane_out,
                  {group, std::min(p.groups, group + groups)}, first,
-                 std::min(channels, group_out - first), {begin, std::min(phase.outputs, begin + outputs)},
-                 most);
+                 std::min(channels, group_out - first),
+                 {begin, std::min(part.outputs(), begin + outputs)}, most);
     });
 }
 

@@ -42,6 +42,8 @@ struct Factors {
     int64_t depth;
     const float* next;
     int64_t next_step;
+    int64_t
+        last_vector;  ///< where the last vector of a row begins, which may overlap the one before
 };
 
 /// `rows` x `vectors` sums, whose order of additions is that of the depth.
@@ -50,11 +52,15 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
     using Lanes [[gnu::vector_size(lanes * sizeof(float))]] = float;
     constexpr int64_t line = 64 / sizeof(float), width = vectors * lanes;
     Lanes sums[rows][vectors];
+    const int64_t last_vector = factors.last_vector;
+    const auto place = [last_vector](int64_t v) {
+        return v + 1 < vectors ? v * lanes : last_vector;
+    };
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; ++v)
-            std::memcpy(&sums[r][v], to.start + r * to.start_step + v * lanes, sizeof(Lanes));
+            std::memcpy(&sums[r][v], to.start + r * to.start_step + place(v), sizeof(Lanes));
     }
     const auto [first, row_step, depth_step] = factors.left;
     const float *left = first, *next = factors.next;
@@ -62,7 +68,8 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
         Lanes values[vectors];
 #pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; ++v)
-            std::memcpy(&values[v], factors.panel + i * factors.panel_step + v * lanes, sizeof(Lanes));
+            std::memcpy(&values[v], factors.panel + i * factors.panel_step + place(v),
+                        sizeof(Lanes));
 #pragma GCC unroll 8
         for (int64_t x = 0; x < width; x += line) __builtin_prefetch(next + x, 0, 2);
 #pragma GCC unroll 16
@@ -76,7 +83,7 @@ template <int64_t lanes, int64_t rows, int64_t vectors>
     for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; ++v)
-            std::memcpy(to.output + r * to.output_step + v * lanes, &sums[r][v], sizeof(Lanes));
+            std::memcpy(to.output + r * to.output_step + place(v), &sums[r][v], sizeof(Lanes));
     }
 }
 
@@ -133,8 +140,12 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
             add_row_products<lanes, most_rows, vectors>(
                 rows,
                 {{part.left + row * part.depth + begin, part.depth, 1},
-                 packs ? panel.data() : right, packs ? width : length, depth,
-                 has_next ? right + width : panel.data(), has_next ? length : 0},
+                 packs ? panel.data() : right,
+                 packs ? width : length,
+                 depth,
+                 has_next ? right + width : panel.data(),
+                 has_next ? length : 0,
+                 width - lanes},
                 sums);
             for (int64_t r = 0; r < rows && count < width; ++r)
                 std::copy_n(edge.data() + r * width, count, output + r * length);
@@ -155,20 +166,59 @@ template <int64_t lanes, int64_t most_rows>
 /// The most rows of a part that compute_few() computes.
 constexpr int64_t most_few = 4;
 
-/// Up to most_rows rows in panels of so many vectors: what few rows take of each row of `right` is not
-/// packed, so it had better be long. The last columns are computed with those before them, whose sums are
-/// the same.
+/// Rows of `right` that compute_few() reads for all columns of a part before it reads the next
+/// ones: their pieces of a row are long enough to come from memory in streams, and all of them stay
+/// in a first-level cache until the lines that two panels share have been read twice.
+constexpr int64_t few_depth = 32;
+
+/// Up to most_rows rows of some columns, at most `vectors` and at least one vector of them, in
+/// place. The last vector overlaps the one before, whose sums are the same.
+template <int64_t lanes, int64_t most_rows, int64_t vectors>
+[[gnu::always_inline]] inline void add_columns(const ProductPart& part, const Factors& factors,
+                                               int64_t column, int64_t count) {
+    if constexpr (vectors > 1) {
+        if (count <= (vectors - 1) * lanes)
+            return add_columns<lanes, most_rows, vectors - 1>(part, factors, column, count);
+    }
+    Factors of_columns = factors;
+    of_columns.panel += column;
+    of_columns.next += column;
+    of_columns.last_vector = count - lanes;
+    float* output = part.output + column;
+    add_row_products<lanes, most_rows, vectors>(part.rows, of_columns,
+                                                {output, part.row_length, output, part.row_length});
+}
+
+/// Up to most_rows rows in panels of so many vectors: what few rows take of each row of `right` is
+/// not packed. Panels are as even as can be, because one vector alone would wait for its own sums.
 template <int64_t lanes, int64_t most_rows, int64_t vectors>
 [[gnu::always_inline]] inline void compute_few(const ProductPart& part) {
-    constexpr int64_t width = lanes * vectors;
-    int64_t column = 0;
-    for (; part.columns - column >= width; column += width)
-        compute_panel<lanes, most_rows, vectors>(part, column, width);
-    while (column < part.columns) {
-        const int64_t first = std::max<int64_t>(0, std::min(column, part.columns - lanes));
-        const int64_t count = std::min(lanes, part.columns - first);
-        compute_panel<lanes, most_rows, 1>(part, first, count);
-        column = first + count;
+    if (part.columns < lanes) return compute_panel<lanes, most_rows, 1>(part, 0, part.columns);
+    for (int64_t r = 0; r < part.rows; ++r) {
+        float* output = part.output + r * part.row_length;
+        if (part.bias == nullptr)
+            std::fill_n(output, part.columns, 0.0F);
+        else
+            std::copy_n(part.bias, part.columns, output);
+    }
+    // The last panel takes the most vectors, so that its last one may overlap another of the same
+    // panel.
+    const int64_t all = ceil_div(part.columns, lanes), panels = ceil_div(all, vectors);
+    for (int64_t begin = 0; begin < part.depth; begin += few_depth) {
+        const float* right = part.right + begin * part.row_length;
+        const bool has_next = begin + 2 * few_depth <= part.depth;
+        const Factors factors{{part.left + begin, part.depth, 1},
+                              right,
+                              part.row_length,
+                              std::min(few_depth, part.depth - begin),
+                              has_next ? right + few_depth * part.row_length : right,
+                              part.row_length,
+                              0};
+        for (int64_t panel = 0; panel < panels; ++panel) {
+            const int64_t column = panel * all / panels * lanes;
+            const int64_t end = std::min((panel + 1) * all / panels * lanes, part.columns);
+            add_columns<lanes, most_rows, vectors>(part, factors, column, end - column);
+        }
     }
 }
 
@@ -189,7 +239,12 @@ template <int64_t lanes, int64_t most_rows, int64_t vectors>
         add_row_products<lanes, most_rows, vectors>(
             std::min(block, p.rows - row),
             {{p.left.first + row * p.left.row_step, p.left.row_step, p.left.depth_step},
-             p.panel, p.width, p.depth, p.panel, 0},
+             p.panel,
+             p.width,
+             p.depth,
+             p.panel,
+             0,
+             p.width - lanes},
             {sums, p.width, sums, p.width});
     }
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "base/shared_loop.h"
 #include "base/units.h"
@@ -85,13 +87,16 @@ struct RowBox {
     size_t axes = 0;
     std::array<int64_t, most_axes> counts{}, steps{};
 
-    RowBox(const PoolingProblem& p, int64_t row) {
+    /// `taps_of_axes`: of each output along an axis, because divisions would take longer than a
+    /// short row.
+    RowBox(const PoolingProblem& p, const std::vector<std::vector<Taps>>& taps_of_axes,
+           int64_t row) {
         const size_t last = p.kernel.size() - 1;
         int64_t step = p.in.back();
         for (size_t d = last; d-- > 0; step *= p.in[d + 2]) {
             const int64_t at = row % p.out[d + 2];
             row /= p.out[d + 2];
-            const Taps taps = taps_of(p, d, at);
+            const Taps& taps = taps_of_axes[d][static_cast<size_t>(at)];
             first += (at * p.stride[d] - p.pad_begin[d] + taps.begin * p.dilation[d]) * step;
             inside *= static_cast<double>(taps.end - taps.begin);
             padded *= static_cast<double>(taps.padded);
@@ -134,7 +139,8 @@ std::vector<ColumnTap> column_taps(const PoolingProblem& p, const std::vector<Ta
 
 /// join_line(line, states, count) takes in a row of the input, join_columns(states, step, results,
 /// count) makes results of these, and finish(result, elements) an element of the output, where
-/// elements() counts those of its window.
+/// elements() counts those of its window. States of single precision begin as the first row, and
+/// their results lie in the output: rows of pictures are so short that each pass over one counts.
 template <class State, class JoinLine, class JoinColumns, class Finish>
 void pool(const PoolingProblem& p, const float* input, float* output, int threads, State start,
           const JoinLine& join_line, const JoinColumns& join_columns, const Finish& finish) {
@@ -143,24 +149,40 @@ void pool(const PoolingProblem& p, const float* input, float* output, int thread
     const int64_t in = p.in.back(), width = p.out.back();
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < p.out.size(); ++d) rows *= p.out[d];
-    std::vector<Taps> columns;
-    for (int64_t x = 0; x < width; ++x) columns.push_back(taps_of(p, last, x));
+    std::vector<std::vector<Taps>> taps_of_axes(p.kernel.size());
+    for (size_t d = 0; d <= last; ++d) {
+        for (int64_t x = 0; x < p.out[d + 2]; ++x) taps_of_axes[d].push_back(taps_of(p, d, x));
+    }
+    const std::vector<Taps>& columns = taps_of_axes[last];
     const std::vector<ColumnTap> taps = column_taps(p, columns);
     parallel_for(ceil_div(rows, together), threads, [&](int64_t part) {
-        std::vector<State> states(static_cast<size_t>(in)), results(static_cast<size_t>(width));
+        constexpr bool is_plain = std::is_same_v<State, float>;
+        std::vector<State> states(static_cast<size_t>(in)),
+            apart(static_cast<size_t>(is_plain ? 0 : width));
         for (int64_t row = part * together; row < std::min(rows, (part + 1) * together); ++row) {
-            const RowBox box(p, row);
-            std::ranges::fill(states, start);
-            std::ranges::fill(results, start);
-            box.for_each([&](int64_t at) { join_line(input + at, states.data(), in); });
+            const RowBox box(p, taps_of_axes, row);
+            float* finished = output + row * width;
+            State* results;
+            if constexpr (is_plain)
+                results = finished;
+            else
+                results = apart.data();
+            std::fill_n(results, width, start);
+            bool has_begun = false;
+            if (!is_plain || box.inside == 0) std::ranges::fill(states, start);
+            box.for_each([&](int64_t at) {
+                if (is_plain && !std::exchange(has_begun, true))
+                    std::copy_n(input + at, in, states.data());
+                else
+                    join_line(input + at, states.data(), in);
+            });
             for (const auto& [tap, first, end] : taps) {
                 const int64_t at = first * p.stride[last] + tap * p.dilation[last] - p.pad_begin[last];
-                join_columns(states.data() + at, p.stride[last], results.data() + first, end - first);
+                join_columns(states.data() + at, p.stride[last], results + first, end - first);
             }
-            float* finished = output + row * width;
-            for (size_t x = 0; x < results.size(); ++x) {
+            for (int64_t x = 0; x < width; ++x) {
                 finished[x] = finish(results[x], [&] {
-                    const Taps& column = columns[x];
+                    const Taps& column = columns[static_cast<size_t>(x)];
                     return p.count_include_pad
                                ? box.padded * static_cast<double>(column.padded)
                                : box.inside * static_cast<double>(column.end - column.begin);

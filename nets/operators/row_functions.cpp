@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/shared_loop.h"
@@ -186,6 +187,40 @@ LAMINATE_IN_VECTORS float largest_of(float sign, const float* row, int64_t count
     return most;
 }
 
+/// The elements behind a row's whole vectors are computed with those before them, in a vector of so
+/// many.
+constexpr int64_t row_lanes = 8;
+using RowLanes = std::array<float, row_lanes>;
+
+/// How many elements stand behind a row's whole vectors; none if the row is shorter than a vector.
+constexpr int64_t left_of(int64_t count) { return count < row_lanes ? 0 : count % row_lanes; }
+
+/// largest_of() 1, where the last vector overlaps the one before.
+LAMINATE_IN_VECTORS float largest_in_vectors(const float* row, int64_t count) {
+    using Lanes [[gnu::vector_size(sizeof(RowLanes))]] = float;
+    if (count < row_lanes) return largest_of(1, row, count);
+    Lanes most = Lanes{} - std::numeric_limits<float>::infinity();
+    for (int64_t x = 0; x < count; x += row_lanes) {
+        Lanes values;
+        std::memcpy(&values, row + std::min(x, count - row_lanes), sizeof values);
+        most = values > most ? values : most;
+    }
+    RowLanes lanes;
+    std::memcpy(lanes.data(), &most, sizeof most);
+    return largest_of(1, lanes.data(), row_lanes);
+}
+
+/// output = value(input); `output` may be `input`.
+template <class Value>
+LAMINATE_IN_VECTORS void each_in_vectors(const float* input, float* output, int64_t count,
+                                         const Value& value) {
+    const int64_t left = left_of(count);
+    RowLanes last;  // copied because `output` may be `input`
+    if (left > 0) std::copy_n(input + count - row_lanes, row_lanes, last.begin());
+    each(input, output, count - left, value);
+    if (left > 0) each(last.data(), output + count - row_lanes, row_lanes, value);
+}
+
 /// e^(x - most), where no x is above `most`. A row of equal infinities makes it NaN.
 LAMINATE_IN_VECTORS float exponential_below(float most, float x) {
     const float distance = x - most;
@@ -197,12 +232,9 @@ LAMINATE_IN_VECTORS float exponential_below(float most, float x) {
 LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, float* output,
                                               int64_t count) {
     constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
-    constexpr int64_t lanes = 8;
-    // The elements behind a row's whole vectors are computed with those before them, in a vector. They
-    // are copied first because `output` may be `input`.
-    const int64_t left = count < lanes ? 0 : count % lanes, whole = count - left;
-    std::array<float, lanes> last{};
-    if (left > 0) std::copy_n(input + count - lanes, lanes, last.begin());
+    const int64_t left = left_of(count), whole = count - left;
+    RowLanes last{};  // copied because `output` may be `input`
+    if (left > 0) std::copy_n(input + count - row_lanes, row_lanes, last.begin());
     double total = 0;
     for (int64_t begin = 0; begin < whole; begin += run) {
         const int64_t end = std::min(whole, begin + run);
@@ -217,23 +249,42 @@ LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, fl
     }
     if (left == 0) return total;
     float sum = 0;
-    for (int64_t k = 0; k < lanes; ++k) {
-        float& x = last[static_cast<size_t>(k)];
-        x = exponential_below(most, x);
-        output[count - lanes + k] = x;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t k = 0; k < row_lanes; ++k) {
+        const float part = exponential_below(most, last[static_cast<size_t>(k)]);
+        output[count - row_lanes + k] = part;
+        sum += k < row_lanes - left ? 0 : part;
     }
-    for (int64_t k = lanes - left; k < lanes; ++k) sum += last[static_cast<size_t>(k)];
     return total + static_cast<double>(sum);
 }
 
-LAMINATE_IN_VECTORS void multiply_row(float factor, float* row, int64_t count) {
-    for (int64_t k = 0; k < count; ++k) row[k] *= factor;
-}
+/// softmax or log_softmax of up to most_together rows. Each pass takes all of them, so that a row
+/// need not wait for the largest value, the sum and the quotient of the row before.
+constexpr int64_t most_together = 64;
 
-LAMINATE_IN_VECTORS void subtract_row(float most, double logarithm, const float* input, float* output, int64_t count) {
-    const double shift = static_cast<double>(most) + logarithm;
-    for (int64_t k = 0; k < count; ++k)
-        output[k] = static_cast<float>(static_cast<double>(input[k]) - shift);
+LAMINATE_IN_VECTORS void softmax_rows(bool is_log, const float* input, float* output, int64_t rows,
+                                      int64_t count) {
+    std::array<float, most_together> most, factors;
+    std::array<double, most_together> sums;
+    for (int64_t r = 0; r < rows; ++r)
+        most[static_cast<size_t>(r)] = largest_in_vectors(input + r * count, count);
+    // Subtracting the largest keeps e^x from overflowing and changes nothing else.
+    for (int64_t r = 0; r < rows; ++r) {
+        const auto n = static_cast<size_t>(r);
+        sums[n] = exponentials_below(most[n], input + r * count, output + r * count, count);
+    }
+    for (size_t n = 0; n < static_cast<size_t>(rows); ++n)
+        factors[n] = static_cast<float>(is_log ? std::log(sums[n]) : 1 / sums[n]);
+    for (int64_t r = 0; r < rows; ++r) {
+        const float factor = factors[static_cast<size_t>(r)], top = most[static_cast<size_t>(r)];
+        float* to = output + r * count;
+        if (is_log) {  // both terms are at most 0, so that no digits are lost
+            each_in_vectors(input + r * count, to, count,
+                            [=](float x) { return (x - top) - factor; });
+        } else {
+            each_in_vectors(to, to, count, [factor](float x) { return x * factor; });
+        }
+    }
 }
 
 /// (x - middle) * scale. Rounding the mean would shift nearly constant rows, so it has two parts:
@@ -276,19 +327,19 @@ LAMINATE_IN_VECTORS void root_mean_square_row(float epsilon, const float* input,
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void normalise_some_rows(GeneralFunction function, float epsilon, const float* input, float* output,
                          int64_t rows, int64_t count) {
+    if (function == GeneralFunction::softmax || function == GeneralFunction::log_softmax) {
+        const bool is_log = function == GeneralFunction::log_softmax;
+        for (int64_t row = 0; row < rows; row += most_together) {
+            softmax_rows(is_log, input + row * count, output + row * count,
+                         std::min(most_together, rows - row), count);
+        }
+        return;
+    }
     for (int64_t row = 0; row < rows; ++row, input += count, output += count) {
         if (function == GeneralFunction::standardise) {
             standardise_row(epsilon, input, output, count);
-        } else if (function == GeneralFunction::root_mean_square) {
-            root_mean_square_row(epsilon, input, output, count);
         } else {
-            // Subtracting the largest keeps e^x from overflowing and changes nothing else.
-            const float most = largest_of(1, input, count);
-            const double sum = exponentials_below(most, input, output, count);
-            if (function == GeneralFunction::softmax)
-                multiply_row(static_cast<float>(1 / sum), output, count);
-            else
-                subtract_row(most, std::log(sum), input, output, count);
+            root_mean_square_row(epsilon, input, output, count);
         }
     }
 }

@@ -34,12 +34,13 @@ std::vector<float> products_of(int64_t batches, int64_t rows, int64_t depth, int
 }
 
 // Whole numbers, whose sums are exact: few rows, rows that fill blocks and do not, depths above one
-// packed panel of 192, columns around one vector, two vectors, the panels of few rows and a wide part.
+// packed panel of 192 and around the 32 rows that few rows read at a time, columns around one
+// vector, two vectors, the panels of few rows and a wide part.
 TEST(MatrixProducts, OfWholeNumbersAreExactForEveryShape) {
     Rng rng(7);
-    for (const int64_t rows : {1, 2, 4, 5, 12, 13, 100}) {
-        for (const int64_t depth : {1, 191, 400}) {
-            for (const int64_t columns : {1, 7, 16, 17, 31, 33, 66, 300}) {
+    for (const int64_t rows : {1, 2, 3, 4, 5, 12, 13, 100}) {
+        for (const int64_t depth : {1, 32, 65, 191, 400}) {
+            for (const int64_t columns : {1, 7, 9, 16, 17, 25, 31, 33, 49, 66, 300}) {
                 const auto left = whole_values(rng, 2 * rows * depth),
                            right = whole_values(rng, depth * columns);
                 std::vector<float> expected;

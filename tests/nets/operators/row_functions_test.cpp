@@ -142,6 +142,36 @@ TEST(RowFunctions, SoftmaxOfRowsOfEveryLength) {
     }
 }
 
+// Rows are normalised in passes over some of them, in parts of 4096 elements.
+TEST(RowFunctions, SoftmaxOfManyRowsIsThatOfEachRow) {
+    Rng rng(9);
+    for (const auto& [rows, count] :
+         {std::pair<int64_t, int64_t>{150, 49}, {65, 33}, {3, 5000}, {200, 3}}) {
+        Row x(static_cast<size_t>(rows * count)), found(x.size()), expected(x.size());
+        for (float& value : x) value = static_cast<float>(rng.below(2001) - 1000) / 100.0F;
+        for (const Function function : {Function::softmax, Function::log_softmax}) {
+            normalise_rows(function, 0, x.data(), found.data(), rows, count, 1);
+            for (int64_t row = 0; row < rows; ++row)
+                normalise_rows(function, 0, x.data() + row * count, expected.data() + row * count,
+                               1, count, 1);
+            EXPECT_EQ(found, expected) << rows << " x " << count;
+        }
+    }
+}
+
+// Differences of single precision are as exact as the result has digits, near 0 too.
+TEST(RowFunctions, LogarithmsOfSoftmaxKeepTheirDigits) {
+    Row x{900, -300, 903, 7, 902.5F, 1e-3F, 880, 870, 899, 1, 2};
+    Row found(x.size());
+    double sum = 0;
+    for (const float value : x) sum += std::exp(static_cast<double>(value) - 903);
+    normalise_rows(Function::log_softmax, 0, x.data(), found.data(), 1, std::ssize(x), 1);
+    for (size_t k = 0; k < x.size(); ++k) {
+        const double expected = static_cast<double>(x[k]) - 903 - std::log(sum);
+        EXPECT_NEAR(static_cast<double>(found[k]), expected, 2e-7 * std::abs(expected)) << k;
+    }
+}
+
 TEST(RowFunctions, SoftmaxAlongOuterAxesIsThatOfEachColumn) {
     constexpr int64_t extent = 9, inner = 70;  // more than a part of columns
     Rng rng(6);
