@@ -47,11 +47,12 @@ float largest_constant(const Activation& a) {
 }
 
 /// A 1x1 convolution that bounds what a normalisation makes of the error of each channel. Softmax
-/// passes on the sum of all; the others divide those of the channel and of the mean by a standard
-/// deviation of no less than sqrt(alpha), which may be 0.
+/// and its logarithm pass on the sum of all; the others divide those of the channel and of the mean
+/// by a standard deviation of no less than sqrt(alpha), which may be 0.
 Layer enlarged_errors(const Layer& layer, int64_t channels) {
     const GeneralFunction function = *normalisation_of(layer);
-    const bool is_softmax = function == GeneralFunction::softmax;
+    const bool is_log = function == GeneralFunction::log_softmax;
+    const bool is_softmax = function == GeneralFunction::softmax || is_log;
     const float scale = is_softmax ? 1 : 1 / std::sqrt(std::max(layer.general.alpha, 1e-12F));
     const float of_all = is_softmax ? 1 : scale / static_cast<float>(channels);
     const auto count = static_cast<size_t>(channels);
@@ -64,8 +65,11 @@ Layer enlarged_errors(const Layer& layer, int64_t channels) {
     bound.kind = LayerKind::conv;
     bound.general = {};
     bound.weights = constant({channels, channels, 1, 1}, std::move(weights));
-    // No result is larger than this.
-    const float most = is_softmax ? 1 : std::sqrt(static_cast<float>(channels));
+    // No result is larger than this, but that of a logarithm, which adds at most that of the number
+    // of channels to the largest distance.
+    const float most = is_log       ? 1 + std::log(static_cast<float>(channels))
+                       : is_softmax ? 1
+                                    : std::sqrt(static_cast<float>(channels));
     bound.bias = constant({channels}, std::vector<float>(count, most));
     return bound;
 }

@@ -171,6 +171,8 @@ Expr rest_beyond_finite(const Expr& x) {
     return Halide::strict_float(at_least(x, most) - like(x, most));
 }
 
+}  // namespace
+
 /// The polynomial is that of Cephes (logf).
 Expr logarithm(const Expr& argument) {
     constexpr float infinity = std::numeric_limits<float>::infinity(),
@@ -206,6 +208,8 @@ Expr logarithm(const Expr& argument) {
         });
     });
 }
+
+namespace {
 
 /// Computes what error_function_of() of the reference operators does.
 Expr error_function(const Expr& argument) {

@@ -28,6 +28,9 @@ namespace laminate::ir {
 /// e^x to the last bit or two; 0 below -88.
 [[nodiscard]] Halide::Expr exponential(const Halide::Expr& x);
 
+/// The natural logarithm to the last bit or two; NaN below 0.
+[[nodiscard]] Halide::Expr logarithm(const Halide::Expr& x);
+
 /// The square root; Halide::sqrt() takes no vectors.
 [[nodiscard]] Halide::Expr square_root(const Halide::Expr& x);
 

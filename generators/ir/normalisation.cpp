@@ -27,8 +27,7 @@ public:
           shift_{unique_name(pixels.name + ".pixel.shift"), pixels.lanes} {}
 
     Stmt around(const Stmt& body) const {
-        const Stmt statistics =
-            function_ == GeneralFunction::softmax ? softmax() : standardisation();
+        const Stmt statistics = has_exponentials() ? sums_of_exponentials() : standardisation();
         Stmt all = sequence({statistics, body});
         if (function_ == GeneralFunction::standardise) all = shift_.around(pixels_.vectors, all);
         return middle_.around(pixels_.vectors, scale_.around(pixels_.vectors, all));
@@ -41,6 +40,8 @@ public:
             const Expr scaled = Variable::make(element.type(), power) * scale_.get(v);
             return Let::make(power, exponential(distance), Halide::strict_float(scaled));
         }
+        if (function_ == GeneralFunction::log_softmax)
+            return Halide::strict_float(distance - scale_.get(v));
         const Expr scaled = Halide::strict_float(distance * scale_.get(v));
         if (function_ != GeneralFunction::standardise) return scaled;
         return Halide::strict_float(scaled - shift_.get(v));
@@ -49,23 +50,32 @@ public:
 private:
     using Arrays = std::vector<const Accumulators*>;
 
-    [[nodiscard]] Stmt softmax() const {
+    [[nodiscard]] bool has_exponentials() const {
+        return function_ == GeneralFunction::softmax || function_ == GeneralFunction::log_softmax;
+    }
+
+    [[nodiscard]] Stmt sums_of_exponentials() const {
         return sequence({
             each([&](int64_t v) {
                 return middle_.set(v, number(-std::numeric_limits<float>::infinity()));
             }),
-            over_channels({0, size(pixels_.channels)}, [&](const Expr& element, int64_t v) {
-                return middle_.set(v, largest({element, middle_.get(v)}));
-            }),
-            sums({&scale_}, [&](const Arrays& of, const Expr& element, int64_t v) {
-                // A name outside of the strict sum: an exponential's polynomial is not strict, so
-                // that its products and sums are fused.
-                const std::string power = unique_name(pixels_.name + ".power");
-                return LetStmt::make(power, exponential(distance_of(element, v)),
-                                     added(*of[0], v, Variable::make(element.type(), power)));
-            }),
+            over_channels({0, size(pixels_.channels)},
+                          [&](const Expr& element, int64_t v) {
+                              return middle_.set(v, largest({element, middle_.get(v)}));
+                          }),
+            sums({&scale_},
+                 [&](const Arrays& of, const Expr& element, int64_t v) {
+                     // A name outside of the strict sum: an exponential's polynomial is not strict,
+                     // so that its products and sums are fused.
+                     const std::string power = unique_name(pixels_.name + ".power");
+                     return LetStmt::make(power, exponential(distance_of(element, v)),
+                                          added(*of[0], v, Variable::make(element.type(), power)));
+                 }),
             each([&](int64_t v) {
-                return scale_.set(v, Halide::strict_float(number(1) / scale_.get(v)));
+                const Expr sum = scale_.get(v);
+                return scale_.set(v, function_ == GeneralFunction::log_softmax
+                                         ? logarithm(sum)
+                                         : Halide::strict_float(number(1) / sum));
             }),
         });
     }
@@ -179,7 +189,7 @@ private:
     float epsilon_;
     const PixelVectors& pixels_;
     Accumulators middle_;  ///< mean or maximum of the channels
-    Accumulators scale_;   ///< first the sum of squares or powers
+    Accumulators scale_;   ///< first the sum of squares or powers; its logarithm for log_softmax
     Accumulators shift_;   ///< of a standardisation: mean of the distances from the middle, scaled
 };
 

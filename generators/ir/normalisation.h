@@ -1,4 +1,5 @@
-// Softmax and standardisation over the channels of a pixel in Halide IR, for vectors of pixels.
+// Softmax, its logarithm and standardisation over the channels of a pixel in Halide IR, for vectors
+// of pixels.
 //
 // Sums go through the channels in their order, in runs of 64 where there are more, and are not
 // contracted to fused multiply-additions. The reference operators sum runs, or all, in doubles.

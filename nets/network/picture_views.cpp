@@ -396,6 +396,7 @@ std::optional<GeneralFunction> normalisation_of(const Layer& layer) {
     if (!is_of_channels) return {};
     switch (op.function) {
         case GeneralFunction::softmax:
+        case GeneralFunction::log_softmax:
         case GeneralFunction::standardise:
         case GeneralFunction::root_mean_square:
             return op.function;

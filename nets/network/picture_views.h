@@ -108,8 +108,8 @@ struct OpenAxis {
 [[nodiscard]] GeneralOperator sampled_rows(const GeneralOperator& op, int64_t first_row,
                                            const std::array<int64_t, 2>& out);
 
-/// The function of a layer that normalises the channels of each pixel: softmax, standardise or
-/// root_mean_square. nullopt for all other layers.
+/// The function of a layer that normalises the channels of each pixel: softmax, log_softmax,
+/// standardise or root_mean_square. nullopt for all other layers.
 [[nodiscard]] std::optional<GeneralFunction> normalisation_of(const Layer& layer);
 
 /// Whether the layer reads nothing and makes a tensor of constants, which it holds as its weights.

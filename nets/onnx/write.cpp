@@ -384,6 +384,8 @@ private:
             return;
         }
         if (general.kind == GeneralKind::blocks) return write_blocks(layer, inputs[0], output);
+        if (normalisation_of(layer) == GeneralFunction::log_softmax)
+            return set(add_node("LogSoftmax", layer.name, inputs, output), "axis", general.axes[0]);
         if (normalisation_of(layer) && general.function != GeneralFunction::softmax)
             return write_normalisation(layer, inputs[0], output);
         if (const auto extreme = extreme_of_channels(layer)) {

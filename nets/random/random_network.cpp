@@ -903,38 +903,43 @@ private:
         return append(named(LayerKind::add, "stacked", {parts[0], parts[1]}), m);
     }
 
-    /// Softmax or a standardisation over the channels of few whole numbers.
+    /// Softmax, its logarithm or a standardisation over the channels of few whole numbers.
     TensorId normalise(TensorId x) {
         if (magnitude(x).fraction > 0 || is_rounded(x)) return shuffle(x);
         const bool is_softmax = rng_.chance(1, 3), is_clipped = rng_.chance(1, 3);
+        const bool is_log = is_softmax && rng_.chance(1, 2);
         const int64_t channels = is_softmax && is_clipped ? random_channels()
                                  : is_softmax             ? rng_.between(2, 3)
                                                           : int64_t{2} << rng_.below(2);
         x = clipped(x, channels, -2, 2);
         // Numbers that differ do so by 8 at least, and e^-8 is below 2^-6.
         if (is_softmax && is_clipped) x = scaled(x, 8);
-        Layer layer = named(is_softmax ? LayerKind::softmax : LayerKind::general,
+        Layer layer = named(is_softmax && !is_log ? LayerKind::softmax : LayerKind::general,
                             is_softmax ? "softmax" : "norm", {x});
-        if (!is_softmax) {
+        if (layer.kind == LayerKind::general) {
             layer.general = {.kind = GeneralKind::normalise,
-                             .function = rng_.chance(1, 3) ? GeneralFunction::root_mean_square
-                                                           : GeneralFunction::standardise,
+                             .function = is_log              ? GeneralFunction::log_softmax
+                                         : rng_.chance(1, 3) ? GeneralFunction::root_mean_square
+                                                             : GeneralFunction::standardise,
                              .axes = {1},
-                             .alpha = 1.0F / 1024};
+                             .alpha = is_log ? 0 : 1.0F / 1024};
         }
         const std::vector<float> values =
             is_clipped ? std::vector<float>{} : values_of(layer, channels);
         x = append(std::move(layer), {2, 0});
         is_rounded_.back() = true;
         if (!is_clipped) return made_whole(x, values);
-        // So that two or three values are left, which are exact. A mean of up to 4 numbers is a multiple of
-        // 1/4, which a deviation of 2 at most divides. Of up to 6 channels that are equal each has 1/6 at
-        // least.
+        // So that two or three values are left, which are exact. A mean of up to 4 numbers is a
+        // multiple of 1/4, which a deviation of 2 at most divides. Of up to 6 channels that are
+        // equal each has 1/6 at least. Logarithms are no less than log(1/6) of the largest
+        // channels, and below -8 of the others.
         Layer few = named(LayerKind::activation, "few", {x});
         few.activation = {.kind = ActivationKind::clip,
-                          .low = is_softmax ? 1.0F / 64 : -1.0F / 16,
-                          .high = 1.0F / 16};
-        x = append(std::move(few), {4, 6});
+                          .low = is_log       ? -6
+                                 : is_softmax ? 1.0F / 64
+                                              : -1.0F / 16,
+                          .high = is_log ? -4 : 1.0F / 16};
+        x = append(std::move(few), is_log ? Magnitude{6, 0} : Magnitude{4, 6});
         is_rounded_.back() = false;
         return x;
     }

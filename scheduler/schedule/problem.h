@@ -40,7 +40,7 @@ enum class Operation {
     rearrange,     ///< DepthToSpace, SpaceToDepth, channel shuffles, repeated rows and columns: an
                    ///< output is one of its tap's inputs
     resample,      ///< Pad, Resize: weighted sums of rows and columns, by sampled windows
-    normalise,     ///< softmax or standardisation over the channels of each pixel
+    normalise,     ///< softmax, its logarithm or standardisation over the channels of each pixel
     largest_channel,   ///< of the channels of each pixel, which become one
     smallest_channel,  ///< likewise
 };

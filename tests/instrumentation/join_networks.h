@@ -210,7 +210,8 @@ inline std::vector<Network> picture_joins() {
         const TensorId y =
             b.conv(b.normalise(x, GeneralFunction::standardise), 4, 3, 1, 4);
         const TensorId z = b.conv(b.normalise(b.add(x, y), GeneralFunction::root_mean_square), 4, 1);
-        b.both(GeneralFunction::multiply, z, b.softmax(b.conv(x, 4, 3)));
+        b.normalise(b.both(GeneralFunction::multiply, z, b.softmax(b.conv(x, 4, 3))),
+                    GeneralFunction::log_softmax);
         all.push_back(b.finish("normalised"));
     }
     {

@@ -12,6 +12,7 @@
 //                before the shuffle of channels
 //   normalising  Y[z, y, x] = (X[z, y, x] - m) s, m and s of X[., y, x]: the mean, or 0, and
 //                1 / sqrt(variance + a), or of squares; softmax: exp(X[z, y, x] - max) / sum of all
+//                of these, or the logarithm of that
 //   reducing     Y[0, y, x] = max or min over i of X[i, y, x]
 #include <algorithm>
 #include <string>

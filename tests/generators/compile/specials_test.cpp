@@ -123,9 +123,9 @@ TEST(Specials, NormalisationsAndReductionsOfChannelsKeepThem) {
             .general = {.kind = GeneralKind::reduce, .function = function, .axes = {1}}};
     };
     for (const Layer& layer :
-         {Layer{.kind = LayerKind::softmax}, general(GeneralFunction::standardise),
-          general(GeneralFunction::root_mean_square), extreme(GeneralFunction::largest),
-          extreme(GeneralFunction::smallest)}) {
+         {Layer{.kind = LayerKind::softmax}, general(GeneralFunction::log_softmax),
+          general(GeneralFunction::standardise), general(GeneralFunction::root_mean_square),
+          extreme(GeneralFunction::largest), extreme(GeneralFunction::smallest)}) {
         for (const int64_t channels : {1, 40}) {
             const Network network = normalised(channels, layer);
             for (const std::vector<LayerId>& chain :

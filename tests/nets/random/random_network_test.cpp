@@ -130,7 +130,7 @@ TEST(RandomNetwork, EveryLayerOfPicturesOccurs) {
     for (const char* what : {"block 1", "block 2", "block 3", "CRD", "DCR", "multiply", "subtract",
                              "view", "resample", "of one channel", "of one pixel", "interpolated",
                              "padding 0", "padding 1", "padding 2", "softmax", "standardise",
-                             "root_mean_square", "divide", "blocks", "minimum", "maximum",
+                             "log_softmax", "root_mean_square", "divide", "blocks", "minimum", "maximum",
                              "repeated channels", "rows or columns joined", "absolute", "negative",
                              "floor", "ceil", "round_to_even", "sign", "thresholded_relu", "shrink",
                              "hard_sigmoid", "power", "square_root", "reciprocal", "exponential",
