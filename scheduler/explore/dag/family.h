@@ -2,9 +2,9 @@
 // loop, with halos computed again or kept along x or along both axes, or each hangs at the row loop
 // of its reader (line buffers), or, where maps are wider than high, at the column loop. The many
 // channels that a 1x1 layer makes of few may then be made again for each line, and the sink reads
-// its inputs in up to four tiles, or makes its outputs in up to sixteen. Weights are resident, or
-// the largest are fetched again in every tile. Groups of more than eight layers try fewer of these:
-// no weights or all, and tiles of powers of two instead of all tiles.
+// its inputs in up to four tiles, or, but for Space::dag, makes its outputs in up to sixteen.
+// Weights are resident, or the largest are fetched again in every tile. Groups of more than eight
+// layers try fewer of these: no weights or all, and tiles of powers of two instead of all tiles.
 #pragma once
 
 #include <cstdint>
