@@ -63,6 +63,7 @@ public:
     /// Whether an activation multiplies each channel by a value of its own.
     [[nodiscard]] bool has_slopes() const;
 
+    [[nodiscard]] bool adds() const { return layers_.back().problem.operation == Operation::add; }
     /// Has what will be added to Y's elements first .. first + count brought into the cache while
     /// their sums are computed: runs of a map's rows are too short for the processor to see them
     /// coming.

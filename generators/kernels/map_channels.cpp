@@ -19,8 +19,13 @@ namespace {
 
 class MapChannels {
 public:
-    MapChannels(const MapCode& code, const MapChannelsLayout& at, const Expr& begin = 0)
-        : code_(code), p_(code.problem()), at_(at), begin_(begin) {}
+    /// `begin`: of the map of channel 0, where outputs stay in the scratch block.
+    MapChannels(const MapCode& code, const MapChannelsLayout& at, const Expr& begin = Expr())
+        : code_(code),
+          p_(code.problem()),
+          at_(at),
+          begin_(begin.defined() ? begin : Expr(0)),
+          stays_in_scratch_(begin.defined()) {}
 
     [[nodiscard]] Stmt body() const;
     /// All passes over the tiles of a block that are in `chunk`.
@@ -53,15 +58,16 @@ private:
 
     /// Tiles of a part of the pixels.
     [[nodiscard]] Interval chunk(const Expr& n) const;
-    /// `make` for every tile of a chunk. `are_written_out`: those of a run one after the other, so that
+    /// `make` for every run of which a chunk has tiles.
+    [[nodiscard]] Stmt for_runs(const Interval& chunk, const MapCode::Make& make) const;
+    /// `make` for every tile that a chunk has of a run. `are_written_out`: one after the other, so that
     /// first pixels of the only run, or columns, are constants; else in loops over tiles of equal length.
+    [[nodiscard]] Stmt tiles_of_run(const Expr& z_block, const Expr& number, const Interval& chunk,
+                                    const std::function<Stmt(const Tile&)>& make,
+                                    bool are_written_out) const;
+    /// `make` for every tile of a chunk.
     [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
-                                 const std::function<Stmt(const Tile&)>& make,
-                                 bool are_written_out) const;
-    [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
-                                 const std::function<Stmt(const Tile&)>& make) const {
-        return for_tiles(z_block, chunk, make, !is_pointwise(p_) && !at_.has_panel);
-    }
+                                 const std::function<Stmt(const Tile&)>& make) const;
     /// Adds a pass to a tile's sums; `start` has what they were, `put` takes them.
     [[nodiscard]] Stmt add(const Tile& tile, const Pass& pass, const Value& start,
                            const std::function<Stmt(const Value&)>& put) const;
@@ -77,6 +83,12 @@ private:
     /// that are stored, all of them unless given.
     [[nodiscard]] Stmt finish_transposed(const Tile& tile, int64_t v, const Value& sum,
                                          const Expr& some = Expr()) const;
+    /// Asks for a line of channel z of a block that is stored to, and for what will be added there.
+    [[nodiscard]] Stmt ask_for_outputs(const Expr& z_block, const Expr& z, const Expr& pixel) const;
+    /// The same for the first pixels of a chunk, before its last sums are added. The other pixels are
+    /// asked for a few vectors ahead: a line that waits longer leaves the first-level cache again.
+    [[nodiscard]] Stmt ask_for_first_outputs(const Expr& z_block, const Interval& chunk) const;
+    [[nodiscard]] int64_t asked_ahead() const { return 4 * at_.lanes; }  ///< pixels
     /// Asks for what will be added to a tile's outputs; nothing if the layer's group adds nothing.
     [[nodiscard]] Stmt ask_for_added(const Tile& tile) const;
 
@@ -139,6 +151,7 @@ private:
     const LayerProblem& p_;
     const MapChannelsLayout& at_;
     Expr begin_;  ///< of the map of channel 0 where outputs are stored
+    bool stays_in_scratch_;  ///< outputs, which the cache has then
 };
 
 Stmt MapChannels::body() const {
@@ -177,79 +190,123 @@ Stmt MapChannels::parts_by_panel() const {
 Stmt MapChannels::panel(const Interval& chunk) const {
     const AxisWindow& wy = p_.y();
     const AxisWindow& wx = p_.x();
-    // Vectors follow each other in the panel, so what one has too many is overwritten by the next.
-    const auto copy = [&](const Tile& tile, const Interval& inputs, const Expr& n, const Expr& i) {
-        const auto put = [&](const Expr& value, int64_t pixel, int64_t m) {
-            const Expr to = panel_index(tile, inputs, i, pixel, n, m);
-            return ir::store(code_.scratch(), value, lanes_from(to, value.type().lanes()),
-                             ir::Alignment::element);
-        };
-        if (is_pointwise(p_)) {
-            const Expr from = lanes_from(simplify(i * size(at_.pixels) + tile.first), tile.pixels);
-            return put(ir::load("X", from, ir::Alignment::element), 0, 0);
-        }
-        const std::vector<VectorRun> runs = runs_of(tile.pixels, {at_.lanes, at_.lanes});
-        const Expr row = simplify(tile.first / size(p_[Dim::x]));
-        const Expr y = simplify(row * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
-        const Expr from = simplify((i * size(wy.in) + y) * size(wx.in));
-        std::vector<Stmt> inside, outside;
+    // Stores no more than the tile's pixels, since those of the next tile may be there already.
+    const auto put = [&](const Expr& to, const Expr& value) {
+        return ir::store(code_.scratch(), value, lanes_from(to, value.type().lanes()),
+                         ir::Alignment::element);
+    };
+    // The processor does not see lines coming that lie a map apart, so the code asks for them.
+    constexpr int64_t ahead = 8, near = 16;
+    const auto pointwise = [&](const Tile& tile, const Interval& inputs, const Expr& i) {
+        const Expr from = simplify(i * size(at_.pixels) + tile.first);
+        return ir::sequence({ir::prefetch("X", simplify(from + size(near * at_.pixels))),
+                             put(panel_index(tile, inputs, i, 0, 0, 0),
+                                 ir::load("X", lanes_from(from, tile.pixels),
+                                          ir::Alignment::element))});
+    };
+    // What tap n, m of a tile's windows reads of a row of X that begins at `from`.
+    const auto taps = [&](const Tile& tile, const Interval& inputs, const Expr& n, const Expr& i,
+                          const std::optional<Expr>& from) {
+        std::vector<Stmt> all;
         for (int64_t m = 0; m < wx.kernel; ++m) {
-            for (const VectorRun& run : runs) {
+            for (const VectorRun& run : runs_of(tile.pixels, {at_.lanes, at_.lanes})) {
                 const int64_t column =
                     (tile.column + run.first) * wx.stride + m * wx.dilation - wx.pad_begin;
-                inside.push_back(put(row_of_input(wx, from, column, run), run.first, m));
-                outside.push_back(put(broadcast(Expr(0.0F), run.lanes), run.first, m));
+                const int count = static_cast<int>(run.end);
+                const Expr value =
+                    from ? Shuffle::make_slice(row_of_input(wx, *from, column, run), 0, 1, count)
+                         : broadcast(Expr(0.0F), run.end);
+                all.push_back(put(panel_index(tile, inputs, i, run.first, n, m), value));
             }
         }
-        if (!ir::reaches_padding(wy)) return ir::sequence(inside);
-        return IfThenElse::make(y >= 0 && y < size(wy.in), ir::sequence(inside),
-                                ir::sequence(outside));
+        return ir::sequence(all);
     };
+    const auto rows = [&](const Expr& n, const Interval& inputs) {
+        return for_runs(chunk, [&](const Expr& row) {
+            const Expr y =
+                simplify(row * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
+            const auto all = [&](bool is_inside) {
+                return code_.loop(".i", inputs, [&](const Expr& i) {
+                    const auto from =
+                        is_inside ? std::optional(simplify((i * size(wy.in) + y) * size(wx.in)))
+                                  : std::nullopt;
+                    std::vector<Stmt> copied;
+                    for (int64_t x = 0; from && x < wx.in; x += ir::elements_of_line)
+                        copied.push_back(
+                            ir::prefetch("X", simplify(*from + size(ahead * wy.in * wx.in + x))));
+                    copied.push_back(tiles_of_run(0, row, chunk, [&](const Tile& tile) {
+                        return taps(tile, inputs, n, i, from);
+                    }, true));
+                    return ir::sequence(copied);
+                });
+            };
+            if (!ir::reaches_padding(wy)) return all(true);
+            return IfThenElse::make(y >= 0 && y < size(wy.in), all(true), all(false));
+        });
+    };
+    // Each tile takes pieces of lines of some channels and fills whole lines of the panel. The lines
+    // of so few channels are still near when the next tile takes its pieces.
     return code_.loop(".panel", {0, size(at_.window_rows)}, [&](const Expr& n) {
         return code_.loop(".inputs", {0, size(at_.input_parts)}, [&](const Expr& part) {
             const Interval inputs = part_of(part, at_.input_parts, at_.inputs);
-            return for_tiles(0, chunk, [&](const Tile& tile) {
-                return code_.loop(".i", inputs,
-                                  [&](const Expr& i) { return copy(tile, inputs, n, i); });
-            }, !is_pointwise(p_));
+            if (!is_pointwise(p_)) return rows(n, inputs);
+            const Expr count = simplify(inputs.end - inputs.begin);
+            return code_.loop(".is", {0, simplify((count + size(near - 1)) / size(near))},
+                              [&](const Expr& number) {
+                const Expr first = simplify(inputs.begin + number * size(near));
+                const Interval some{first, simplify(Halide::min(first + size(near), inputs.end))};
+                return tiles_of_run(0, 0, chunk, [&](const Tile& tile) {
+                    return code_.loop(".i", some, [&](const Expr& i) {
+                        return pointwise(tile, inputs, i);
+                    });
+                }, false);
+            });
         });
     });
 }
 
-Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
-                            const std::function<Stmt(const Tile&)>& make,
-                            bool are_written_out) const {
+Stmt MapChannels::tiles_of_run(const Expr& z_block, const Expr& number, const Interval& chunk,
+                               const std::function<Stmt(const Tile&)>& make,
+                               bool are_written_out) const {
     const Expr chunk_first = at_.has_panel ? first_pixel(chunk.begin) : Expr(0);
     const int64_t of_run = at_.run_tiles();
-    const auto make_tile = [&](const Expr& n, const Expr& first, int64_t like) {
-        return make({n, simplify(first), at_.tile_pixels(like), z_block,
-                     simplify(first - chunk_first), at_.first_pixel(like)});
+    const Expr first_tile = simplify(number * size(of_run)), first = simplify(number * size(at_.run()));
+    const Interval tiles = at_.runs > 1 ? Interval{0, size(of_run)} : chunk;
+    const auto make_tile = [&](const Expr& n, const Expr& pixel, int64_t like) {
+        return make({n, simplify(pixel), at_.tile_pixels(like), z_block,
+                     simplify(pixel - chunk_first), at_.first_pixel(like)});
     };
-    // The tiles of a run that begins at a pixel; `tiles` is what the chunk has of them.
-    const auto run = [&](const Expr& first_tile, const Expr& first, const Interval& tiles) {
-        std::vector<Stmt> all;
-        for (int64_t n = 0; are_written_out && n < of_run; ++n) {
-            const Stmt made = make_tile(simplify(first_tile + size(n)),
-                                        first + size(at_.first_pixel(n)), n);
-            all.push_back(at_.runs > 1 ? made : ir::guarded(has(tiles, n), made));
-        }
-        for (const auto& [begin, end] : {std::pair{int64_t{0}, at_.larger_tiles()},
-                                         std::pair{at_.larger_tiles(), of_run}}) {
-            if (are_written_out || begin == end) continue;
-            all.push_back(code_.loop(".x", common(tiles, begin, end), [&](const Expr& n) {
-                const Expr in_run = simplify((n - size(begin)) * size(at_.tile_pixels(begin))) +
-                                    size(at_.first_pixel(begin));
-                return make_tile(simplify(first_tile + n), first + in_run, begin);
-            }));
-        }
-        return ir::sequence(all);
-    };
-    if (at_.runs == 1) return run(0, 0, chunk);
-    const Interval runs{simplify(chunk.begin / size(of_run)), simplify(chunk.end / size(of_run))};
-    return code_.loop(".row", runs, [&](const Expr& row) {
-        return run(simplify(row * size(of_run)), simplify(row * size(at_.run())),
-                   {0, size(of_run)});
+    std::vector<Stmt> all;
+    for (int64_t n = 0; are_written_out && n < of_run; ++n) {
+        const Stmt made =
+            make_tile(simplify(first_tile + size(n)), first + size(at_.first_pixel(n)), n);
+        all.push_back(at_.runs > 1 ? made : ir::guarded(has(tiles, n), made));
+    }
+    for (const auto& [begin, end] : {std::pair{int64_t{0}, at_.larger_tiles()},
+                                     std::pair{at_.larger_tiles(), of_run}}) {
+        if (are_written_out || begin == end) continue;
+        all.push_back(code_.loop(".x", common(tiles, begin, end), [&](const Expr& n) {
+            const Expr in_run = simplify((n - size(begin)) * size(at_.tile_pixels(begin))) +
+                                size(at_.first_pixel(begin));
+            return make_tile(simplify(first_tile + n), first + in_run, begin);
+        }));
+    }
+    return ir::sequence(all);
+}
+
+Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
+                            const std::function<Stmt(const Tile&)>& make) const {
+    const bool are_written_out = !is_pointwise(p_) && !at_.has_panel;
+    return for_runs(chunk, [&](const Expr& run) {
+        return tiles_of_run(z_block, run, chunk, make, are_written_out);
     });
+}
+
+Stmt MapChannels::for_runs(const Interval& chunk, const MapCode::Make& make) const {
+    if (at_.runs == 1) return make(0);
+    const Interval runs{simplify(chunk.begin / size(at_.run_tiles())),
+                        simplify(chunk.end / size(at_.run_tiles()))};
+    return code_.loop(".row", runs, make);
 }
 
 Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
@@ -281,9 +338,7 @@ Stmt MapChannels::block(const Expr& z_block, const Interval& chunk) const {
     };
     std::vector<Stmt> all;
     for (int64_t n = 0; n < at_.window_rows; ++n) {
-        if (n + 1 == at_.window_rows)
-            all.push_back(for_tiles(z_block, chunk,
-                                    [&](const Tile& tile) { return ask_for_added(tile); }));
+        if (n + 1 == at_.window_rows) all.push_back(ask_for_first_outputs(z_block, chunk));
         all.push_back(code_.loop(".inputs", {0, size(at_.input_parts)}, [&](const Expr& part) {
             const Pass pass{n, part_of(part, at_.input_parts, at_.inputs), simplify(part == 0)};
             return for_tiles(z_block, chunk,
@@ -311,6 +366,8 @@ Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const
             return ir::load(code_.scratch(), waiting(tile, v, pixel));
         };
         std::vector<Stmt> parts;
+        for (int64_t z = 0; z < at_.block(); ++z)
+            parts.push_back(ask_for_outputs(z_block, size(z), first + size(asked_ahead())));
         for (int64_t v = 0; v < at_.vectors; ++v)
             parts.push_back(finish_transposed(tile, v, sum, wanted));
         return ir::sequence(parts);
@@ -408,6 +465,26 @@ Stmt MapChannels::ask_for_added(const Tile& tile) const {
         const Expr channel = tile.z_block * size(at_.block()) + z;
         return code_.output().prefetch(simplify(channel * size(at_.pixels) + tile.first),
                                        tile.pixels);
+    });
+}
+
+Stmt MapChannels::ask_for_outputs(const Expr& z_block, const Expr& z, const Expr& pixel) const {
+    if (stays_in_scratch_) return Evaluate::make(0);
+    const Expr channel = z_block * size(at_.block()) + z;
+    const Expr first = simplify(channel * size(at_.pixels) + pixel);
+    const Stmt added = code_.output().prefetch(first, at_.lanes);
+    const Stmt stored = code_.output().prefetch_stored(first);
+    return added.defined() ? ir::sequence({added, stored}) : stored;
+}
+
+Stmt MapChannels::ask_for_first_outputs(const Expr& z_block, const Interval& chunk) const {
+    if (!at_.has_panel)
+        return for_tiles(z_block, chunk, [&](const Tile& tile) { return ask_for_added(tile); });
+    return code_.loop(".asked", {0, size(at_.block())}, [&](const Expr& z) {
+        std::vector<Stmt> all;
+        for (int64_t n = 0; n < asked_ahead(); n += ir::elements_of_line)
+            all.push_back(ask_for_outputs(z_block, z, first_pixel(chunk.begin) + size(n)));
+        return ir::sequence(all);
     });
 }
 

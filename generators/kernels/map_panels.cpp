@@ -56,7 +56,7 @@ Stmt fill_window_panel(const MapCode& code, const MapPanelsLayout& at,
 GroupCode map_panels_code(LayerOutput output, const MapPanelsLayout& at) {
     MapCode code(std::move(output), at.block);
     const LayerProblem& p = code.problem();
-    const PixelProducts products(code, at.block, at.lanes);
+    const PixelProducts products(code, at.block, at.lanes, PixelProducts::Asks::block_ahead);
     const Stmt body = code.for_parts([&](const Expr& part) {
         return code.loop(".y", part_of(part, at.parts, at.panels()), [&](const Expr& panel) {
             const Expr y = simplify(panel * size(at.rows_of_panel));

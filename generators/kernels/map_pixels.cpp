@@ -16,7 +16,12 @@ namespace {
 /// A tile of the pixels from `x` on, and all channels of a part.
 Stmt tile_of_pixels(const MapCode& code, const MapPixelsLayout& at, const Interval& channels,
                     const Expr& x, const std::vector<VectorRun>& runs) {
-    const PixelProducts products(code, at.block, at.lanes);
+    // Sums of few inputs take less time than lines from memory.
+    constexpr int64_t few_inputs = 64;
+    const bool is_short = code.output().adds() && code.problem()[Dim::i] <= few_inputs;
+    const PixelProducts products(
+        code, at.block, at.lanes,
+        is_short ? PixelProducts::Asks::block_ahead : PixelProducts::Asks::with_sums);
     const PixelProducts::Pixels in_place = [&](const Expr& i, int64_t, size_t v) {
         const Expr first = simplify(i * size(at.pixels) + x + size(runs[v].first));
         return ir::load("X", lanes_from(first, runs[v].lanes), ir::Alignment::element);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 
@@ -73,13 +74,18 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
     const int64_t all_pixels = p_[Dim::y] * p_[Dim::x];
     std::vector<Stmt> parts;
     const int64_t count = runs.back().first + runs.back().lanes - runs.front().first;
+    const Expr here = simplify(z_block * size(block_ * all_pixels) + x);
+    const Expr next =
+        Halide::select(z_block + 1 < size(ceil_div(p_[Dim::z], block_)),
+                       here + size(block_ * all_pixels), x + size(count));
     for (int64_t z = 0; z < block_; ++z) {
-        const Expr first = simplify(channel(z_block, z) * size(all_pixels) + x + size(runs.front().first));
+        const Expr first = simplify((asks_ahead_ ? next : here) + size(z * all_pixels) +
+                                    size(runs.front().first));
         const Stmt added = code_.output().prefetch(first, count);
         parts.push_back(added);
         // What is stored beside an addition comes from memory too, in pieces of a map each. Vectors of
         // 8 lanes need more stores than a processor keeps waiting.
-        if (!added.defined() || lanes_ > 8) continue;
+        if ((!added.defined() && !asks_ahead_) || lanes_ > 8) continue;
         for (int64_t n = 0; n < count - 1 + ir::elements_of_line; n += ir::elements_of_line)
             parts.push_back(
                 code_.output().prefetch_stored(first + size(std::min(n, count - 1))));

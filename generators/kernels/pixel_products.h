@@ -19,9 +19,18 @@ namespace laminate {
 
 class PixelProducts {
 public:
+    /// When code asks for the lines that outputs are stored to, and for those that are added to them:
+    /// while it computes their sums or, where those take less time than a line from memory, the sums
+    /// of the block before.
+    enum class Asks { with_sums, block_ahead };
+
     /// `block`: output channels for which the code packs weights.
-    PixelProducts(const MapCode& code, int64_t block, int64_t lanes)
-        : code_(code), p_(code.problem()), block_(block), lanes_(lanes) {}
+    PixelProducts(const MapCode& code, int64_t block, int64_t lanes, Asks asks = Asks::with_sums)
+        : code_(code),
+          p_(code.problem()),
+          block_(block),
+          lanes_(lanes),
+          asks_ahead_(asks == Asks::block_ahead && lanes <= 8) {}
 
     /// Vector v of what a tile reads of input channel i through tap m of a row of the window.
     using Pixels = std::function<Expr(const Expr& i, int64_t m, size_t v)>;
@@ -66,6 +75,7 @@ private:
     const LayerProblem& p_;
     int64_t block_;
     int64_t lanes_;
+    bool asks_ahead_;
 };
 
 }  // namespace laminate
