@@ -1,6 +1,7 @@
 #include "cli/kernel_speed.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -17,6 +18,7 @@
 #include "cli/machine_speed.h"
 #include "generators/compile/executable.h"
 #include "generators/kernels/group_kernels.h"
+#include "nets/network/network.h"
 #include "nets/open.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/counts/work.h"
@@ -28,7 +30,7 @@ namespace laminate::cli {
 
 namespace {
 
-/// Layers of the zoo that between them have every kernel, large and small.
+/// Layers of the zoo that, with those of enlarging() below, have every kernel, large and small.
 struct Probed {
     const char* network;
     bool all_shapes;  ///< else every layer in two of the shapes below
@@ -86,6 +88,27 @@ void add_tiled(
     }
 }
 
+/// A transposed layer whose kernel is its stride, as decoders of U-Nets have them. The zoo has none.
+Network enlarging(int64_t inputs, int64_t outputs, int64_t side) {
+    constexpr int64_t twice = 2;
+    Network network;
+    network.name = "enlarging";
+    network.tensors = {{"input", {1, inputs, side, side}},
+                       {"output", {1, outputs, twice * side, twice * side}}};
+    network.inputs = {0};
+    network.outputs = {1};
+    Layer layer{.name = "up", .onnx_name = "up", .kind = LayerKind::conv_transpose, .inputs = {0}};
+    layer.output = 1;
+    layer.window = {.kernel = {twice, twice}, .stride = {twice, twice}};
+    const std::vector<int64_t> dims{inputs, outputs, twice, twice};
+    constexpr float weight = 0.125F;
+    layer.weights = std::make_shared<const Constant>(
+        Constant{dims, std::vector<float>(static_cast<size_t>(element_count(dims)), weight)});
+    network.layers = {std::move(layer)};
+    check(network);
+    return network;
+}
+
 /// Layers of the same shape once, and not more work than takes a few milliseconds. Minimal filtering of
 /// whole maps has a quarter of the products, and only wide maps of many channels tell its transforms
 /// from them.
@@ -138,6 +161,11 @@ std::vector<Probe> probes(const VectorUnit& unit) {
                         {.tile_rows = rows, .fewest_tile_rows = rows});
             }
         }
+    }
+    for (const auto& [inputs, outputs, side] :
+         {std::array<int64_t, 3>{256, 128, 24}, {128, 64, 56}, {64, 32, 100}, {384, 96, 20}}) {
+        const Network network = enlarging(inputs, outputs, side);
+        add(network, line_buffer_group(network, {0}), {});
     }
     return all;
 }

@@ -16,6 +16,7 @@
 #include "generators/kernels/map_depthwise.h"
 #include "generators/kernels/map_events.h"
 #include "generators/kernels/map_panels.h"
+#include "generators/kernels/map_phases.h"
 #include "generators/kernels/map_pixels.h"
 #include "generators/kernels/map_pooling.h"
 #include "generators/kernels/map_windows.h"
@@ -40,6 +41,8 @@ GroupCode map_code(LayerOutput output, const Kernel& kernel) {
             return map_windows_code(std::move(output), map_windows_layout(p, unit));
         case KernelKind::map_panels:
             return map_panels_code(std::move(output), map_panels_layout(p, unit));
+        case KernelKind::map_phases:
+            return map_phases_code(std::move(output), map_phases_layout(p, unit));
         case KernelKind::map_depthwise:
             return map_depthwise_code(std::move(output), map_depthwise_layout(p, unit));
         case KernelKind::map_pooling:

@@ -387,6 +387,31 @@ TEST(Deployed, MinimalFilteringOfAPartOfABlock) {
     }
 }
 
+/// The last vector of a row begins early, and stores only what the one before it has not. The second layer
+/// has channels that do not fill the last block, the third one a panel of several tiles.
+TEST(Deployed, TransposedLayersWithoutOverlap) {
+    for (const auto& [inputs, rows, columns, outputs] :
+         {std::array<int64_t, 4>{40, 9, 21, 34}, {33, 12, 16, 35}, {260, 4, 24, 64}}) {
+        const LayerSpec apart{outputs, square_window(2, 2), 1, LayerKind::conv_transpose};
+        Network network = empty_network(inputs, rows, columns);
+        const TensorId sum = append(network, "layer", 0, apart);
+        const TensorId other = append(network, "other", 0, apart);
+        append(network, "add", {.kind = LayerKind::add, .inputs = {sum, other}});
+        for (const VectorUnit& unit : {VectorUnit{8, 12}, VectorUnit{16, 24}}) {
+            for (const std::vector<LayerId>& layers : {std::vector<LayerId>{0}, {0, 2}}) {
+                GroupSchedule group = line_buffer_group(network, layers);
+                group.nests[0].kernel = kernel_for(KernelKind::map_phases, unit);
+                if (layers.size() > 1)
+                    group.nests[1].kernel = kernel_for(KernelKind::map_sum, unit);
+                const std::vector<LayerProblem> problems = group_problems(network, group);
+                EXPECT_EQ(done_counts(group, problems).output_writes.done,
+                          problems.front().output_elements());
+                expect_executed(network, group);
+            }
+        }
+    }
+}
+
 /// The last vector of a chunk begins early, and stores only what the one before it has not.
 TEST(Deployed, PanelsOfAFewPixels) {
     constexpr VectorUnit avx2{8, 12};

@@ -145,6 +145,7 @@ TEST(Touched, EveryKernelOfTheTable) {
     const LayerSpec depthwise{9, square_window(3, 1, 1), 9};
     const LayerSpec strided{9, square_window(3, 2, 1), 9};
     const LayerSpec twice{5, square_window(4, 2, 1), 1, LayerKind::conv_transpose};
+    const LayerSpec apart{9, square_window(2, 2), 1, LayerKind::conv_transpose};
     const LayerSpec filtered{4, square_window(3, 1, 1)};
     const LayerSpec enlarged{1, square_window(9, 2, 4), 1, LayerKind::conv_transpose};
     const Network columns =
@@ -158,6 +159,7 @@ TEST(Touched, EveryKernelOfTheTable) {
         {chain(9, 11, 11, {strided, {13, square_window(1)}}), {0, 1}},
         {chain(5, 11, 11, {{9, square_window(1)}, strided}), {0, 1}},
         {chain(3, 7, 6, {twice}), {0}},
+        {chain(3, 5, 18, {apart}), {0}},
         {pooling(LayerKind::max_pool), {0}},
         {pooling(LayerKind::average_pool), {0}},
         {branches(), {1, 2}},

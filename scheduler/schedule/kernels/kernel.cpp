@@ -45,12 +45,12 @@ std::optional<std::string> limit_refusal(const Kernel& kernel, KernelSize size) 
 
 const std::vector<const KernelRow*>& kernel_table() {
     static const std::vector<const KernelRow*> table{
-        &rows_kernel,        &channels_kernel,      &phases_kernel,
-        &vectors_kernel,     &winograd_rows_kernel, &winograd_channels_kernel,
-        &columns_kernel,     &map_pixels_kernel,    &map_channels_kernel,
-        &map_windows_kernel, &map_panels_kernel,    &map_depthwise_kernel,
-        &map_pooling_kernel, &map_addition_kernel,  &winograd_map_kernel,
-        &map_sum_kernel,
+        &rows_kernel,          &channels_kernel,      &phases_kernel,
+        &vectors_kernel,       &winograd_rows_kernel, &winograd_channels_kernel,
+        &columns_kernel,       &map_pixels_kernel,    &map_channels_kernel,
+        &map_windows_kernel,   &map_panels_kernel,    &map_phases_kernel,
+        &map_depthwise_kernel, &map_pooling_kernel,   &map_addition_kernel,
+        &winograd_map_kernel,  &map_sum_kernel,
     };
     return table;
 }
@@ -110,7 +110,8 @@ bool kernel_pays(const LayerProblem& problem, KernelKind kind) {
 
 bool a_map_kernel_pays(const LayerProblem& problem) {
     using enum KernelKind;
-    constexpr std::array kinds{map_pixels, map_channels, map_windows, map_panels, map_depthwise};
+    constexpr std::array kinds{map_pixels, map_channels, map_windows,
+                               map_panels, map_phases,   map_depthwise};
     return std::any_of(kinds.begin(), kinds.end(),
                        [&](KernelKind kind) { return kernel_pays(problem, kind); });
 }

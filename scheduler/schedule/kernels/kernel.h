@@ -39,6 +39,7 @@ enum class KernelKind {
     map_channels,   ///< few pixels, lanes are output channels
     map_windows,    ///< convolution over a copy with padding
     map_panels,     ///< strided first layer over panels of all taps
+    map_phases,     ///< transposed convolution whose windows do not overlap, over panels of positions
     map_depthwise,  ///< one filter per channel
     map_pooling,    ///< maximum or mean of windows
     map_addition,   ///< an Add of tensors from outside of the group
@@ -168,7 +169,7 @@ struct KernelRow {
 
 /// Whether a kernel of the row is legal for the layer and the faster way.
 [[nodiscard]] bool kernel_pays(const LayerProblem& problem, KernelKind kind);
-/// Whether a map kernel pays for a convolution or dense layer: pixels, windows, panels, depthwise.
+/// Whether a map kernel pays for a convolution or dense layer: pixels, windows, panels, phases, depthwise.
 [[nodiscard]] bool a_map_kernel_pays(const LayerProblem& problem);
 
 }  // namespace laminate

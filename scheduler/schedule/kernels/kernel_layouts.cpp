@@ -25,6 +25,8 @@ int64_t of_map_layout(const LayerProblem& p, const Kernel& kernel, const Make& m
             return make(map_windows_layout(p, unit));
         case KernelKind::map_panels:
             return make(map_panels_layout(p, unit));
+        case KernelKind::map_phases:
+            return make(map_phases_layout(p, unit));
         case KernelKind::map_depthwise:
             return make(map_depthwise_layout(p, unit));
         case KernelKind::map_pooling:

@@ -13,6 +13,7 @@
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/layout/map_depthwise.h"
 #include "scheduler/schedule/kernels/layout/map_panels.h"
+#include "scheduler/schedule/kernels/layout/map_phases.h"
 #include "scheduler/schedule/kernels/layout/map_pixels.h"
 #include "scheduler/schedule/kernels/layout/map_pooling.h"
 #include "scheduler/schedule/kernels/layout/map_windows.h"

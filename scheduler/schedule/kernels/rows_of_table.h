@@ -16,6 +16,7 @@ extern const KernelRow map_pixels_kernel;
 extern const KernelRow map_channels_kernel;
 extern const KernelRow map_windows_kernel;
 extern const KernelRow map_panels_kernel;
+extern const KernelRow map_phases_kernel;
 extern const KernelRow map_depthwise_kernel;
 extern const KernelRow map_pooling_kernel;
 extern const KernelRow map_addition_kernel;

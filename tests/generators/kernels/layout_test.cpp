@@ -16,6 +16,7 @@
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
 #include "generators/kernels/map_panels.h"
+#include "generators/kernels/map_phases.h"
 #include "generators/kernels/map_pixels.h"
 #include "generators/kernels/map_pooling.h"
 #include "generators/kernels/map_windows.h"
@@ -110,6 +111,47 @@ TEST(Layout, PixelsAreMultipliedAsPredicted) {
     const MapPixelsLayout at = map_pixels_layout(layer.problem, by_sixteen, std::nullopt);
     EXPECT_EQ(at.multiplications(), 13 * 16 * at.blocks * at.block * 17);
     EXPECT_EQ(at.scratch_elements(), 17 * at.vectors * 16);
+}
+
+/// A transposed layer whose kernel is its stride.
+LayerSpec enlarged(int64_t channels, int64_t rows, int64_t columns) {
+    Window window = square_window(1);
+    window.kernel = window.stride = {rows, columns};
+    return {.channels = channels, .window = window, .kind = LayerKind::conv_transpose};
+}
+
+TEST(Layout, PhasesAreMultipliedAsPredicted) {
+    for (const VectorUnit& unit : both_units) {
+        for (const auto& [in, rows, columns, out] : {std::array<int64_t, 4>{5, 4, 16, 9},
+                                                     {9, 7, 21, 5},
+                                                     {300, 3, 48, 64},
+                                                     {300, 5, 17, 70}}) {
+            for (const auto& [up, along] : {std::array<int64_t, 2>{2, 2}, {1, 2}, {3, 1}, {1, 4}}) {
+                const Alone layer = alone(in, rows, columns, enlarged(out, up, along));
+                const MapPhasesLayout at = map_phases_layout(layer.problem, unit);
+                expect_done(at, at.parts(), map_phases_code(layer.output(), at),
+                            text(layer.problem, unit));
+            }
+        }
+    }
+    // Four phases of one channel and three vectors of 8 lanes are the 12 sums. Rows of 21 positions are
+    // 3 vectors, the last of which begins at 13; 7 rows are 7 tiles of 3 vectors.
+    const Alone small = alone(9, 7, 21, enlarged(5, 2, 2));
+    const MapPhasesLayout at = map_phases_layout(small.problem, by_eight);
+    EXPECT_EQ(at.block, 1);
+    EXPECT_EQ(at.vectors, 3);
+    EXPECT_EQ(at.tiles.whole, 7);
+    EXPECT_EQ(at.multiplications(), 7 * 3 * 8 * 9 * 4 * 5);
+    EXPECT_EQ(at.tiles_of_panel, 1);
+    EXPECT_EQ(at.scratch_elements(), 9 * 3 * 8);
+    // 300 x 64 x 4 weights are 300 KiB. A tile of 300 x 24 inputs has 28.1 KiB: nine in 256 KiB. 3 rows of 6
+    // vectors are six tiles, which one panel holds.
+    const Alone large = alone(300, 3, 48, enlarged(64, 2, 2));
+    const MapPhasesLayout near = map_phases_layout(large.problem, by_eight);
+    EXPECT_EQ(near.tiles_of_panel, 9);
+    EXPECT_EQ(near.panels(), 1);
+    EXPECT_EQ(near.scratch_elements(), 6 * 300 * 24);
+    EXPECT_EQ(near.parts(), 8);
 }
 
 TEST(Layout, ChannelsAreMultipliedAsPredicted) {

@@ -353,6 +353,35 @@ TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
                              KernelKind::map_panels));
 }
 
+TEST(WholeMap, TransposedLayersWithoutOverlap) {
+    const auto enlarged = [](int64_t channels, int64_t rows, int64_t columns) {
+        LayerSpec spec{.channels = channels, .window = square_window(1)};
+        spec.window.kernel = spec.window.stride = {rows, columns};
+        spec.kind = LayerKind::conv_transpose;
+        return spec;
+    };
+    for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}, VectorUnit{4, 12}}) {
+        const std::string lanes = ", " + std::to_string(unit.lanes) + " lanes";
+        expect_right(layer_of(40, 6, 32, enlarged(33, 2, 2)), unit, "whole vectors" + lanes);
+        expect_right(layer_of(33, 5, 37, enlarged(50, 2, 2)), unit, "ragged rows" + lanes);
+        expect_right(layer_of(32, 4, 16, enlarged(35, 1, 2)), unit, "along columns" + lanes);
+        expect_right(layer_of(32, 4, 19, enlarged(32, 3, 1)), unit, "along rows" + lanes);
+        expect_right(layer_of(300, 7, 24, enlarged(64, 2, 2)), unit,
+                     "panels of several tiles" + lanes);
+    }
+    const auto accepts = [](const LayerSpec& spec) {
+        return kernel_row(KernelKind::map_phases).accepts(layer_problem(layer_of(32, 8, 16, spec), 0));
+    };
+    EXPECT_TRUE(accepts(enlarged(32, 2, 2)));
+    EXPECT_FALSE(accepts(enlarged(32, 3, 2)));
+    LayerSpec overlapping = enlarged(32, 2, 2);
+    overlapping.window.kernel = {3, 3};
+    EXPECT_FALSE(accepts(overlapping));
+    LayerSpec padded = enlarged(32, 2, 2);
+    padded.window.pad_begin = padded.window.pad_end = {1, 1};
+    EXPECT_FALSE(accepts(padded));
+}
+
 TEST(WholeMap, NarrowConvolutionsFromAGrid) {
     expect_right(layer_of(20, 10, 8, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 10 x 8");
     Window tall = square_window(1);
