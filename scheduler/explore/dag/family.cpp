@@ -305,8 +305,9 @@ std::vector<ChannelTile> channel_tiles(const std::vector<LayerProblem>& problems
     }
     if (!tries_outputs) return tiles;
     for (const int64_t trips : {2, 3, 4, 6, 8, 12, 16}) {
-        if (trips > sink[Dim::z]) break;
-        tiles.push_back({sink[Dim::i], ceil_div(sink[Dim::z], trips), true, false});
+        const int64_t size = ceil_div(sink[Dim::z], trips);
+        if (trips > sink[Dim::z] || size == tiles.back().outputs) continue;
+        tiles.push_back({sink[Dim::i], size, true, false});
     }
     return tiles;
 }
