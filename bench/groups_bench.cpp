@@ -292,7 +292,7 @@ struct Expected {
     double bytes = 0;            ///< of its external tensors and weights, once
     std::string kernels;
 };
-/// Of one image; the share is predicted for all.
+/// Counts one image's work. `share` is predicted for all images of the batch.
 Expected expectation(const Network& network, const GroupSchedule& group, double share) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     Expected expected{share / static_cast<double>(images_of(network, group)), 0, 0, {}};

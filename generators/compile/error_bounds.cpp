@@ -65,8 +65,8 @@ Layer enlarged_errors(const Layer& layer, int64_t channels) {
     bound.kind = LayerKind::conv;
     bound.general = {};
     bound.weights = constant({channels, channels, 1, 1}, std::move(weights));
-    // No result is larger than this, but that of a logarithm, which adds at most that of the number
-    // of channels to the largest distance.
+    // No result of the others is larger than this. A logarithm of Softmax is a distance from the
+    // largest channel, which the weights bound, and no more than log(channels) beside it.
     const float most = is_log       ? 1 + std::log(static_cast<float>(channels))
                        : is_softmax ? 1
                                     : std::sqrt(static_cast<float>(channels));

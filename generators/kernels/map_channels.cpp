@@ -19,7 +19,7 @@ namespace {
 
 class MapChannels {
 public:
-    /// `begin`: of the map of channel 0, where outputs stay in the scratch block.
+    /// `begin` is where the map of channel 0 begins if outputs stay in the scratch block.
     MapChannels(const MapCode& code, const MapChannelsLayout& at, const Expr& begin = Expr())
         : code_(code),
           p_(code.problem()),

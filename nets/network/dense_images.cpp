@@ -74,14 +74,15 @@ private:
         add_view(rows, map, {images * channels, 1, images * channels, channels});
         return maps_[rows] = map;
     }
-    /// Of a tensor that has become a map, the rows; they have its name.
+    /// Returns the tensor that readers of rows read: for one that has become a map, a new one, which
+    /// takes over its name and type.
     TensorId rows_of(TensorId id) {
         if (const auto map = maps_.find(id); map == maps_.end() || map->second != id) return id;
         if (const auto known = rows_.find(id); known != rows_.end()) return known->second;
         const int64_t images = tensor(id).dims[3], channels = tensor(id).dims[1];
-        const std::string name = tensor(id).name;
-        tensor(id).name = unused(name + "_images", tensor_names_);
-        const TensorId rows = new_tensor(name, {images, channels});
+        const TensorId rows = new_tensor(tensor(id).name, {images, channels});
+        tensor(rows).type = std::exchange(tensor(id).type, ElementType::float32);
+        tensor(id).name = unused(tensor(rows).name + "_images", tensor_names_);
         add_view(id, rows, {1, images});
         return rows_[id] = rows;
     }

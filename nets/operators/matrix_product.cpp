@@ -42,8 +42,8 @@ struct Factors {
     int64_t depth;
     const float* next;
     int64_t next_step;
-    int64_t
-        last_vector;  ///< where the last vector of a row begins, which may overlap the one before
+    /// Where the last vector of a row begins. It may overlap the one before.
+    int64_t last_vector;
 };
 
 /// `rows` x `vectors` sums, whose order of additions is that of the depth.

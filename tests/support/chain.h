@@ -32,6 +32,14 @@ inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0,
     return w;
 }
 
+/// A transposed layer whose kernel is its stride: each position becomes rows x columns outputs.
+inline LayerSpec enlarged(int64_t channels, int64_t rows, int64_t columns) {
+    LayerSpec spec{.channels = channels, .window = square_window(1)};
+    spec.window.kernel = spec.window.stride = {rows, columns};
+    spec.kind = LayerKind::conv_transpose;
+    return spec;
+}
+
 /// Adds a layer that writes a new tensor, which becomes the network's only output.
 inline TensorId append(Network& network, const std::string& name, Layer layer) {
     layer.name = layer.onnx_name = name;

@@ -58,8 +58,7 @@ const KernelRow map_phases_kernel{
     .scope = KernelScope::map,
     .layers =
         "a dense transposed convolution whose kernel is its stride, without padding, of at most 4 "
-        "phases "
-        "and 8 columns or more",
+        "phases and 8 columns or more",
     .accepts = map_phases_accepts,
     .pays = map_phases_pays,
     .work = map_phases_work,

@@ -113,13 +113,6 @@ TEST(Layout, PixelsAreMultipliedAsPredicted) {
     EXPECT_EQ(at.scratch_elements(), 17 * at.vectors * 16);
 }
 
-/// A transposed layer whose kernel is its stride.
-LayerSpec enlarged(int64_t channels, int64_t rows, int64_t columns) {
-    Window window = square_window(1);
-    window.kernel = window.stride = {rows, columns};
-    return {.channels = channels, .window = window, .kind = LayerKind::conv_transpose};
-}
-
 TEST(Layout, PhasesAreMultipliedAsPredicted) {
     for (const VectorUnit& unit : both_units) {
         for (const auto& [in, rows, columns, out] : {std::array<int64_t, 4>{5, 4, 16, 9},

@@ -354,12 +354,6 @@ TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
 }
 
 TEST(WholeMap, TransposedLayersWithoutOverlap) {
-    const auto enlarged = [](int64_t channels, int64_t rows, int64_t columns) {
-        LayerSpec spec{.channels = channels, .window = square_window(1)};
-        spec.window.kernel = spec.window.stride = {rows, columns};
-        spec.kind = LayerKind::conv_transpose;
-        return spec;
-    };
     for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}, VectorUnit{4, 12}}) {
         const std::string lanes = ", " + std::to_string(unit.lanes) + " lanes";
         expect_right(layer_of(40, 6, 32, enlarged(33, 2, 2)), unit, "whole vectors" + lanes);

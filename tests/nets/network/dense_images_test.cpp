@@ -64,7 +64,7 @@ TEST(DenseImages, OfOneImageStay) {
     EXPECT_EQ(network_hash(with_dense_images_together(given)), network_hash(given));
 }
 
-/// What a map and a layer of rows read, or what is an output, has its rows written once.
+/// A result that a layer of rows reads, or that is an output, has its rows written once beside its map.
 TEST(DenseImages, ResultsWithOtherReadersAreWritten) {
     ModelBuilder m({3, 4});
     m.weights("v", {4, 4}).weights("w", {4, 2});
@@ -83,6 +83,24 @@ TEST(DenseImages, ResultsWithOtherReadersAreWritten) {
     }
     const std::vector<float> x = random_values(3 * 4);
     EXPECT_EQ(run_reference_network(together, {x}), run_reference_network(given, {x}));
+}
+
+/// An output may hold integers of the file.
+TEST(DenseImages, OutputsKeepNameAndType) {
+    Network given = of_images(3);
+    const TensorId dense = given.layer(given.find_layer("second")).output;
+    given.layers.resize(static_cast<size_t>(given.find_layer("second")) + 1);
+    given.tensors.resize(static_cast<size_t>(dense) + 1);
+    given.tensors.back().type = ElementType::int8;
+    given.outputs = {dense};
+    check(given);
+    const Network together = with_dense_images_together(given);
+    check(together);
+    const Tensor& output = together.tensor(together.outputs[0]);
+    EXPECT_EQ(output.name, given.tensor(dense).name);
+    EXPECT_EQ(output.type, ElementType::int8);
+    EXPECT_EQ(together.tensor(together.layer(together.find_layer("second")).output).type,
+              ElementType::float32);
 }
 
 /// A classifier of several images computes the classes of each.
