@@ -1,5 +1,6 @@
 """Networks that others trained, out of pinned wheels, and seeded ones built as published: what
-`laminate run` makes of them beside onnxruntime or ncnn.
+`laminate run` makes of them beside onnxruntime or ncnn. Networks of ONNX files are timed beside
+OpenVINO too, where it is installed.
 
   real.py --laminate PROGRAM [NAME ...]             names: all
   real.py --laminate PROGRAM --list                 their names
@@ -34,6 +35,7 @@ for folder in (os.path.join(ROOT, "tests", "peers"), os.path.join(ROOT, "tests",
     sys.path.insert(0, folder)
 from compare import laminate, onnxruntime_session  # noqa: E402  (exits 77 without its packages)
 from peers import described_run, summary  # noqa: E402
+from runtimes import openvino_request  # noqa: E402
 from picture_networks import artcnn, espcn  # noqa: E402
 import seeded  # noqa: E402
 
@@ -153,7 +155,7 @@ def picture(shape):
     planes = np.resize(planes if channels > 1 else planes.mean(0, keepdims=True),
                        (channels, rows, columns))
     whole = np.broadcast_to(planes, (shape[0], *planes.shape))
-    return np.ascontiguousarray(whole.transpose(0, 2, 3, 1) if last else whole, np.float32)
+    return np.array(whole.transpose(0, 2, 3, 1) if last else whole, np.float32, order="C")
 
 
 class Onnxruntime:
@@ -190,6 +192,20 @@ class Ncnn:
         extractor = self.net.create_extractor()
         extractor.input(self.input, self.mat(value[0]))
         return [np.array(extractor.extract(self.outputs[0])[1])[None]]
+
+
+class OpenVino:
+    name = "OpenVINO"
+
+    def __init__(self, path, shape, threads):
+        self.request = openvino_request(path, shape, threads)
+
+    def __call__(self, value):
+        import openvino
+
+        self.request.set_input_tensor(0, openvino.Tensor(value, shared_memory=True))
+        self.request.infer()
+        return [tensor.data for tensor in self.request.output_tensors]
 
 
 def difference(ours, theirs):
@@ -232,21 +248,41 @@ def timed(run, seconds):
     return times
 
 
+def timed_peers(path, shape, peer, value, threads):
+    """The peer, and OpenVINO where it takes the network and makes the same of it."""
+    peers = [peer]
+    if peer.name == Onnxruntime.name and importlib.util.find_spec("openvino"):
+        try:
+            other = OpenVino(path, shape, threads)
+            if max(map(difference, other(value), peer(value))) <= ALLOWED:
+                peers.append(other)
+            else:
+                print(f"{path}: OpenVINO differs from {peer.name}", file=sys.stderr)
+        except RuntimeError as error:
+            print(f"{path}: OpenVINO: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
+    return peers
+
+
 def times(program, path, shape, peer, threads, directory, rounds=3, seconds=0.5):
-    """Times of both, in turn, and how long the network takes to compile."""
+    """Times of all, in turn, and how long the network takes to compile."""
     compiled = os.path.join(directory, "compiled")
     start = time.perf_counter()
     laminate(program, "compile", path, "-o", compiled, "--quiet", "--threads", str(threads),
              *sizes(path, shape))
     compile_s = time.perf_counter() - start
-    value, ours, theirs = picture(shape), [], []
+    value, ours = picture(shape), []
+    peers = timed_peers(path, shape, peer, value, threads)
+    theirs = {one.name: [] for one in peers}
     for _ in range(rounds):
         answer = laminate(program, "bench", compiled, "--threads", str(threads), "--seconds",
                           str(seconds), "--json", "-")
         found = json.loads(answer)["compiled"]
         ours.append({name: found[name] for name in ("times_ms", "peak_rss_bytes")})
-        theirs.append({"times_ms": timed(lambda: peer(value), seconds), "peak_rss_bytes": None})
-    return {"ours": summary(ours), "theirs": summary(theirs), "compile_s": compile_s}
+        for one in peers:
+            theirs[one.name].append(
+                {"times_ms": timed(lambda: one(value), seconds), "peak_rss_bytes": None})
+    return {"ours": summary(ours), "theirs": {name: summary(taken) for name, taken in theirs.items()},
+            "compile_s": compile_s}
 
 
 def examined(arguments, name, case, directory):
@@ -294,9 +330,9 @@ def check_witnesses(arguments):
 def text(row):
     told = f"{row['net']:45} {row['input']:>14} {row['difference']:8.1e} of the range"
     if "ours" in row:
-        ours, theirs = (f"{row[whose]['median_ms']:.2f} ms ({row[whose]['min_ms']:.2f})"
-                        for whose in ("ours", "theirs"))
-        told += f"  {ours}, {row['peer']} {theirs}, compiled in {row['compile_s']:.1f} s"
+        told += "".join(f"  {name} {taken['median_ms']:.2f} ms ({taken['min_ms']:.2f})"
+                        for name, taken in {"ours": row["ours"], **row["theirs"]}.items())
+        told += f"  compiled in {row['compile_s']:.1f} s"
     return told + ("" if row["difference"] <= ALLOWED else "  DIFFERS")
 
 
