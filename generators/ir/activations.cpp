@@ -33,6 +33,18 @@ Expr polynomial(const Expr& x, std::initializer_list<float> coefficients) {
     return sum;
 }
 
+/// The same pair by pair, so that half as many sums wait for one another. `square` is x^2; there is an even
+/// number of coefficients.
+Expr polynomial_of_pairs(const Expr& x, const Expr& square,
+                         std::initializer_list<float> coefficients) {
+    Expr sum;
+    for (auto c = std::end(coefficients); c != std::begin(coefficients); c -= 2) {
+        const Expr pair = x * like(x, *std::prev(c)) + like(x, *std::prev(c, 2));
+        sum = sum.defined() ? sum * square + pair : pair;
+    }
+    return sum;
+}
+
 // Halide lets LLVM assume that there is neither NaN nor infinity, except in operations marked by
 // strict_float, which in turn are not contracted to fused multiply-additions. Comparisons are
 // strict, because LLVM would decide for itself what a comparison with NaN yields, and so are the
@@ -55,29 +67,41 @@ Expr at_most(const Expr& x, float bound) {
     });
 }
 
-/// `make` of 2^k and of e^r - 1, where e^x = 2^k e^r and |r| <= ln 2 / 2. x lies between -88, where
-/// 2^k is 0, and 89, where it is infinite, or is NaN, which stays in the second.
-Expr with_power_and_rest(const Expr& x,
-                         const std::function<Expr(const Expr& power, const Expr& rest)>& make) {
+/// e^x = power (1 + r + square series), where power is a power of 2 and square is r^2.
+struct Exponential {
+    Expr power, r, square, series;
+};
+
+/// `make` of the parts of e^x. x lies between -88, where the power is 0, and 89, where it is infinite,
+/// or is NaN, which stays in r. The polynomial is that of Cephes (expf).
+Expr with_exponential(const Expr& x, const std::function<Expr(const Exponential&)>& make) {
     constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
     constexpr float ln2_low = -2.12194440e-4f;
     return with_value(x, [&](const Expr& v) {
         const Expr nearest =
             Halide::floor(v * like(v, std::numbers::log2e_v<float>) + like(v, 0.5f));
         return with_value(nearest, [&](const Expr& k) {
+            const Halide::Type integer = Halide::Int(32, v.type().lanes());
+            const Expr exponent = (Halide::cast(integer, k) + make_const(integer, 127))
+                                  << make_const(integer, 23);
             const Expr rest = (v - k * like(v, ln2_high)) - k * like(v, ln2_low);
-            return with_value(rest, [&](const Expr& r) {
-                const Expr series = polynomial(r, {1, 1.0f / 2, 1.0f / 6, 1.0f / 24, 1.0f / 120,
-                                                   1.0f / 720, 1.0f / 5040, 1.0f / 40320});
-                const Halide::Type integer = Halide::Int(32, v.type().lanes());
-                const Expr exponent = (Halide::cast(integer, k) + make_const(integer, 127))
-                                      << make_const(integer, 23);
-                return with_value(Halide::reinterpret(v.type(), exponent),
-                                  [&](const Expr& power) { return make(power, r * series); });
+            return with_value(Halide::reinterpret(v.type(), exponent), [&](const Expr& power) {
+                return with_value(rest, [&](const Expr& r) {
+                    return with_value(r * r, [&](const Expr& square) {
+                        const Expr series = polynomial_of_pairs(
+                            r, square,
+                            {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
+                             8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f});
+                        return make({power, r, square, series});
+                    });
+                });
             });
         });
     });
 }
+
+/// Below, e^x is 0 as at the lower bound; above, it is infinite as at the upper one.
+Expr within_exponents(const Expr& x) { return at_least(at_most(x, 89), -88); }
 
 }  // namespace
 
@@ -87,20 +111,22 @@ Expr square_root(const Expr& x) {
 
 /// Infinity from 88.4 on.
 Expr exponential(const Expr& x) {
-    return with_power_and_rest(
-        at_least(at_most(x, 89), -88), [&](const Expr& power, const Expr& rest) {
-            return with_value(rest + like(x, 1),
-                              [&](const Expr& e) { return Halide::strict_float(power * e); });
+    return with_exponential(within_exponents(x), [&](const Exponential& e) {
+        return with_value(e.series * e.square + (e.r + like(x, 1)), [&](const Expr& rest) {
+            return Halide::strict_float(e.power * rest);
         });
+    });
 }
 
 namespace {
 
 /// e^x - 1, near 0 as precise as elsewhere; for x above 80 what it is for 80.
 Expr exponential_minus_one(const Expr& x) {
-    return with_power_and_rest(
-        at_most(at_least(x, -25), 80),  // e^-25 - 1 is -1
-        [&](const Expr& power, const Expr& rest) { return power * rest + (power - like(x, 1)); });
+    return with_exponential(at_most(at_least(x, -25), 80),  // e^-25 - 1 is -1
+                            [&](const Exponential& e) {
+                                return e.power * (e.series * e.square + e.r) +
+                                       (e.power - like(x, 1));
+                            });
 }
 
 /// log(1 + t) for 0 <= t <= 1: 2 artanh(t / (t + 2)), whose series ends soon, as its argument is at
@@ -135,8 +161,11 @@ Expr hyperbolic_tangent(const Expr& argument) {
 
 /// x / (1 + e^y)
 Expr over_one_plus_exponential(const Expr& x, const Expr& y) {
-    return with_value(exponential(y),
-                      [&](const Expr& e) { return Halide::strict_float(x / (like(x, 1) + e)); });
+    return with_exponential(within_exponents(y), [&](const Exponential& e) {
+        const Expr one = like(x, 1);
+        const Expr sum = e.power * (e.series * e.square + (e.r + one)) + one;
+        return with_value(sum, [&](const Expr& s) { return Halide::strict_float(x / s); });
+    });
 }
 
 /// What a normal distribution has below x, to 1e-7: (1 - erf(|x| / sqrt 2)) / 2
