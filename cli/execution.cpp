@@ -84,8 +84,8 @@ Schedule ScheduleArgument::choose(const Network& network, const For& what) const
                                    ? read_schedule(network, schedule)
                                    : layer_by_layer_schedule(
                                          network, what.threads, options.kernels.filters());
-        return with_default_kernels(network, with_layers_alone(network, given), options.unit,
-                                    options.kernels);
+        return with_default_kernels(network, with_layers_alone(network, given, what.threads),
+                                    options.unit, options.kernels);
     }
     if (what.cache == nullptr) return fastest(network, options);
     const std::string key =

@@ -552,8 +552,11 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
     return in_order(network, std::move(groups));
 }
 
-Schedule with_layers_alone(const Network& network, const Schedule& schedule) {
+Schedule with_layers_alone(const Network& network, const Schedule& schedule, int threads) {
     constexpr int64_t fewest_columns = 4;
+    LineBufferOptions options;
+    options.threads = threads;
+    Planner planner(network, options);
     std::vector<GroupSchedule> groups = schedule.groups();
     IndexVector<char, LayerId> is_grouped(network.layers.size(), 0);
     for (const GroupSchedule& group : groups) {
@@ -566,8 +569,14 @@ Schedule with_layers_alone(const Network& network, const Schedule& schedule) {
         if (is_grouped[id] != 0 || !is_schedulable(network, id)) continue;
         const LayerProblem p = layer_problem(network, id);
         if ((in_runs.contains(id) && !is_joined_in_place(network, id)) || p.operation == Operation::add ||
-            (is_pool(p) && p[Dim::x] >= fewest_columns))
-            groups.push_back(line_buffer_group(network, {id}));
+            (is_pool(p) && p[Dim::x] >= fewest_columns)) {
+            // Threads divide the channels of what these kernels compute.
+            const bool needs_no_strips = kernel_pays(p, KernelKind::map_addition) ||
+                                         kernel_pays(p, KernelKind::map_pooling);
+            groups.push_back(needs_no_strips
+                                 ? line_buffer_group(network, {id})
+                                 : std::get<Planner::Choice>(planner.choose({id})).group);
+        }
     }
     return in_order(network, std::move(groups));
 }

@@ -61,7 +61,7 @@ public:
     void add(std::vector<Schedule> schedules) {
         std::vector<const GroupSchedule*> all;
         for (Schedule& schedule : schedules) {
-            schedule = with_layers_alone(network_, schedule);
+            schedule = with_layers_alone(network_, schedule, options_.threads);
             for (const GroupSchedule& group : schedule.groups()) all.push_back(&group);
         }
         pricing_.price_together(all);

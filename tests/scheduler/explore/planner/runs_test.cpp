@@ -135,6 +135,23 @@ TEST(Runs, WithoutJoinsChainsStayApart) {
     }
     const Schedule whole = with_layers_alone(enlarging(), apart);
     EXPECT_EQ(whole.groups().back().nests.front().layer, "shuffle5");
+    EXPECT_EQ(whole.groups().back().nests.front().strip[0], 0);
+    const Schedule shared = with_layers_alone(enlarging(), apart, 2);
+    const Nest& last = shared.groups().back().nests.front();
+    EXPECT_EQ(last.layer, "shuffle5");
+    EXPECT_EQ(last.strip[0], 32) << to_text(shared);  // two strips for each thread
+}
+
+/// Threads share the channels of whole maps where a kernel has them.
+TEST(Runs, AdditionsAloneNeedNoStrips) {
+    Network network = empty_network(1, 64, 128);
+    const TensorId x = append(network, "conv1", 0, {8, square_window(3, 1, 1)});
+    const TensorId y = append(network, "conv2", 0, {8, square_window(3, 1, 1)});
+    append(network, "add3", {.kind = LayerKind::add, .inputs = {x, y}});
+    const Schedule whole = with_layers_alone(network, layer_by_layer_schedule(network, 2), 2);
+    const Nest& last = whole.groups().back().nests.front();
+    EXPECT_EQ(last.layer, "add3");
+    EXPECT_EQ(last.strip[0], 0);
 }
 
 }  // namespace
