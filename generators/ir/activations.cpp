@@ -1,6 +1,7 @@
 #include "generators/ir/activations.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <initializer_list>
@@ -33,12 +34,13 @@ Expr polynomial(const Expr& x, std::initializer_list<float> coefficients) {
     return sum;
 }
 
-/// The same pair by pair, so that half as many sums wait for one another. `square` is x^2; there is an even
-/// number of coefficients.
+/// The same pair by pair, so that half as many sums wait for one another. `square` is x^2.
 Expr polynomial_of_pairs(const Expr& x, const Expr& square,
                          std::initializer_list<float> coefficients) {
+    auto c = std::end(coefficients);
     Expr sum;
-    for (auto c = std::end(coefficients); c != std::begin(coefficients); c -= 2) {
+    if (coefficients.size() % 2 == 1) sum = like(x, *--c);
+    for (; c != std::begin(coefficients); c -= 2) {
         const Expr pair = x * like(x, *std::prev(c)) + like(x, *std::prev(c, 2));
         sum = sum.defined() ? sum * square + pair : pair;
     }
@@ -168,17 +170,26 @@ Expr over_one_plus_exponential(const Expr& x, const Expr& y) {
     });
 }
 
-/// What a normal distribution has below x, to 1e-7: (1 - erf(|x| / sqrt 2)) / 2
-/// or the rest to 1, by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
-Expr normal_probability(const Expr& x) {
-    const Expr distance = Halide::abs(x) * like(x, 1 / std::numbers::sqrt2_v<float>);
-    return with_value(distance, [&](const Expr& z) {
-        return with_value(like(x, 1) / (like(x, 1) + like(x, 0.3275911f) * z), [&](const Expr& t) {
-            const Expr series = polynomial(
-                t, {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f, 1.061405429f});
-            const Expr tail = like(x, 0.5f) * t * series * exponential(-z * z);
-            return with_value(tail, [&](const Expr& p) {
-                return Halide::strict_float(Halide::select(x < like(x, 0), p, like(x, 1) - p));
+/// What a normal distribution has below x, to 1.7e-7: 1/2 + x P(x^2) / Q(x^2), fitted so that it
+/// does not fall short of 1 at 5.5, from where on 1 is what it rounds to.
+Expr normal_probability(const Expr& argument) {
+    return with_value(at_least(at_most(argument, 5.5f), -5.5f), [](const Expr& x) {
+        return with_value(x * x, [&](const Expr& square) {
+            return with_value(square * square, [&](const Expr& fourth) {
+                const Expr p = polynomial_of_pairs(
+                    square, fourth,
+                    {0.39894223f, 3.5085734e-2f, 4.4535794e-3f, 1.6125893e-4f, 3.1232919e-6f,
+                     -2.1804960e-8f, 1.1200846e-10f});
+                const Expr q = polynomial_of_pairs(
+                    square, fourth,
+                    {1, 0.2546125f, 2.860135e-2f, 1.7795525e-3f, 5.9110997e-5f});
+                return with_value(p, [&](const Expr& over) {
+                    return with_value(q, [&](const Expr& under) {
+                        const Expr half = Halide::strict_float(x * over / under);
+                        return Halide::strict_float(at_least(at_most(half, 0.5f), -0.5f) +
+                                                    like(x, 0.5f));
+                    });
+                });
             });
         });
     });
@@ -531,6 +542,18 @@ bool is_maximum(const Activation& activation) {
     if (activation.kind == ActivationKind::leaky_relu) return flattens(activation.alpha);
     return activation.kind == ActivationKind::prelu && activation.slope &&
            std::ranges::all_of(activation.slope->values, flattens);
+}
+
+bool takes_registers(const Activation& activation) {
+    using enum GeneralFunction;
+    if (activation.kind != ActivationKind::unary)
+        return activation.kind == ActivationKind::sigmoid ||
+               activation.kind == ActivationKind::tanh;
+    constexpr std::array few_steps{absolute,     negative,   reciprocal,       square_root,
+                                   softsign,     hard_sigmoid, hard_swish,     floor,
+                                   ceil,         round_to_even, sign,          thresholded_relu,
+                                   shrink};
+    return std::ranges::find(few_steps, activation.function) == few_steps.end();
 }
 
 Expr activate(const Activation& activation, const Expr& value, const Expr& slope) {

@@ -21,6 +21,10 @@ namespace laminate::ir {
 /// others.
 [[nodiscard]] bool is_maximum(const Activation& activation);
 
+/// Whether the activation is a function of so many steps and constants that it wants the registers
+/// which sums occupy.
+[[nodiscard]] bool takes_registers(const Activation& activation);
+
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value,
                                     const Halide::Expr& slope);

@@ -102,6 +102,7 @@ struct Accumulators {
     std::string name;
     int64_t lanes;
     [[nodiscard]] Expr index(int64_t n) const { return lanes_from(size(n * lanes), lanes); }
+    [[nodiscard]] Expr index(const Expr& n) const { return lanes_from(n * size(lanes), lanes); }
     [[nodiscard]] Expr get(int64_t n) const { return load(name, index(n)); }
     [[nodiscard]] Stmt set(int64_t n, const Expr& value) const {
         return store(name, value, index(n));

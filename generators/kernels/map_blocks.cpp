@@ -20,8 +20,9 @@ GroupCode map_blocks_code(LayerOutput pointwise, LayerOutput depthwise, const Ma
     const Stmt of_parts = code.for_parts([&](const Expr& block) {
         const Expr first = simplify(block * size(blocks.block()));
         const Expr begin = simplify(size(at.map_offset()) - first * size(blocks.pixels));
-        const DepthwiseSums sums{depthwise.problem(), arrays.weights, arrays.bias,
-                                 stored_depthwise(depthwise), code.scratch(), begin};
+        DepthwiseSums sums{depthwise.problem(), arrays.weights, arrays.bias,
+                           stored_depthwise(depthwise), code.scratch(), begin};
+        sums.wants_registers = ir::takes_registers(depthwise.layer().activation);
         const Interval channels{
             first, simplify(Halide::min(first + size(blocks.block()),
                                         size(depthwise.problem()[Dim::z])))};

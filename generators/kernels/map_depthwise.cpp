@@ -1,7 +1,9 @@
 #include "generators/kernels/map_depthwise.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
@@ -29,10 +31,17 @@ private:
         int64_t least_y = 0, most_y = 0;  ///< y in all executions of this code
     };
 
-    /// All runs of a tile; neighbours that read no padding in a loop.
+    /// What becomes of the sum of row r of a run.
+    using PutRow = std::function<Stmt(int64_t r, const Expr& sum)>;
+
     [[nodiscard]] Stmt tile(const Tile& tile) const;
+    /// `make` of the number of each run, which begins x columns further than it says; neighbours that
+    /// read no padding in a loop.
+    [[nodiscard]] Stmt for_runs(const std::function<Stmt(const Expr& number, const Expr& x,
+                                                         const VectorRun& run)>& make) const;
     /// A run of a tile, x columns further. Which columns are padding is known here.
-    [[nodiscard]] Stmt run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const;
+    [[nodiscard]] Stmt run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run,
+                                   const PutRow& put) const;
     /// Asks for what the next channel reads in the tile's place.
     [[nodiscard]] Stmt ask_for_next(const Tile& tile, const Expr& x, const VectorRun& run) const;
     /// Adds the products of input row `in`, counted from the first that the tile's windows reach.
@@ -67,24 +76,63 @@ Stmt DepthwiseTiles::channel(const Expr& z, const Interval& tiles) const {
     return ir::sequence(all);
 }
 
-Stmt DepthwiseTiles::tile(const Tile& tile) const {
+Stmt DepthwiseTiles::for_runs(
+    const std::function<Stmt(const Expr& number, const Expr& x, const VectorRun& run)>& make) const {
     std::vector<Stmt> all;
     const auto run = [&](int64_t n) -> const VectorRun& {
         return at_.runs[static_cast<size_t>(n)];
     };
-    for (int64_t n = 0; n < at_.loop_begin; ++n) all.push_back(run_of_tile(tile, 0, run(n)));
+    for (int64_t n = 0; n < at_.loop_begin; ++n) all.push_back(make(size(n), 0, run(n)));
     if (at_.loop_begin < at_.loop_end) {
         const VectorRun& first = run(at_.loop_begin);
-        all.push_back(loop(
-            ".x", {0, size(at_.loop_end - at_.loop_begin)},
-            [&](const Expr& n) { return run_of_tile(tile, n * size(first.lanes), first); }));
+        all.push_back(
+            loop(".x", {0, size(at_.loop_end - at_.loop_begin)}, [&](const Expr& n) {
+                return make(size(at_.loop_begin) + n, n * size(first.lanes), first);
+            }));
     }
     for (int64_t n = at_.loop_end; n < std::ssize(at_.runs); ++n)
-        all.push_back(run_of_tile(tile, 0, run(n)));
+        all.push_back(make(size(n), 0, run(n)));
     return ir::sequence(all);
 }
 
-Stmt DepthwiseTiles::run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run) const {
+Stmt DepthwiseTiles::tile(const Tile& tile) const {
+    const auto put = [&](const Expr& x, const VectorRun& run) -> PutRow {
+        return [&](int64_t r, const Expr& sum) {
+            return sums_.put(tile.z, simplify(tile.y + size(r)), x, sum, run);
+        };
+    };
+    int64_t lanes = 0;
+    for (const VectorRun& run : at_.runs) lanes = std::max(lanes, run.lanes);
+    const int64_t vectors = tile.rows.count * std::ssize(at_.runs);
+    constexpr int64_t most_elements = 4096;  // in half of a first-level cache
+    if (!sums_.wants_registers || vectors * lanes > most_elements) {
+        return for_runs([&](const Expr&, const Expr& x, const VectorRun& run) {
+            return run_of_tile(tile, x, run, put(x, run));
+        });
+    }
+    // A core sees few vectors ahead. If each were summed and finished at once, it would wait for both
+    // in turn.
+    const ir::Accumulators finished{unique_name(p_.name + ".finished"), lanes};
+    const auto place = [&](const Expr& number, int64_t r, const VectorRun& run) {
+        return lanes_from(simplify((number * size(tile.rows.count) + size(r)) * size(lanes)),
+                          run.lanes);
+    };
+    const Stmt sums = for_runs([&](const Expr& number, const Expr& x, const VectorRun& run) {
+        return run_of_tile(tile, x, run, [&](int64_t r, const Expr& sum) {
+            return ir::store(finished.name, sum, place(number, r, run));
+        });
+    });
+    const Stmt outputs = for_runs([&](const Expr& number, const Expr& x, const VectorRun& run) {
+        std::vector<Stmt> rows;
+        for (int64_t r = 0; r < tile.rows.count; ++r)
+            rows.push_back(put(x, run)(r, ir::load(finished.name, place(number, r, run))));
+        return ir::sequence(rows);
+    });
+    return finished.around(vectors, ir::sequence({sums, outputs}));
+}
+
+Stmt DepthwiseTiles::run_of_tile(const Tile& tile, const Expr& x, const VectorRun& run,
+                                 const PutRow& put) const {
     const RunSums sums(p_.name + ".sum", {run}, tile.rows.count);
     std::vector<Stmt> parts;
     for (int64_t r = 0; r < tile.rows.count; ++r)
@@ -94,8 +142,7 @@ Stmt DepthwiseTiles::run_of_tile(const Tile& tile, const Expr& x, const VectorRu
         const std::vector<Stmt> row = add_row(sums, tile, in, x, run);
         parts.insert(parts.end(), row.begin(), row.end());
     }
-    for (int64_t r = 0; r < tile.rows.count; ++r)
-        parts.push_back(sums_.put(tile.z, simplify(tile.y + size(r)), x, sums.get(0, r), run));
+    for (int64_t r = 0; r < tile.rows.count; ++r) parts.push_back(put(r, sums.get(0, r)));
     return sums.around(ir::sequence(parts));
 }
 
@@ -184,7 +231,8 @@ DepthwiseSums::Put stored_depthwise(const LayerOutput& output) {
 GroupCode map_depthwise_code(LayerOutput output, const MapDepthwiseLayout& at) {
     MapCode code(std::move(output), 1);
     const LayerProblem& p = code.problem();
-    const DepthwiseSums sums{p, code.weights(), code.bias(), stored_depthwise(code.output())};
+    DepthwiseSums sums{p, code.weights(), code.bias(), stored_depthwise(code.output())};
+    sums.wants_registers = ir::takes_registers(code.output().layer().activation);
     const Stmt body = code.for_parts([&](const Expr& part) {
         const Interval tiles = part_of(part, at.parts, at.tiles, at.divides_rows);
         return code.loop(".z", part_of(part, at.parts, p[Dim::z], !at.divides_rows),

@@ -29,6 +29,8 @@ struct DepthwiseSums {
     /// The array of inputs, and where it would have the first row of channel 0.
     std::string input = "X";
     Halide::Expr input_begin = 0;
+    /// Whether what becomes of the sums wants their registers (ir::takes_registers).
+    bool wants_registers = false;
 };
 /// Stores sums to Y. `output` outlives it.
 [[nodiscard]] DepthwiseSums::Put stored_depthwise(const LayerOutput& output);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 
@@ -91,13 +92,32 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
                 code_.output().prefetch_stored(first + size(std::min(n, count - 1))));
     }
     const Start start = [&](int64_t z, size_t) { return bias(z_block, z); };
-    const Put put = [&](const Expr& number, int64_t, size_t v, const Expr& sum) {
+    const Put store = [&](const Expr& number, int64_t, size_t v, const Expr& sum) {
         const Expr to = simplify(number * size(all_pixels) + x + size(runs[v].first));
         return code_.output().store(number, sum, lanes_from(to, runs[v].lanes),
                                     wanted_lanes(runs[v]));
     };
-    parts.push_back(sums(z_block, 0, p_[Dim::i] * p_.y().kernel, runs, start, pixels, put, also));
-    return ir::sequence(parts);
+    const int64_t inputs = p_[Dim::i] * p_.y().kernel;
+    if (!ir::takes_registers(code_.output().layer().activation)) {
+        parts.push_back(sums(z_block, 0, inputs, runs, start, pixels, store, also));
+        return ir::sequence(parts);
+    }
+    const auto vectors = std::ssize(runs);
+    const ir::Accumulators finished{unique_name(p_.name + ".finished"), lanes_};
+    const Put keep = [&](const Expr&, int64_t z, size_t v, const Expr& sum) {
+        return finished.set(z * vectors + static_cast<int64_t>(v), sum);
+    };
+    parts.push_back(sums(z_block, 0, inputs, runs, start, pixels, keep, also));
+    const Expr left = simplify(size(p_[Dim::z]) - z_block * size(block_));
+    const Interval channels{0, p_[Dim::z] % block_ == 0 ? size(block_) : min(left, size(block_))};
+    parts.push_back(code_.loop(".finished", channels, [&](const Expr& z) {
+        std::vector<Stmt> stores;
+        for (int64_t v = 0; v < vectors; ++v)
+            stores.push_back(store(simplify(z_block * size(block_) + z), 0, static_cast<size_t>(v),
+                                   ir::load(finished.name, finished.index(z * size(vectors) + size(v)))));
+        return ir::sequence(stores);
+    }));
+    return finished.around(block_ * vectors, ir::sequence(parts));
 }
 
 Expr PixelProducts::panel_index(const Expr& i, int64_t m, size_t v,

@@ -454,6 +454,46 @@ TEST(WholeMap, APointwiseLayerHandsBlocksOfChannelsToTheDepthwiseLayerBehindIt) 
     }
 }
 
+/// Sums are kept until all of a tile are there, then the function takes their registers.
+TEST(WholeMap, LongFunctionsOfSums) {
+    const auto with = [](Network network, GeneralFunction function) {
+        for (Layer& layer : network.layers)
+            layer.activation = {
+                .kind = ActivationKind::unary, .function = function, .alpha = 1};
+        return network;
+    };
+    const std::vector<std::pair<std::string, Network>> layers{
+        {"7 -> 64 at 20 x 20", layer_of(7, 20, 20, pointwise(64))},
+        {"17 -> 70 at 14 x 14, the last block not full", layer_of(17, 14, 14, pointwise(70))},
+        {"3 -> 33, 7 x 7 of stride 2", layer_of(3, 50, 57, {33, square_window(7, 2, 3)})},
+        {"depthwise, 14 x 14", layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1)))},
+        {"depthwise, 71 columns", layer_of(17, 9, 71, depthwise(17, square_window(5, 1, 2)))},
+        {"depthwise, 60 columns of stride 2",
+         layer_of(16, 9, 121, depthwise(16, square_window(3, 2)))},
+        {"depthwise, 28 columns without padding", layer_of(2, 6, 30, depthwise(2, square_window(3)))}};
+    for (const auto& [what, network] : layers) {
+        expect_right(with(network, GeneralFunction::gelu), avx512, what + ", GELU");
+        expect_right(with(network, GeneralFunction::swish), {8, 12}, what + ", Swish, 8 lanes");
+    }
+    const Network pair = layers_of(
+        9, 11, 40, {depthwise(9, square_window(3, 1, 1)), pointwise(33)});
+    expect_pair_right(with(pair, GeneralFunction::swish),
+                      {KernelKind::map_depthwise, KernelKind::map_pixels}, 3);
+    const Network blocks =
+        layers_of(5, 14, 14, {pointwise(41), depthwise(41, square_window(3, 1, 1))});
+    expect_pair_right(with(blocks, GeneralFunction::gelu),
+                      {KernelKind::map_channels, KernelKind::map_depthwise}, 2);
+    // The sums of these rows are too many to be kept.
+    const Network wide = with(layer_of(2, 6, 4200, depthwise(2, square_window(3, 1, 1))),
+                              GeneralFunction::swish);
+    GroupSchedule group = line_buffer_group(wide, {0});
+    group.nests.front().kernel = kernel_for(KernelKind::map_depthwise, avx512);
+    const std::vector<LayerProblem> problems = group_problems(wide, group);
+    const auto inputs = random_group_inputs(wide, problems, 3);
+    (void)output_expected_right(group_code(wide, group), inputs,
+                                reference_output(wide, problems, inputs), to_text(group));
+}
+
 std::optional<GroupCode> avx512_code(const Network& network, const GroupSchedule& group) {
     return map_code(network, group, avx512);
 }
