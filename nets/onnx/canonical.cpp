@@ -175,8 +175,9 @@ void remove_dead_layers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
-/// Lets one layer stand for several general ones that compute the same of the same tensors, as two
-/// means do that an exporter writes for a mean and a variance.
+/// Lets one layer stand for several general ones or activations that compute the same of the same tensors,
+/// as two means do that an exporter writes for a mean and a variance, and the rectifiers before the
+/// separable convolutions of a cell of NASNet.
 void share_equal_layers(RawNetwork& raw) {
     std::map<TensorId, TensorId> same;
     std::map<std::vector<TensorId>, std::vector<const RawLayer*>> seen;
@@ -186,9 +187,8 @@ void share_equal_layers(RawNetwork& raw) {
             if (const auto other = same.find(id); other != same.end()) id = other->second;
         }
         const bool is_output = std::ranges::find(raw.outputs, layer.output) != raw.outputs.end();
-        const bool may_be_shared = layer.kind == LayerKind::general ||
-                                   (layer.kind == LayerKind::activation &&
-                                    layer.activation.kind == ActivationKind::unary);
+        const bool may_be_shared =
+            layer.kind == LayerKind::general || layer.kind == LayerKind::activation;
         if (!may_be_shared || layer.inputs.empty() || layer.bias || is_output) continue;
         std::vector<const RawLayer*>& others = seen[layer.inputs];
         const auto equal = std::ranges::find_if(others, [&](const RawLayer* other) {

@@ -111,6 +111,14 @@ void logarithm_row(const float* input, float* output, int64_t count) {
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
+void rectified_row(const float* input, float* output, int64_t count) {
+    each(input, output, count, [](float x) { return std::max(x, 0.0F); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void clipped_row(float low, float high, const float* input, float* output, int64_t count) {
+    each(input, output, count, [low, high](float x) { return std::min(std::max(x, low), high); });
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
 void leaky_row(float alpha, const float* input, float* output, int64_t count) {
     each(input, output, count, [alpha](float x) {
         const float below = alpha * x;
@@ -615,12 +623,9 @@ void apply_activation_row(const Activation& activation, int64_t channel, const f
                 slope->values[slope->values.size() == 1 ? 0 : static_cast<size_t>(channel)], input,
                 output, count);
         case ActivationKind::relu:
-            for (int64_t k = 0; k < count; ++k) output[k] = std::max(input[k], 0.0f);
-            return;
+            return rectified_row(input, output, count);
         case ActivationKind::clip:
-            for (int64_t k = 0; k < count; ++k)
-                output[k] = std::min(std::max(input[k], low), high);
-            return;
+            return clipped_row(low, high, input, output, count);
         case ActivationKind::sigmoid:
             return sigmoid_row(input, output, count);
         case ActivationKind::tanh:

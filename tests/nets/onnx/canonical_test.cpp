@@ -44,6 +44,25 @@ TEST(FoldBatchNormalization, IntoAConvolutionWithBias) {
               (std::vector<std::string>{"BatchNormalization \"bn\" into Conv \"conv\""}));
 }
 
+TEST(ShareEqualLayers, RectifiersOfOneTensorAreOneAndFoldIntoTheLayerBefore) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {1, 1, 1, 1}, {2}).weights("low", {}, {0}).weights("high", {}, {6});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    m.node("Relu", {"a"}, "b", "one");
+    m.node("Relu", {"a"}, "c", "other");
+    m.node("Conv", {"b", "w"}, "d", "left");
+    m.node("Conv", {"c", "w"}, "e", "right");
+    m.node("Relu", {"d"}, "f");
+    m.node("Clip", {"d", "low", "high"}, "g");
+    m.node("Concat", {"f", "g", "e"}, "y").integer("axis", 1);
+    const Network network = m.parse();
+    // Two convolutions of the first one's rectified output; a Relu and a Clip are not equal.
+    ASSERT_EQ(network.layers.size(), 6u);
+    EXPECT_EQ(network.layers[0].activation.kind, ActivationKind::relu);
+    EXPECT_EQ(network.layers[1].inputs, network.layers[2].inputs);
+    expect_contains(network.folded.front(), "Relu \"other\" is Relu \"one\"");
+}
+
 TEST(FoldBatchNormalization, IntoATransposedConvolutionWithGroups) {
     // Weights [input channel][output channel within its group]: input 0 and 1 make output 0, input
     // 2 and 3 make output 1.

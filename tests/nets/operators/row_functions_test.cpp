@@ -64,10 +64,10 @@ TEST(RowFunctions, AreThoseOfTheLibraryToAFewUnits) {
             expected[k] = apply_unary(function, x[k], alpha, beta);
         expect_close(found, x, expected, 6e-7F, to_string(function));
     }
-    for (const auto kind : {ActivationKind::sigmoid, ActivationKind::tanh,
-                            ActivationKind::leaky_relu}) {
+    for (const auto kind : {ActivationKind::sigmoid, ActivationKind::tanh, ActivationKind::relu,
+                            ActivationKind::clip, ActivationKind::leaky_relu}) {
         Row found(x.size()), expected(x.size());
-        const Activation activation{.kind = kind, .alpha = 0.25F};
+        const Activation activation{.kind = kind, .alpha = 0.25F, .low = -2, .high = 3};
         apply_activation_row(activation, 0, x.data(), found.data(), std::ssize(x));
         for (size_t k = 0; k < x.size(); ++k)
             expected[k] = apply_activation(activation, x[k], 0);
