@@ -23,7 +23,7 @@ bool map_depthwise_accepts(const LayerProblem& p) {
 
 /// The input should fit the caches too. After a larger map, the layer is better fused.
 bool map_depthwise_pays(const LayerProblem& p) {
-    constexpr int64_t enough_channels = 16, widest_by_channels = 128, widest = 36;
+    constexpr int64_t enough_channels = 16, widest_by_channels = 160, widest = 36;
     const int64_t side = p[Dim::z] >= enough_channels ? widest_by_channels : widest;
     return p[Dim::y] * p[Dim::x] <= side * side && p.x().in <= side && p.y().in <= side;
 }

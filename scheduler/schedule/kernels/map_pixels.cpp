@@ -27,7 +27,7 @@ bool map_pixels_accepts(const LayerProblem& p) {
 /// Small maps stay in a core's caches; layers of enough channels gain more from whole tiles of the
 /// map than line buffers save as long as the map is not a picture.
 bool map_pixels_pays(const LayerProblem& p) {
-    constexpr int64_t enough_channels = 16, widest_by_channels = 128, widest = 36;
+    constexpr int64_t enough_channels = 16, widest_by_channels = 160, widest = 36;
     const int64_t side =
         std::min(p[Dim::z], p[Dim::i]) >= enough_channels ? widest_by_channels : widest;
     return p[Dim::y] * p[Dim::x] <= side * side;
