@@ -157,7 +157,10 @@ private:
         for (const auto& [b, t] : node.tracked) {
             Track& track = state_.buffers[b].tracks[t];
             if (track.need.empty()) continue;
-            track.seen.trips = std::max(track.seen.trips, ++track.trips);
+            // A call is no trip of a loop. Its number would rise as long as the nest runs, so that
+            // no trip would do the same as the one before.
+            if (node.level.depth > 0)
+                track.seen.trips = std::max(track.seen.trips, ++track.trips);
             // Coordinates that are needed again stay until now, so everything from the begin of
             // this need to the frontier was held at once, when the frontier last moved.
             track.seen.held = std::max(track.seen.held,

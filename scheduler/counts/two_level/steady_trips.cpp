@@ -1,6 +1,7 @@
 #include "scheduler/counts/two_level/steady_trips.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/units.h"
 
@@ -11,8 +12,22 @@ namespace {
 using Reader = AxisState::Reader;
 
 constexpr int64_t unknown = INT64_MIN;
-/// Fewer trips are not worth a look.
-constexpr int64_t fewest_trips = 4;
+/// Fewer periods are not worth a look.
+constexpr int64_t fewest_periods = 4;
+/// Trips of longer periods are not repeated. Strides are 2 to 4.
+constexpr int64_t longest_period = 16;
+
+/// How many times an output of the nest must move by `shift` until it reads the same, further on.
+int64_t times_of(const AxisNest& nest, int64_t shift) {
+    const AxisWindow& w = nest.window;
+    return w.transposed ? w.stride / std::gcd(shift, w.stride) : 1;
+}
+
+/// How far what the nest reads moves with its output, which times_of() allows.
+int64_t shift_of_input(const AxisNest& nest, int64_t shift) {
+    const AxisWindow& w = nest.window;
+    return w.transposed ? shift / w.stride : shift * w.stride;
+}
 
 }  // namespace
 
@@ -22,7 +37,7 @@ SteadyTrips::SteadyTrips(const AxisProblem& problem, AxisState& state)
     for (int64_t k = 0; k < std::ssize(problem.nests); ++k) {
         const AxisNest& nest = problem.nests[static_cast<size_t>(k)];
         const AxisWindow& w = nest.window;
-        if (nest.role != Role::spatial || w.transposed || w.is_sampled()) continue;
+        if (nest.role != Role::spatial || w.is_sampled()) continue;
         Range read{0, w.in};
         for (const AxisArray& array : problem.arrays) {
             if (array.producer < 0) continue;
@@ -31,6 +46,13 @@ SteadyTrips::SteadyTrips(const AxisProblem& problem, AxisState& state)
                 const Range& own = inner_[array.producer];
                 read = {std::max(read.begin, own.begin), std::min(read.end, own.end)};
             }
+        }
+        if (w.transposed) {
+            if (read.empty()) continue;
+            inner_[k] = {
+                std::max<int64_t>(0, read.begin * w.stride - w.pad_begin + w.span() - w.stride),
+                std::min(nest.extent, read.end * w.stride - w.pad_begin)};
+            continue;
         }
         if (read.size() < w.span()) continue;
         inner_[k] = {std::max<int64_t>(0, ceil_div(read.begin + w.pad_begin, w.stride)),
@@ -47,41 +69,54 @@ bool SteadyTrips::runs_inside(size_t node, size_t body) const {
     return true;
 }
 
-bool SteadyTrips::find_shifts(int64_t nest, size_t node, int64_t step,
-                              IndexVector<int64_t, int64_t>& shifts,
-                              std::vector<int64_t>& of_arrays) const {
-    shifts[nest] = step;
+int64_t SteadyTrips::find_shifts(int64_t nest, size_t node, int64_t advance,
+                                 IndexVector<int64_t, int64_t>& shifts,
+                                 std::vector<int64_t>& of_arrays) const {
+    const auto nest_at = [&](int64_t k) -> const AxisNest& {
+        return problem_.nests[static_cast<size_t>(k)];
+    };
+    shifts[nest] = advance;
+    int64_t times = times_of(nest_at(nest), advance);
     // Consumers first: arrays come by producer, weights last.
-    for (size_t b = problem_.arrays.size(); b-- > 0;) {
+    for (size_t b = problem_.arrays.size(); b-- > 0 && times == 1;) {
         const AxisArray& array = problem_.arrays[b];
         if (!runs_inside(state_.node_of(array.placement.compute), node)) continue;
-        if (array.whole > 0) return false;
+        if (array.whole > 0) return 0;
         for (const AxisReader& reader : array.readers) {
-            if (inner_[reader.nest].empty() || reader.is_repeated) return false;
+            if (inner_[reader.nest].empty() || reader.is_repeated) return 0;
             // Every row and column reads the same weights, so they stay where they are.
             if (array.is_weights) {
                 of_arrays[b] = 0;
                 continue;
             }
-            if (shifts[reader.nest] == unknown) return false;
-            const int64_t shift =
-                shifts[reader.nest] *
-                problem_.nests[static_cast<size_t>(reader.nest)].window.stride;
-            if (of_arrays[b] != unknown && of_arrays[b] != shift) return false;
+            if (shifts[reader.nest] == unknown) return 0;
+            const int64_t shift = shift_of_input(nest_at(reader.nest), shifts[reader.nest]);
+            if (of_arrays[b] != unknown && of_arrays[b] != shift) return 0;
             of_arrays[b] = shift;
         }
-        if (array.producer >= 0) shifts[array.producer] = of_arrays[b];
+        if (array.producer < 0) continue;
+        shifts[array.producer] = of_arrays[b];
+        times = times_of(nest_at(array.producer), of_arrays[b]);
     }
-    return true;
+    return times;
 }
 
-const SteadyTrips::Body& SteadyTrips::body_of(int64_t nest, size_t node, int64_t step) {
+SteadyTrips::Body& SteadyTrips::body_of(int64_t nest, size_t node, int64_t step) {
     Body& body = bodies_[node];
     if (body.is_known) return body;
     body.is_known = true;
-    IndexVector<int64_t, int64_t> shifts(problem_.nests.size(), unknown);
-    std::vector<int64_t> of_arrays(problem_.arrays.size(), unknown);
-    body.may_repeat = !inner_[nest].empty() && find_shifts(nest, node, step, shifts, of_arrays);
+    if (inner_[nest].empty()) return body;
+    IndexVector<int64_t, int64_t> shifts(problem_.nests.size());
+    std::vector<int64_t> of_arrays(problem_.arrays.size());
+    int64_t times = 1;
+    do {
+        body.period *= times;
+        if (body.period > longest_period) return body;
+        std::ranges::fill(shifts, unknown);
+        std::ranges::fill(of_arrays, unknown);
+        times = find_shifts(nest, node, step * body.period, shifts, of_arrays);
+    } while (times > 1);
+    body.may_repeat = times == 1;
     if (!body.may_repeat) return body;
     for (size_t b = 0; b < state_.buffers.size(); ++b) {
         AxisState::Buffer& buffer = state_.buffers[b];
@@ -106,48 +141,56 @@ const SteadyTrips::Body& SteadyTrips::body_of(int64_t nest, size_t node, int64_t
     return body;
 }
 
+void SteadyTrips::Body::take_numbers() {
+    now.resize(frontiers.size() + 2 * hulls.size() + 4 * tracks.size() + sums.size());
+    int64_t* next = now.data();
+    for (const Place& place : frontiers) *next++ = *place.at;
+    for (const Hull& hull : hulls) {
+        *next++ = hull.range->begin;
+        *next++ = hull.range->end;
+    }
+    for (const Track* track : tracks) {
+        const AxisBody& seen = track->seen;
+        *next++ = seen.held;
+        *next++ = seen.overlaps ? 1 : 0;
+        *next++ = seen.trips;
+        *next++ = track->trips;
+    }
+    for (const int64_t* sum : sums) *next++ = *sum;
+}
+
 SteadyTrips::Execution::Execution(SteadyTrips& trips, int64_t nest, size_t node, Range part,
                                   int64_t step)
     : state_(trips.state_), step_(step) {
     const Range& inner = trips.inner_[nest];
     within_ = {std::max(part.begin, inner.begin), std::min(part.end, inner.end)};
-    if (within_.size() < (fewest_trips + 2) * step) return;
-    const Body& body = trips.body_of(nest, node, step);
+    if (within_.size() < (fewest_periods + 2) * step) return;
+    Body& body = trips.body_of(nest, node, step);
     if (body.may_repeat) body_ = &body;
 }
 
 int64_t SteadyTrips::Execution::repeat(int64_t begin) {
     if (body_ == nullptr || attempts_ == 0 || begin < within_.begin) return 0;
-    const int64_t next = (within_.end - begin) / step_ - 1;
-    if (next < fewest_trips) return 0;
-    std::vector<int64_t> now = numbers();
-    if (!before_.empty() && lifetimes_before_ == state_.lifetime_changes && is_steady(now)) {
+    if (--trips_to_look_ > 0) return 0;
+    trips_to_look_ = body_->period;
+    const int64_t periods = ((within_.end - begin) / step_ - 1) / body_->period;
+    if (periods < fewest_periods) return 0;
+    body_->take_numbers();
+    if (has_before_ && lifetimes_before_ == state_.lifetime_changes && is_steady()) {
         attempts_ = 0;
-        advance(next, now);
-        return next;
+        advance(periods);
+        return periods * body_->period;
     }
     --attempts_;
-    before_ = std::move(now);
+    std::swap(body_->before, body_->now);
+    has_before_ = true;
     lifetimes_before_ = state_.lifetime_changes;
     return 0;
 }
 
-std::vector<int64_t> SteadyTrips::Execution::numbers() const {
-    std::vector<int64_t> all;
-    for (const Body::Place& place : body_->frontiers) all.push_back(*place.at);
-    for (const Body::Hull& hull : body_->hulls)
-        all.insert(all.end(), {hull.range->begin, hull.range->end});
-    for (const Track* track : body_->tracks) {
-        const AxisBody& seen = track->seen;
-        all.insert(all.end(), {seen.held, seen.overlaps ? 1 : 0, seen.trips, track->trips});
-    }
-    for (const int64_t* sum : body_->sums) all.push_back(*sum);
-    return all;
-}
-
-bool SteadyTrips::Execution::is_steady(const std::vector<int64_t>& now) const {
-    auto a = before_.begin();
-    auto b = now.begin();
+bool SteadyTrips::Execution::is_steady() const {
+    auto a = body_->before.cbegin();
+    auto b = body_->now.cbegin();
     for (const Body::Place& place : body_->frontiers) {
         if (*a++ + place.shift != *b++) return false;
     }
@@ -170,12 +213,12 @@ bool SteadyTrips::Execution::is_steady(const std::vector<int64_t>& now) const {
     return true;
 }
 
-void SteadyTrips::Execution::advance(int64_t trips, const std::vector<int64_t>& now) {
-    auto a = before_.begin();
-    auto b = now.begin();
+void SteadyTrips::Execution::advance(int64_t periods) {
+    auto a = body_->before.cbegin();
+    auto b = body_->now.cbegin();
     const auto moved = [&] {
         const int64_t change = *b++ - *a++;
-        return checked_multiply(trips, change);
+        return checked_multiply(periods, change);
     };
     for (const Body::Place& place : body_->frontiers) *place.at += moved();
     for (const Body::Hull& hull : body_->hulls) {

@@ -101,6 +101,31 @@ AxisNest row_by_row(AxisWindow w) {
     return nest;
 }
 
+/// Two layers, rows: a kernel of 3 with padding, then a transposed one of 4 with stride 2. What is
+/// between is computed for each of the sink's rows and stored there, and so is X, which layer 1 reads
+/// in its own loop: a call lies between X's levels.
+AxisProblem rows_of_an_upsampling(int64_t rows) {
+    AxisProblem problem;
+    problem.nests = {row_by_row({false, 3, 1, 1, 1, rows, rows, {}}),
+                     row_by_row({true, 4, 2, 1, 1, rows, 2 * rows, {}})};
+    problem.nests[0].steps = {rows, 1};
+    problem.nests[1].steps = {2 * rows, 1};
+    problem.arrays = {tensor(-1, 0, {{1, 2}, {0, 2}}), tensor(0, 1, {{1, 2}, {1, 2}}),
+                      weights(0, {{1, 0}, {1, 0}}), weights(1, {{1, 0}, {1, 0}})};
+    return problem;
+}
+
+TEST(Axis, MoreRowsThanCanBeRunAreRepeated) {
+    // Every row reads two of the rows between, and four of X. At each border, two rows of the sink
+    // read a row less of X, and one reads two less, and a row less between.
+    for (const int64_t rows : {int64_t{10}, int64_t{1'000'000'000'000}}) {
+        const AxisCounts counts = axis_counts(rows_of_an_upsampling(rows));
+        EXPECT_EQ(counts.buffers[1].brought, 2 * (2 * rows) - 2) << rows;
+        EXPECT_EQ(counts.buffers[0].brought, 4 * (2 * rows) - 2 * (2 + 1 + 1)) << rows;
+        EXPECT_EQ(counts.buffers[2].brought, 1) << rows;
+    }
+}
+
 TEST(Axis, AHullOverReadersHasNoGaps) {
     // 13 rows summed from two branches of 16: every fourth row repeated four times and ahead by
     // three (row y of the sum reads row 4 * ceil(y / 4)), every second row repeated (2 * floor(y /
