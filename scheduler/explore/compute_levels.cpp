@@ -1,8 +1,11 @@
 #include "scheduler/explore/compute_levels.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace laminate {
 
@@ -62,6 +65,63 @@ GroupSchedule with_outer_compute_levels(const Network& network, GroupSchedule gr
         group = std::move(moved);
     }
     return group;
+}
+
+namespace {
+
+/// What groups have in common that differ in sizes only: loops, levels and kernels.
+GroupSchedule without_sizes(GroupSchedule group) {
+    for (Nest& nest : group.nests) {
+        nest.tile = {1, 1, 1, 1};
+        for (int64_t& strip : nest.strip) strip = strip > 0 ? 1 : 0;
+    }
+    return group;
+}
+
+/// `group` with the compute levels of `other`, which differs in these and in sizes only; `group`
+/// itself if that is illegal or changes a count.
+GroupSchedule with_levels_of(GroupSchedule other, const Network& network, GroupSchedule group,
+                             TwoLevelCache& cache) {
+    for (int k = 0; k <= group.sink(); ++k) {
+        other.nest(k).tile = group.nest(k).tile;
+        other.nest(k).strip = group.nest(k).strip;
+    }
+    const bool is_wanted = is_legal(network, other) && two_level_counts(network, other, &cache) ==
+                                                           two_level_counts(network, group, &cache);
+    return is_wanted ? other : group;
+}
+
+}  // namespace
+
+void move_compute_levels_out(const Network& network, const std::vector<GroupSchedule*>& groups,
+                             int threads) {
+    std::map<GroupSchedule, std::vector<GroupSchedule*>> alike;
+    for (GroupSchedule* group : groups) alike[without_sizes(*group)].push_back(group);
+    struct Follower {
+        GroupSchedule* group;
+        const GroupSchedule* first;
+    };
+    std::vector<GroupSchedule*> firsts;
+    std::vector<Follower> followers;
+    for (const auto& [common, all] : alike) {
+        firsts.push_back(all.front());
+        for (size_t n = 1; n < all.size(); ++n) followers.push_back({all[n], all.front()});
+    }
+    const auto count = static_cast<size_t>(std::max(1, threads));
+    const auto in_turn = [&](size_t size, const auto& move) {
+        in_parallel(count, threads, [&](size_t thread) {
+            TwoLevelCache cache;
+            for (size_t n = thread; n < size; n += count) move(n, cache);
+        });
+    };
+    in_turn(firsts.size(), [&](size_t n, TwoLevelCache& cache) {
+        *firsts[n] = with_outer_compute_levels(network, std::move(*firsts[n]), cache);
+    });
+    in_turn(followers.size(), [&](size_t n, TwoLevelCache& cache) {
+        const auto [group, first] = followers[n];
+        *group = with_outer_compute_levels(
+            network, with_levels_of(*first, network, std::move(*group), cache), cache);
+    });
 }
 
 GroupSchedule with_whole_tiles(const Network& network, const GroupSchedule& group) {

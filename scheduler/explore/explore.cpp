@@ -296,7 +296,7 @@ private:
         return std::move(builder).front(options_.footprint);
     }
 
-    /// The schedule of each group, with the compute levels of with_outer_compute_levels(). Groups
+    /// The schedule of each group, with the compute levels of move_compute_levels_out(). Groups
     /// of layers of one shape name the first of these layers, so equal ones are looked at once.
     [[nodiscard]] std::unordered_map<const Partial*, std::shared_ptr<const GroupSchedule>>
     schedules_of(const std::vector<std::vector<const Partial*>>& points) const {
@@ -312,14 +312,9 @@ private:
                 entry->second = schedule;
             }
         }
-        std::vector<std::shared_ptr<GroupSchedule>> all;
-        for (const auto& [text, schedule] : by_text) all.push_back(schedule);
-        const auto threads = static_cast<size_t>(std::max(1, options_.threads));
-        in_parallel(threads, options_.threads, [&](size_t thread) {
-            TwoLevelCache cache;
-            for (size_t n = thread; n < all.size(); n += threads)
-                *all[n] = with_outer_compute_levels(network_, std::move(*all[n]), cache);
-        });
+        std::vector<GroupSchedule*> all;
+        for (const auto& [text, schedule] : by_text) all.push_back(schedule.get());
+        move_compute_levels_out(network_, all, options_.threads);
         return schedules;
     }
 
