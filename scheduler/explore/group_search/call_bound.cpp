@@ -61,7 +61,7 @@ HaloBound::End CallBound::end_of(const CallChoice& c, bool with_calls) const {
     return {is_narrow ? 1 : c.halos.last_channels,
             c.halos.has_parts ? sizes_.weights[last] / parts : 0,
             c.halos.has_tiles ? sizes_.weights[last + 1] / c.again : 0,
-            with_calls ? sizes_.weights[last + 1] / c.again : 0};
+            with_calls ? c.halos.per_call / c.again : 0};
 }
 
 const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
@@ -76,16 +76,6 @@ const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
 const HaloBound::Staircase& CallBound::halos(const CallChoice& choice, uint32_t free,
                                              bool with_calls) const {
     return halo_bound(narrow_before(choice.halos), free).all(end_of(choice, with_calls));
-}
-
-double CallBound::beside_weights(const CallChoice& c, double memory) const {
-    const double least = memory - c.beside;
-    if (c.either == 0) return c.per_memory / least;
-    // Each element of these weights that gives way comes with each call of layer n - 1.
-    const double calls = sizes_.pixels[sizes_.layers - 1] * sizes_.channels[sizes_.layers - 1] /
-                         (memory - c.held);
-    const double best = std::clamp(std::sqrt(c.per_memory / calls), least, least + c.either);
-    return c.per_memory / best + calls * (best - least);
 }
 
 double CallBound::inputs_and_outputs(const CallChoice& c, double input) const {
@@ -124,13 +114,12 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
     // Most choices are out for what calls bring alone.
     const double of_calls = (c.held + roots * roots / rest) * rounding - 1;
     if (const double quick = inputs_and_outputs(c, 0) + of_calls; quick >= most) return quick;
-    const double apart = c.per_rest / rest + beside_weights(c, memory);
     // If `input` elements of X are read for what is computed once, and the memory has two parts,
     // `own` and `others`, in which calls with these roots bring weights.
     const auto total_of = [&](double own_roots, double roots_of_others) {
         return [&, own_roots, roots_of_others](double input, double own, double others) {
             const double again =
-                own_roots * own_roots / own + roots_of_others * roots_of_others / others + apart;
+                own_roots * own_roots / own + roots_of_others * roots_of_others / others;
             return inputs_and_outputs(c, input) +
                    std::max(weights_, std::floor((c.held + again) * rounding));
         };
@@ -139,7 +128,7 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
     double least = total(0, rest, rest);
     if (least < most && c.halos.count)
         least = total(halos(c, 0).input(rest), rest, rest);
-    if (least < most && c.halos.count && c.halos.has_calls)
+    if (least < most && c.halos.count && c.halos.per_call > 0)
         least = std::max(least, inputs_and_outputs(c, halos(c, 0, true).input(rest)) + weights_);
     if (least < most && c.halos.count && c.own != 0 && c.own != some_layer)
         least = std::max(least, divided(halos(c, c.own), rest, most, total_of(c.roots, 0)));

@@ -28,30 +28,20 @@
 //    2 ceil(D_{n-1} / t) - 1 times its elements.
 // 6. The last layer may tile its outputs by T_z. Then rho_{n-1} >= ceil(D_n / T_z), since tile
 //    loops are outside all levels (D_n if z is above the store level of A_{n-1}, as with T_z = 1).
-//    Its weights are whole at the root. Elsewhere they come again after s pixels, the tiles of the
-//    loops over y and x inside their store level:
-//    - If all these loops and z are inside ii, Y's buffer holds s T_z elements. If layer n - 1 is
-//      narrow, ii is outside the compute level of A_{n-1}, so Y's buffer is held while layer 1
-//      runs, like those of 1, and the weights move at least V_n S_n T_z over its size. If it is
-//      wide, the buffer of A_{n-1} has the inputs of the s pixels in t channels, P t S_n / s or
-//      more in all (P: see below), and lives while layer n runs, as Y's does. So the weights move
-//      at least V_n (S_n T_z + P t) over what both may hold beside the weights that live then.
-//      Those are R_{n-1}, and each R_k of a layer before that lives at the root or as long as
-//      A_{n-1}. Any other R_k comes again with each call of layer n - 1, which makes at most
-//      B_{n-1} elements, so W_k moves at least R_k S_{n-1} D_{n-1} / B_{n-1}. In chains of more
-//      than five layers, any part of sum R_k may be of the one kind and the rest of the other.
-//    - If one of them is outside ii and z, the weights hold a kernel for each of t T_z. If their
-//      store level is outside the compute level of A_{n-1}, they are held while layer 1 runs,
-//      R_n = V_n t T_z / (D_{n-1} D_n). Else they come for each call of layer n - 1, a kernel for
-//      each of its c channels and each z that the call serves. With c = 1, ii is outside the
-//      compute level and so outside these loops, which is the case before. With c = t, all calls
-//      for one z make S_{n-1} pixels, each call at most B_{n-1} / t of them. So the weights move at
-//      least V_n S_{n-1} t / B_{n-1}.
-//    - If z is outside of them (and of ii, or of one that is outside ii) and below the compute
-//      level of A_{n-1}, a call of layer n - 1 makes the inputs of s pixels in t channels. Per axis
-//      these are no fewer than s, up to all that A_{n-1} has, or than a stride-th part of s if
-//      layer n is transposed. So the weights move at least V_n P t / B_{n-1}, where P is the lesser
-//      of S_{n-1} and S_n (over the strides), axis by axis. It stands for the case before too.
+//    Its weights are whole at the root. Elsewhere:
+//    - If layer n - 1 is wide and their store level is inside the compute level of A_{n-1}, each call of
+//      layer n - 1 brings them: a kernel for each of its t channels and each z that it serves. All
+//      calls for one tile of z and i make S_{n-1} pixels or more, each call at most B_{n-1} / t of
+//      them. So the weights move at least V_n S_{n-1} t / B_{n-1}.
+//    - If layer n - 1 is wide and that level is outside, it is outside ii too, which is inside the
+//      call. So they hold a kernel for each of t T_z while layer 1 runs, R_n = V_n t T_z /
+//      (D_{n-1} D_n).
+//    - If layer n - 1 is narrow, ii is outside the compute level of A_{n-1}. The weights come again
+//      after s pixels, the tiles of the loops over y and x inside their store level. If all these
+//      loops and z are inside ii, Y's buffer holds s T_z elements while layer 1 runs, like those of 1,
+//      and the weights move at least V_n S_n T_z over its size. If one of them is outside ii, they
+//      hold a kernel for each of t T_z, as before: a store level inside the compute level of A_{n-1}
+//      has all these loops inside ii.
 // 7. The least sum of a_k / B_k over buffers with sum B_k <= M' is (sum sqrt(a_k))^2 / M' (Cauchy
 //    and Schwarz).
 // 8. The halos of pieces that fit in M' come again rho_0 times (halo_bound.h), where the buffers of
@@ -70,24 +60,27 @@
 //    that no transposed one parts from k. Its *group* are the layers from k up to the next of U, as
 //    far as none is transposed. If the buffers of a group hold b, W_k moves at least g_k / b with
 //    g_k = V_k (rho_k D_k S_k + sum rho_j D_j S'_j), where t stands for D_k if k = n - 1, because a
-//    call then brings V_k t / D_k. What 6 adds to a_{n-1} is added to the g_k of its group. The
-//    buffers of all groups fit in M', so as in 7 the weights of U move (sum sqrt g_k)^2 / M', and X
-//    has the halos of 8 besides. Let l be any layer of U, and mu what the buffers before A_l hold.
+//    call then brings V_k t / D_k. Where the weights of layer n come with calls of layer n - 1 (6), this
+//    layer is in U too, even if its own do not: g_{n-1} has V_n S_{n-1} t more, and nothing else if its
+//    own do not. The buffers of all groups fit in M', so as in 7 these weights move
+//    (sum sqrt g_k)^2 / M', and X has the halos of 8 besides. Let l be any layer of U, and mu what
+//    the buffers before A_l hold.
 //    Then the weights of U from l on move (sum sqrt g_k)^2 / (M' - mu), those before it
 //    (sum sqrt g_k)^2 / mu, and X comes rho_0 times with the halos that the layers up to l have in
 //    mu. The bound is the least over mu. With the first layer of U as l there are few halos; with
 //    the last one, few weights share M' - mu. So l begins at the last layer and moves on to each
-//    earlier one whose sqrt g_k is at least the sum of those from l on.
+//    earlier one whose sqrt g_k is at least the sum of those from l on, or half of it if that layer is in
+//    the second half of the chain, where the layers before it have most of the halos.
 // 11. Where layer n - 1 keeps a part of its weights as long as A_{n-1} (R_{n-1} = V_{n-1} t / D_{n-1}
 //    with t < D_{n-1}, or V_{n-1} / D_{n-1} if it is narrow), they come with each lifetime of
 //    A_{n-1}, so all V_{n-1} of them come with each piece of layer n, ceil(D_n / T_z) times. Small
 //    pieces have large halos and are many (halo_bound.h, 7).
 // 12. Where R_n of 6 is a part of V_n, the weights of layer n come with each tile of it
-//    (halo_bound.h, 8). Where layer n - 1 is wide and they are not held while layer 1 runs, each call
-//    of layer n - 1 brings them: the loops over y and x inside their store level are below the compute
-//    level of A_{n-1}, either with that store level or because ii is. So all tiles of z and i together
-//    move at least V_n times the number of calls, and small pieces have many (halo_bound.h, 9). This
-//    is another bound of what 6 says, so it counts without the terms of 2 to 6.
+//    (halo_bound.h, 8). Where calls of a wide layer n - 1 bring weights of layer n (6), all tiles of z
+//    and i together move at least V_n times the number of calls, and small pieces have many
+//    (halo_bound.h, 9). The same holds for V_{n-1} where those of layer n - 1 are in its own nest, since
+//    a call brings those of t channels. This is another bound of what 2 and 6 say, so it counts without
+//    the terms of 2 to 6.
 //
 // The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 12.
 #pragma once
@@ -134,9 +127,6 @@ private:
         return halos.narrow & ~last_but_one();
     }
     [[nodiscard]] uint32_t last_but_one() const { return 1U << (sizes_.layers - 1); }
-    /// What 6 says of the last layer's weights that come with Y's and A_{n-1}'s buffers, and of those
-    /// that give way for these.
-    [[nodiscard]] double beside_weights(const CallChoice& choice, double memory) const;
     /// Accesses of X and Y if `input` elements of X are read for what is computed once.
     [[nodiscard]] double inputs_and_outputs(const CallChoice& choice, double input) const;
     /// The bound of 9 or 10: the least `total` over all divisions of `rest`, but no more than `most`.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "base/indexed.h"
 #include "scheduler/explore/group_search/halo_bound.h"
@@ -56,25 +57,23 @@ struct State {
     double open = 0;      ///< a_k so far: layer k - 1 may add to it
     double again = 1;     ///< rho_{k-1}
     uint32_t narrow = 0;  ///< bit j: calls of layer j make one channel; or some_layer
-    double beside = 0;    ///< weights held while layer n runs
-    double per_rest = 0;  ///< V_k S_{n-1} D_{n-1} of weights that are not
     uint32_t own = 0;     ///< bit j: a_j > 0, or some_layer
-    bool has_parts = false;  ///< as of Halos
+    bool has_parts = false;     ///< as of Halos
+    bool brings_own = false;    ///< each call of layer n - 1 does, and is wide
     // Of 10:
     bool has_groups = false;   ///< so far
     size_t divider = 0;        ///< 0 if there is none
     double groups = 0;         ///< sum of the square roots of g_j from there on
     double groups_before = 0;  ///< and before
     double waiting = 0;        ///< elements of layers that the group of the next such layer gets
-    double waiting_extra = 0;  ///< what layer n adds to it
 };
 using States = std::vector<State>;
 
-/// Limits the number of states.
+/// Limits the number of states. If there are more, the costly ones become so many.
 constexpr size_t most_states = 160;
+constexpr size_t most_merged = 40;
 
-/// Up to so many layers, weights held while layer n runs are told from others, and narrow layers
-/// and numbers of trips from each other.
+/// Up to so many layers, narrow layers and numbers of trips are told from each other.
 constexpr size_t most_told_apart = 5;
 /// Channels that are told apart by their number of trips.
 constexpr double most_by_trips = 128;
@@ -91,55 +90,65 @@ constexpr double most_again_of_groups = 4;
 constexpr size_t most_layers_of_sets = 8;
 constexpr int most_own = 2;
 
-/// Gives `s` the lesser of what the groups of both have.
+/// Gives `s` the lesser of what both have.
 void take_less(State& s, const State& other) {
+    s.roots = std::min(s.roots, other.roots);
     s.groups = std::min(s.groups, other.groups);
     s.groups_before = std::min(s.groups_before, other.groups_before);
     s.waiting = std::min(s.waiting, other.waiting);
-    s.waiting_extra = std::min(s.waiting_extra, other.waiting_extra);
+}
+/// Whether `o` costs no more than `s`, which has no less `held`, whatever follows.
+bool is_no_worse(const State& o, const State& s) {
+    return o.roots <= s.roots && o.groups <= s.groups && o.groups_before <= s.groups_before &&
+           o.waiting <= s.waiting;
 }
 
 /// Keeps the states that no other one beats. All agree in everything but `held`, `roots` and what
-/// groups have. Of the last, a state that is kept has the least of those that it stands for.
+/// groups have.
 void keep_best(States& states) {
-    std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
-        return a.held != b.held ? a.held < b.held : a.roots < b.roots;
+    std::ranges::sort(states, {}, [](const State& s) {
+        return std::tuple(s.held, s.roots, s.groups + s.groups_before, s.groups);
     });
     States kept;
     for (const State& s : states) {
-        if (kept.empty() || s.roots < kept.back().roots)
+        if (std::none_of(kept.rbegin(), kept.rend(),
+                         [&](const State& o) { return is_no_worse(o, s); }))
             kept.push_back(s);
-        else
-            take_less(kept.back(), s);
     }
     if (kept.size() <= most_states) {
         states = std::move(kept);
         return;
     }
-    // Merge neighbours into one state that is as good as the best of them in each respect.
-    states.clear();
-    for (size_t n = 0; n < most_states; ++n) {
-        State s = kept[n * kept.size() / most_states];
-        const size_t end = (n + 1) * kept.size() / most_states;
-        s.roots = kept[end - 1].roots;
-        for (size_t other = n * kept.size() / most_states; other < end; ++other)
-            take_less(s, kept[other]);
+    // Those that cost most are told apart least: neighbours of them are merged into one state that is
+    // as good as the best of them in each respect.
+    const auto by_roots = [](const State& s) { return std::tuple(s.roots, s.held); };
+    std::ranges::sort(kept, {}, by_roots);
+    const auto costly = kept.begin() + static_cast<std::ptrdiff_t>(most_states - most_merged);
+    states.assign(kept.begin(), costly);
+    std::ranges::sort(costly, kept.end(), {}, &State::held);
+    const auto count = static_cast<size_t>(kept.end() - costly);
+    for (size_t n = 0; n < most_merged; ++n) {
+        State s = costly[static_cast<std::ptrdiff_t>(n * count / most_merged)];
+        for (size_t other = n * count / most_merged; other < (n + 1) * count / most_merged; ++other)
+            take_less(s, costly[static_cast<std::ptrdiff_t>(other)]);
         states.push_back(s);
     }
 }
 
-/// Tiles of a class. All tiles of a class make as many trips if these are up to `most_trips`, or if
+/// Tiles of a class. All tiles of a class make as many trips if these are up to `few_trips`, or if
 /// `by_trips` and there are up to most_by_trips channels. Else tiles from one power of two to the
 /// next are a class. The smallest tile of a class stands for all where a term rises with the tile,
 /// and the largest where it falls.
 struct Tile {
     double least, most;
 };
-constexpr double most_trips = 4;
+/// Tiles of inputs decide how much of A_{n-1} its buffer holds and how often Y comes.
+constexpr double few_trips_of_inputs = 8;
+constexpr double few_trips_of_outputs = 4;
 
-std::vector<Tile> tiles_of(double extent, bool by_trips) {
+std::vector<Tile> tiles_of(double extent, double few_trips, bool by_trips) {
     std::vector<Tile> tiles;
-    const double first_of_few = std::ceil(extent / most_trips);
+    const double first_of_few = std::ceil(extent / few_trips);
     for (double t = 1; t <= extent; t = tiles.back().most + 1) {
         const double trips = std::ceil(extent / t);
         const double alike = trips == 1 ? extent : std::ceil(extent / (trips - 1)) - 1;
@@ -152,7 +161,7 @@ std::vector<Tile> tiles_of(double extent, bool by_trips) {
 /// The channels of A_{n-1} for which halos are bounded. Tiles of an octave share them, unless they
 /// make few trips.
 double channels_of_halos(const Tile& t, double extent) {
-    if (t.least >= std::ceil(extent / most_trips)) return t.least;
+    if (t.least >= std::ceil(extent / few_trips_of_inputs)) return t.least;
     return static_cast<double>(std::bit_floor(static_cast<uint64_t>(t.least)));
 }
 
@@ -169,21 +178,21 @@ public:
     [[nodiscard]] std::vector<CallChoice> all() const {
         std::vector<CallChoice> choices;
         const double width = sizes_.channels[n_ - 1];
-        for (const Tile& t : tiles_of(width, tells_apart_)) {
+        for (const Tile& t : tiles_of(width, few_trips_of_inputs, tells_apart_)) {
             const double input_tiles = std::ceil(width / t.most);
             const double visits = sizes_.output * (2 * input_tiles - 1);
             for (const bool wide : {true, false}) {
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
+                        const double per_call =
+                            (last.comes_with_calls ? sizes_.weights[n_] : 0) +
+                            (s.brings_own ? sizes_.weights[n_ - 1] : 0);
                         const Halos halos{s.narrow != some_layer,
                                           channels_of_halos(t, width), s.narrow,
-                                          s.has_parts, last.comes_with_tiles, last.comes_with_calls};
-                        const bool may_be_either = last.per_memory > 0 && !tells_apart_;
+                                          s.has_parts, last.comes_with_tiles, per_call};
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
                                            s.has_groups ? s.divider : 0, s.groups, s.groups_before,
-                                           s.again, halos, visits, last.per_memory,
-                                           may_be_either ? s.held : s.beside,
-                                           may_be_either ? s.held - s.beside : 0, s.per_rest});
+                                           s.again, halos, visits});
                     }
                 }
             }
@@ -196,7 +205,6 @@ private:
     struct Last {
         double held = 0, again = 1, extra = 0;
         double per_buffer = 0;  ///< over Y's buffer, which is held with the others
-        double per_memory = 0;  ///< over Y's and A_{n-1}'s buffers, where Y's may not be
         bool comes_with_tiles = false;  ///< all weights with each tile of rows and columns
         bool comes_with_calls = false;  ///< all weights with each call of layer n - 1
     };
@@ -206,17 +214,11 @@ private:
         const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
         std::vector<Last> lasts{{weights}};
         if (wide)
-            lasts.push_back(
-                {.extra = weights * sizes_.pieces * t.least, .comes_with_calls = true});
-        for (const Tile& z : tiles_of(channels, tells_apart_)) {
+            lasts.push_back({.extra = weights * sizes_.pixels[n_ - 1] * t.least,
+                             .comes_with_calls = true});
+        for (const Tile& z : tiles_of(channels, few_trips_of_outputs, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
-            if (wide)
-                lasts.push_back(
-                    {.again = again,
-                     .per_memory = work * z.least + weights * sizes_.pieces * t.least,
-                     .comes_with_calls = true});
-            else
-                lasts.push_back({.again = again, .per_buffer = work * z.least});
+            if (!wide) lasts.push_back({.again = again, .per_buffer = work * z.least});
             lasts.push_back(
                 {.held = kernel * t.least * z.least, .again = again, .comes_with_tiles = true});
         }
@@ -234,34 +236,20 @@ private:
         first.has_groups = wide && again_before <= most_again_of_groups;
         decide({n_ - 1, c, again_before, sizes_.weights[n_ - 1] * c / width, !wide, last.extra},
                first, states);
-        // Weights that are held while layer n runs matter to what is held besides Y's buffer.
-        const bool tells_apart = last.per_memory > 0 && tells_apart_;
-        for (State& s : states) s.beside = last.per_memory > 0 ? s.held : 0;
         for (size_t k = n_ - 1; k-- > 1;) {
             const double channels = sizes_.channels[k], weights = sizes_.weights[k];
-            std::map<std::array<double, 8>, States> next;
+            std::map<std::array<double, 7>, States> next;
             States made;
             for (const State& s : states) {
                 made.clear();
                 decide({k, channels, s.again, weights, false, 0}, s, made);
                 decide({k, 1, std::min(most_again, s.again * channels), weights, true, 0}, s, made);
-                for (const State& m : made) {
-                    const auto add = [&](State longer, double beside, double per_rest) {
-                        longer.beside = s.beside + beside;
-                        longer.per_rest = s.per_rest + per_rest;
-                        next[{longer.open, longer.again, static_cast<double>(longer.narrow),
-                              longer.beside, longer.per_rest, static_cast<double>(longer.own),
-                              longer.has_groups ? static_cast<double>(longer.divider) : -1,
-                              longer.has_parts ? 1.0 : 0}]
-                            .push_back(longer);
-                    };
-                    if (!tells_apart || m.held == s.held) {
-                        add(m, 0, 0);
-                        continue;
-                    }
-                    add(m, m.held - s.held, 0);
-                    add(m, 0, (m.held - s.held) * sizes_.pixels[n_ - 1] * sizes_.channels[n_ - 1]);
-                }
+                for (const State& m : made)
+                    next[{m.open, m.again, static_cast<double>(m.narrow),
+                          static_cast<double>(m.own),
+                          m.has_groups ? static_cast<double>(m.divider) : -1,
+                          m.has_parts ? 1.0 : 0, m.brings_own ? 1.0 : 0}]
+                        .push_back(m);
             }
             states.clear();
             for (auto& [key, alike] : next) {
@@ -289,9 +277,10 @@ private:
         uint32_t narrow = s.narrow;
         if (d.is_narrow) narrow = with(narrow, d.k, tells_apart_ ? most_narrow : is_short_ ? 1 : 0);
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
-                       d.again_before, narrow, 0, 0, with_own(s.own, d.k)});
+                       d.again_before, narrow, with_own(s.own, d.k)});
+        out.back().brings_own = d.k == n_ - 1 && !d.is_narrow;
         if (s.has_groups && !d.is_narrow) add_group(d, s, out.back());
-        out.push_back({s.held + d.long_held, roots, d.extra, d.again_before, narrow, 0, 0,
+        out.push_back({s.held + d.long_held, roots, d.extra, d.again_before, narrow,
                        d.extra > 0 ? with_own(s.own, d.k) : s.own});
         if (s.has_groups && !d.is_narrow) wait_for_group(d, s, out.back());
         if (d.long_held < weights) {
@@ -303,34 +292,45 @@ private:
         if (d.is_narrow && d.k < n_ - 1) {
             const double more = weights * sizes_.channels[d.k + 1] * sizes_.pixels[d.k + 1];
             out.push_back({s.held + weights / sizes_.channels[d.k],
-                           s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow, 0, 0,
+                           s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow,
                            with_own(s.own, d.k + 1)});
         }
-        for (State& made : out) made.has_parts |= s.has_parts;
+        for (State& made : out) {
+            made.has_parts |= s.has_parts;
+            made.brings_own |= s.brings_own;
+        }
     }
 
-    /// Layer k begins a group: all layers from it to the next one whose weights come anew.
+    /// Layer k begins a group: all layers from it to the next one that does.
     void add_group(const Decision& d, const State& s, State& to) const {
-        const double group = std::sqrt(
-            sizes_.weights[d.k] * (d.c * s.again * sizes_.pixels[d.k] + s.waiting) +
-            s.waiting_extra + d.extra);
-        to.has_groups = true;
-        // Any of these layers may be the divider. The earlier it is, the fewer layers have halos, so
-        // what the layer moves with calls must make up for it.
-        const bool divides = group >= s.groups;
-        to.divider = divides ? d.k : s.divider;
-        to.groups = s.groups + (divides ? group : 0);
-        to.groups_before = s.groups_before + (divides ? 0 : group);
+        begin_group(d.k,
+                    sizes_.weights[d.k] * (d.c * s.again * sizes_.pixels[d.k] + s.waiting) + d.extra,
+                    s, to);
     }
-    /// The weights of layer k are held, so its calls are no more than those of a layer before.
+    /// The weights of layer k are held, so its calls are no more than those of a layer before; unless
+    /// those of layer n come with them.
     void wait_for_group(const Decision& d, const State& s, State& to) const {
+        if (d.extra > 0) {
+            begin_group(d.k, d.extra, s, to);
+            return;
+        }
         to.has_groups = true;
         to.divider = s.divider;
         to.groups = s.groups;
         to.groups_before = s.groups_before;
         if (sizes_.transposed[d.k] != 0) return;
         to.waiting = s.waiting + sizes_.channels[d.k] * s.again * sizes_.inner[d.k];
-        to.waiting_extra = s.waiting_extra + d.extra;
+    }
+    /// The first layer of a group is k, and its g is `elements`.
+    void begin_group(size_t k, double elements, const State& s, State& to) const {
+        const double group = std::sqrt(elements);
+        to.has_groups = true;
+        // Any of these layers may be the divider. The earlier it is, the fewer layers have halos, so
+        // what the layer moves with calls must make up for it.
+        const bool divides = group * (2 * k > n_ ? 2 : 1) >= s.groups;
+        to.divider = divides ? k : s.divider;
+        to.groups = s.groups + (divides ? s.groups_before + group : 0);
+        to.groups_before = divides ? 0 : s.groups_before + group;
     }
 
     /// The set of `layers` and layer k; some_layer if it has more than `most`.
@@ -354,22 +354,21 @@ bool is_no_worse(const CallChoice& o, const CallChoice& c) {
     return o.roots <= c.roots && (o.own & c.own) == c.own && o.again <= c.again &&
            (o.divider == 0 || (o.divider == c.divider && o.groups <= c.groups &&
                                o.groups_before <= c.groups_before)) &&
-           o.halos.are_fewer(c.halos) && o.output <= c.output && o.per_memory <= c.per_memory &&
-           o.beside <= c.beside && o.either <= c.either && o.per_rest <= c.per_rest;
+           o.halos.are_fewer(c.halos) && o.output <= c.output;
 }
 
 /// What choices are told apart by first: one of those with equal keys often beats the other.
-using AlikeKey = std::array<double, 7>;
+using AlikeKey = std::array<double, 8>;
 AlikeKey alike_key(const CallChoice& c) {
-    const int flags = (c.halos.has_parts ? 1 : 0) + (c.halos.has_tiles ? 2 : 0) +
-                      (c.halos.has_calls ? 4 : 0);
+    const int flags = (c.halos.has_parts ? 1 : 0) + (c.halos.has_tiles ? 2 : 0);
     return {static_cast<double>(c.own),
             static_cast<double>(c.divider),
             c.again,
             c.halos.count ? 1.0 : 0.0,
             c.halos.last_channels,
             static_cast<double>(c.halos.narrow),
-            static_cast<double>(flags)};
+            static_cast<double>(flags),
+            c.halos.per_call};
 }
 /// Choices that beat others of different keys: only the latest are tried again.
 constexpr size_t most_others = 64;
@@ -387,10 +386,6 @@ ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
     for (size_t axis = 0; axis < 2; ++axis) {
         const std::vector<int64_t> coordinates = needed_coordinates(problems, axis);
         for (size_t k = 0; k <= layers; ++k) pixels[k] *= static_cast<double>(coordinates[k]);
-        const AxisWindow& w = problems.back().window[axis];
-        const auto out = static_cast<double>(w.out);
-        pieces *= std::min(static_cast<double>(coordinates[layers - 1]),
-                           w.transposed ? out / static_cast<double>(w.stride) : out);
     }
     for (const LayerProblem& p : problems) {
         weights.push_back(static_cast<double>(p.weight_elements().value()));

@@ -21,7 +21,6 @@ struct ChainSizes {
     std::vector<double> channels;  ///< D_k; D_0 are the input channels of layer 1
     double all_weights = 0;        ///< sum of V_k
     double output = 0;             ///< elements of Y
-    double pieces = 1;             ///< P of 6
     [[nodiscard]] double input() const { return channels[0] * pixels[0]; }  ///< needed ones of X
 };
 
@@ -34,13 +33,12 @@ struct Halos {
     bool has_parts = false;
     /// Those of layer n come with each of its tiles.
     bool has_tiles = false;
-    /// Those of layer n come with each call of layer n - 1.
-    bool has_calls = false;
+    double per_call = 0;  ///< weights of the last two layers that come with each call of layer n - 1
     /// Whether there are no more of them than of `other`, in every memory.
     [[nodiscard]] bool are_fewer(const Halos& other) const {
         return !count || (other.count && last_channels <= other.last_channels &&
                           has_parts <= other.has_parts && has_tiles <= other.has_tiles &&
-                          has_calls <= other.has_calls &&
+                          per_call <= other.per_call &&
                           (narrow & other.narrow) == other.narrow);
     }
 };
@@ -60,10 +58,6 @@ struct CallChoice {
     double again = 1;   ///< rho_0
     Halos halos;
     double output = 0;      ///< accesses of Y
-    double per_memory = 0;  ///< V_n (S_n T_z + P t) of 6, over what is left beside ...
-    double beside = 0;      ///< ... the weights held while layer n runs,
-    double either = 0;      ///< of which these may come with calls of layer n - 1 instead
-    double per_rest = 0;    ///< R_k S_{n-1} D_{n-1} of 6, over what is left beside `held`
 };
 
 /// How much the choices tell apart: of chains of up to five layers, fine ones bound more and take

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "scheduler/explore/group_search/halo_borders.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/schedule/window.h"
 
@@ -41,22 +42,10 @@ Hull greater(Hull a, Hull b) { return {std::max(a.slope, b.slope), std::max(a.ex
 
 /// Number of coordinates of the last output that meet no border on the way down.
 int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis) {
+    const std::vector<AxisWindow> windows = windows_along(problems, axis);
     int64_t count = 0;
-    for (int64_t at = 0; at < problems.back().window[axis].out; ++at) {
-        Range range{at, at + 1};
-        bool is_inner = true;
-        for (size_t k = problems.size(); k-- > 0 && is_inner;) {
-            const AxisWindow& w = problems[k].window[axis];
-            const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.span() - 1)
-                                               : range.begin * w.stride - w.pad_begin;
-            const int64_t last = w.transposed
-                                     ? (range.end - 1 + w.pad_begin) / w.stride
-                                     : (range.end - 1) * w.stride + w.span() - 1 - w.pad_begin;
-            is_inner = first >= 0 && last < w.in;
-            range = window_of(w, range);
-        }
-        count += is_inner ? 1 : 0;
-    }
+    for (int64_t at = 0; at < windows.back().out; ++at)
+        count += meets_no_border(windows, at) ? 1 : 0;
     return count;
 }
 
@@ -170,6 +159,7 @@ public:
     [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const {
         return hulls_[m][j][axis].slope;
     }
+    [[nodiscard]] Hull hull(size_t m, size_t j, size_t axis) const { return hulls_[m][j][axis]; }
     /// Pieces of p coordinates of A_m read 1 + halo / p times as much of A_j as one piece would.
     [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
     /// The buffer of A_j for pieces of p coordinates of A_m, as slope * p + extra.
@@ -260,19 +250,87 @@ private:
     std::vector<std::vector<char>> moves_;                 ///< [m][j]
 };
 
+/// Quotients may come out a little too large.
+constexpr double rounding = 1 - 1e-9;
+
 constexpr double step_of_answer = 1.02;  ///< memory of the whole group
 constexpr double step_of_long_sides = 2;
+/// Sides of pieces are alike up to this factor, where calls cost something.
+constexpr double alike = 1.015;
 
 /// What comes with pieces besides the input, in parts of it.
 struct Besides {
     double per_piece = 0;  ///< with each one after the first
     double per_tile = 0;   ///< the same, if all have more than one coordinate along both axes (8)
     double per_call = 0;   ///< with each call of the layer before, after the first (9)
+    /// What each of them brings.
+    [[nodiscard]] double each(double short_side) const {
+        return per_piece + (short_side > 1 ? per_tile : 0);
+    }
     /// What all pieces bring if they cover this area and have such sides on average.
     [[nodiscard]] double with_pieces(double area, double short_side, double long_side) const {
-        const double each = per_piece + (short_side > 1 ? per_tile : 0);
-        return each * std::max(0.0, area / (short_side * long_side) - 1);
+        return each(short_side) * std::max(0.0, area / (short_side * long_side) - 1);
     }
+};
+
+/// What pieces of the whole map of A_m read of A_0, without a cut between.
+class WholeMap {
+public:
+    /// `whole`: elements of a channel of A_0 of which factors are told.
+    WholeMap(const Chain& chain, const std::array<std::vector<AxisWindow>, 2>& windows, size_t m,
+             double whole)
+        : whole_(whole) {
+        for (size_t axis = 0; axis < 2; ++axis) {
+            const Hull hull = chain.hull(m, 0, axis);
+            axes_.emplace_back(windows[axis], m, hull.slope, hull.extra);
+        }
+    }
+    /// The factor, and what pieces bring besides, if the shorter side of the largest piece is this.
+    [[nodiscard]] double least(double shorter, double per_piece) const {
+        // Pieces are no longer along one of the axes. Along the other they may be as long as the map.
+        const auto along = [&](const PieceReads& axis, const PieceReads& other) {
+            const auto longest = static_cast<int64_t>(shorter);
+            return axis.read_by(longest) * other.needed() / whole_ * rounding +
+                   per_piece * (axis.pieces(longest) - 1);
+        };
+        return std::min(along(axes_[0], axes_[1]), along(axes_[1], axes_[0]));
+    }
+
+    /// The factor, if these are the largest pieces.
+    [[nodiscard]] double least_of_pieces(double shorter, double longer) const {
+        const auto a = static_cast<int64_t>(std::ceil(shorter));
+        const auto b = static_cast<int64_t>(std::ceil(longer));
+        return std::min(axes_[0].read_by(a) * axes_[1].read_by(b),
+                        axes_[0].read_by(b) * axes_[1].read_by(a)) /
+               whole_ * rounding;
+    }
+    /// Pixels of A_m, and its longer side.
+    [[nodiscard]] double area() const { return axes_[0].outputs() * axes_[1].outputs(); }
+    /// The least that pixels are if only inner coordinates count along one axis.
+    [[nodiscard]] double area_of_moving() const {
+        return std::min(axes_[0].inner() * axes_[1].outputs(),
+                        axes_[0].outputs() * axes_[1].inner());
+    }
+    [[nodiscard]] double longest() const {
+        return std::max(axes_[0].outputs(), axes_[1].outputs());
+    }
+    /// What inner coordinates come in at least, on average: the first and the last piece that have
+    /// some may have fewer.
+    [[nodiscard]] double average_of(double piece) const {
+        const double inner = std::min(axes_[0].inner(), axes_[1].inner());
+        return std::max(1.0, piece / (1 + 2 * piece / inner));
+    }
+    /// Inner coordinates in one of the pieces, at least (12). No axis is shorter than a piece.
+    [[nodiscard]] double inner_of(double piece) const {
+        double least = never;
+        for (const PieceReads& axis : axes_) {
+            if (piece <= axis.outputs()) least = std::min(least, axis.inner_of(piece));
+        }
+        return std::max(1.0, std::min(least, piece));
+    }
+private:
+    std::vector<PieceReads> axes_;
+    double whole_;
 };
 
 /// The least factors of the first m layers, by the memory of A_1 .. A_{m-1} and the area of the
@@ -309,9 +367,9 @@ public:
     }
 
     /// The factor, if it is below `best`, else that. `area`: of a call of A_m, on average. No piece
-    /// is longer than `most`. Needs prepare(m).
+    /// is longer than `most`. Needs prepare(m). `map`: of A_m, if all of it is meant.
     [[nodiscard]] double least(size_t m, double memory, double area, double most, double best,
-                               const Besides& besides = {}) const {
+                               const Besides& besides = {}, const WholeMap* map = nullptr) const {
         const double longest = std::min(most, chain_.largest(m));
         const double square = std::min(std::sqrt(area), longest);
         const auto all_pieces = [&](double short_side, double long_side) {
@@ -323,7 +381,10 @@ public:
         for (const double side : {std::min(piece, 1.0), piece}) {
             if (side <= 0 || last_cut > 0) break;
             const double most_long = std::min(area / side, longest);
-            best = std::min(best, factor(m, 0, side, most_long) + all_pieces(side, most_long));
+            double own = factor(m, 0, side, most_long) + all_pieces(side, most_long);
+            if (map != nullptr && own < best)
+                own = std::max(own, map->least(std::ceil(side), besides.each(side)));
+            best = std::min(best, own);
         }
         // The next cut is at m2. Pieces between two values of the grid stand for each other.
         for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
@@ -342,10 +403,10 @@ public:
                     best = at_least;
                     continue;
                 }
-                Piece at{side, std::max(1.0, side - 1), most_short, 0, 0};
+                Piece at{side, std::max(1.0, side - 1), most_short};
                 for (double l = at.least_short; l * at.least_short <= area && l <= longest;
                      l *= step_of_long_sides) {
-                    at.least_long = l;
+                    at.least_long = at.long_average = l;
                     // Calls of narrower pieces may be longer, but no piece is better than the squarest.
                     at.most_long =
                         std::min({l * step_of_long_sides, area / at.least_short, longest});
@@ -362,44 +423,30 @@ public:
         return best;
     }
 
-    /// The same where each call of A_{m-1} costs `per_call`.
-    [[nodiscard]] double least_with_calls(size_t m, double memory, double area, double most,
-                                          double best, const Besides& besides) const {
-        const double longest = std::min(most, chain_.largest(m));
-        const double square = std::min(std::sqrt(area), longest);
+    /// The same for all of A_m, where each call of A_{m-1} costs `per_call`.
+    [[nodiscard]] double least_with_calls(size_t m, double memory, const WholeMap& map, double best,
+                                          const Besides& besides) const {
+        const double area = map.area(), longest = map.longest();
+        const double square = std::sqrt(area);
         for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
             const double side = pieces_[p];
-            Piece at{side, std::max(1.0, side - 1), longest_at(p, square), 0, 0};
-            for (double l = at.least_short; l * at.least_short <= area && l <= longest;
-                 l *= step_of_long_sides) {
+            Piece at{.side = side, .most_short = longest_at(p, square)};
+            for (double l = side; l * side <= area && l <= longest; l *= step_of_long_sides) {
                 at.least_long = l;
-                at.most_long = std::min({l * step_of_long_sides, area / at.least_short, longest});
-                const double long_side = std::min(at.most_long, area / at.most_short);
-                const double pieces = besides.with_pieces(area, at.most_short, long_side);
-                const auto calls = [&](double coordinates) {
-                    return besides.per_call * std::max(0.0, area / coordinates - 1);
-                };
-                const double of_pieces = pieces + calls(at.most_short * long_side);
-                if (!chain_.moves(m, m - 1)) {
-                    best = least_of(m, memory, at, long_side, 0, of_pieces, best);
-                    continue;
-                }
-                // Moving along the longer side, or whole.
-                const Hull line = chain_.buffer(m, m - 1);
-                const double more = std::max(0.0, line.of(std::max(side, l)) - line.of(side));
-                best = least_of(m, memory, at, long_side, 0, pieces + calls(at.most_short), best);
-                best = least_of(m, memory, at, long_side, more, of_pieces, best);
+                at.most_long = std::min({l * step_of_long_sides, area / side, longest});
+                best = least_of_parts(m, memory, map, at, besides, best);
             }
         }
         return best;
     }
 
 private:
-    /// Pieces whose average sides lie within bounds.
+    /// Pieces whose sides lie within bounds: those of the largest one, or those on average.
     struct Piece {
         double side = 1;  ///< the shorter one of the largest piece, at least
         double least_short = 1, most_short = 1;
         double least_long = 1, most_long = 1;
+        double long_average = 1;  ///< at least; `least_short` is an average in any case
     };
     /// For pieces of A_m of some length and the next cut at m2: the least memory of
     /// A_{m-1} .. A_{m2+1} and that of A_m2, with its place in the grid.
@@ -408,27 +455,94 @@ private:
         size_t place = 0;
     };
 
-    /// The least factor of layers 1 .. m and `besides` for such pieces of A_m, if that is below
-    /// `best`. The buffer of A_{m-1} holds `more` elements more than a line.
-    [[nodiscard]] double least_of(size_t m, double memory, const Piece& at, double long_side,
-                                  double more, double besides, double best) const {
-        if (1 + besides >= best) return best;
+    /// The least factor where the largest piece of A_m is such a one and calls of A_{m-1} bring
+    /// something, if that is below `best`. Pieces that may be below it are looked at in parts, whose
+    /// sides differ little.
+    [[nodiscard]] double least_of_parts(size_t m, double memory, const WholeMap& map, Piece at,
+                                        const Besides& besides, double best) const {
+        at.least_short = map.average_of(at.side);
+        at.long_average = map.average_of(at.least_long);
+        const double own = least_of_all(m, memory, map, at, besides, best);
+        if (own >= best) return best;
+        const bool is_long = at.most_long > at.least_long * alike;
+        const bool is_short_alike = at.most_short < at.side + 1 || at.most_short <= at.side * alike;
+        if (!is_long && is_short_alike) return own;
+        Piece first = at, second = at;
+        if (is_long) {
+            first.most_long = second.least_long = std::sqrt(at.least_long * at.most_long);
+        } else {
+            first.most_short = std::floor((at.side + at.most_short) / 2);
+            second.side = first.most_short + 1;
+        }
+        for (const Piece& part : {first, second})
+            best = least_of_parts(m, memory, map, part, besides, best);
+        return best;
+    }
+    [[nodiscard]] double least_of_all(size_t m, double memory, const WholeMap& map, Piece at,
+                                      const Besides& besides, double best) const {
+        const double area = map.area();
+        const double long_side = std::min(at.most_long, area / at.side);
+        const double pieces = besides.with_pieces(area, at.most_short, long_side);
+        const auto and_calls = [&](double count) {
+            return pieces + besides.per_call * std::max(0.0, count - 1);
+        };
+        const double of_pieces = and_calls(area / (at.most_short * long_side));
+        const double moving = map.area_of_moving();
+        const auto least = [&](const LastCalls& calls) {
+            return least_of(m, memory, map, at, long_side, calls, best);
+        };
+        at.least_long = map.inner_of(std::max(at.side, at.least_long));
+        at.side = map.inner_of(at.side);
+        if (!chain_.moves(m, m - 1))
+            return least({Calls::any, at.side, 0, of_pieces});
+        const double longer = std::max(at.side, at.least_long);
+        const double more =
+            chain_.areas(m, m - 1, at.side, longer) - chain_.buffer(m, m - 1).of(at.side);
+        best = least({Calls::moving, at.side, 0, and_calls(moving / at.most_short)});
+        best = least({Calls::whole_along_longer, longer, 0, and_calls(moving / long_side)});
+        return least({Calls::whole, at.side, std::max(0.0, more), of_pieces});
+    }
+
+    /// By the axes of a piece along which its calls of the layer before are whole (6).
+    enum class Calls {
+        any,
+        moving,  ///< not along the longer one
+        whole_along_longer,
+        whole,  ///< along both
+    };
+    /// The calls of layer m - 1 for pieces of A_m.
+    struct LastCalls {
+        Calls kind = Calls::any;
+        double line = 1;     ///< lines of A_{m-1} and the layers before are for so many coordinates
+        double more = 0;     ///< elements that the buffer of A_{m-1} holds beside a line
+        double besides = 0;  ///< what they and pieces bring
+    };
+
+    /// The least factor of layers 1 .. m and what comes besides for such pieces of A_m, if that is
+    /// below `best`.
+    [[nodiscard]] double least_of(size_t m, double memory, const WholeMap& map, const Piece& at,
+                                  double long_side, const LastCalls& calls, double best) const {
+        if (1 + calls.besides >= best) return best;
         const size_t last_cut = chain_.cut_before(m);
-        if (last_cut == 0 && chain_.line(m).of(at.side) + more <= memory)
-            best = std::min(best, factor(m, 0, at.most_short, long_side) + besides);
-        const auto place = static_cast<size_t>(std::ranges::lower_bound(pieces_, at.side) -
-                                               pieces_.begin());
+        if (last_cut == 0 && chain_.line(m).of(calls.line) + calls.more <= memory) {
+            const double input = std::max(factor(m, 0, at.most_short, long_side),
+                                          map.least_of_pieces(at.most_short, long_side));
+            best = std::min(best, input + calls.besides);
+        }
         for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
-            Cut cut = cuts_[m2][place];
-            (m2 + 1 < m ? cut.later : cut.own) += more;
+            Cut cut{chain_.lines(m, m2 + 1).of(calls.line), chain_.buffer(m, m2).of(calls.line), 0};
+            (m2 + 1 < m ? cut.later : cut.own) += calls.more;
             cut.place = memory_.down(cut.own);
             const double rest = memory - cut.later;
             if (rest < cut.own) continue;
             const double pieces = factor(m, m2, at.most_short, long_side);
             double before = with_buffer(m2, rest, cut);
-            if (pieces * before + besides >= best) continue;
-            if (chain_.moves(m, m2)) before = std::max(before, with_calls(m, m2, memory, at));
-            best = std::min(best, pieces * before + besides);
+            if (pieces * before + calls.besides >= best) continue;
+            if (chain_.moves(m, m2)) {
+                const Calls kind = m2 + 1 == m ? calls.kind : Calls::any;
+                before = std::max(before, with_calls(m, m2, memory, at, kind));
+            }
+            best = std::min(best, pieces * before + calls.besides);
         }
         return best;
     }
@@ -462,18 +576,23 @@ private:
 
     /// The factor of layers 1 .. m2 after a cut into such pieces of A_m, by the axes along which
     /// the calls of A_m2 are whole (6).
-    [[nodiscard]] double with_calls(size_t m, size_t m2, double memory, const Piece& at) const {
+    [[nodiscard]] double with_calls(size_t m, size_t m2, double memory, const Piece& at,
+                                    Calls kind = Calls::any) const {
         const auto whole = [&](double side) { return chain_.most_read(m, m2, side); };
         const auto moving = [&](double side) { return chain_.most_read(m, m2, side) / side; };
+        const auto may_be = [&](Calls k) { return kind == Calls::any || kind == k; };
         const double longer = std::max(at.side, at.least_long);
-        // Along the shorter side, or none; along the longer one; along both.
-        const double one = with_area(m2, memory - chain_.lines(m, m2).of(at.side),
-                                     whole(at.most_short) * moving(at.least_long));
-        const double other = with_area(m2, memory - chain_.lines(m, m2).of(longer),
-                                       whole(at.most_long) * moving(at.least_short));
-        const double both = with_area(m2, memory - chain_.areas(m, m2, at.side, longer),
-                                      whole(at.most_short) * whole(at.most_long));
-        return std::min({one, other, both});
+        double least = never;
+        if (may_be(Calls::moving))
+            least = with_area(m2, memory - chain_.lines(m, m2).of(at.side),
+                              whole(at.most_short) * moving(at.long_average));
+        if (may_be(Calls::whole_along_longer))
+            least = std::min(least, with_area(m2, memory - chain_.lines(m, m2).of(longer),
+                                              whole(at.most_long) * moving(at.least_short)));
+        if (may_be(Calls::whole))
+            least = std::min(least, with_area(m2, memory - chain_.areas(m, m2, at.side, longer),
+                                              whole(at.most_short) * whole(at.most_long)));
+        return least;
     }
 
     /// The factor of layers 1 .. m if `memory` is left beside A_m, whose calls have at most `area`
@@ -631,12 +750,14 @@ struct HaloBound::Found {
         : tables(std::move(shared)),
           chain(problems, way, free),
           sides{inner_sides(problems, 0), inner_sides(problems, 1)},
+          windows{windows_along(problems, 0), windows_along(problems, 1)},
           factors(chain, *tables) {}
     /// The same with so many channels of A_{n-1}.
     Found(const Found& other, double last_channels)
         : tables(other.tables),
           chain(other.chain),
           sides(other.sides),
+          windows(other.windows),
           factors(chain, other.factors) {
         chain.set_last_channels(last_channels);
     }
@@ -652,10 +773,14 @@ struct HaloBound::Found {
         const Besides parts{besides.per_piece / whole, besides.per_tile / whole,
                             besides.per_call / whole};
         const double area = rows * columns, longest = std::max(rows, columns);
-        const auto find = [found, t, parts, area, longest](double memory, double most) {
+        const auto map =
+            t < chain.layers()
+                ? nullptr
+                : std::make_shared<WholeMap>(chain, found->windows, t, whole / chain.channels(0));
+        const auto find = [found, t, parts, area, longest, map](double memory, double most) {
             return parts.per_call > 0
-                       ? found->factors.least_with_calls(t, memory, area, longest, most, parts)
-                       : found->factors.least(t, memory, area, longest, most, parts);
+                       ? found->factors.least_with_calls(t, memory, *map, most, parts)
+                       : found->factors.least(t, memory, area, longest, most, parts, map.get());
         };
         return {memories_of(chain, t, std::min(rows, columns)), whole, find};
     }
@@ -663,6 +788,7 @@ struct HaloBound::Found {
     std::shared_ptr<HaloTables> tables;
     Chain chain;
     std::array<std::vector<double>, 2> sides;  ///< inner coordinates of A_0 .. A_n
+    std::array<std::vector<AxisWindow>, 2> windows;
     Factors factors;
 };
 

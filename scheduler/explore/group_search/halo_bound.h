@@ -43,11 +43,16 @@
 //    coordinate is. So if the pieces have more than one coordinate along both axes, all weights of
 //    layer n come with each piece. And if there is no other cut, all buffers live while layer n
 //    runs, and one element of Y with them; if some buffers are free, it may count as one of them.
-// 9. Weights of layer n may come with each call of layer n - 1. By 6, with m' = n - 1, there is along
-//    an axis one such call in each piece of layer n (whole), or one for each coordinate (moving). So
-//    where the longer axis is moving, there are at least d calls along it, and d / p along the other.
-//    Where it is whole, there are at least as many as pieces, and B_{n-1} holds the hull along it. If
-//    layer n is transposed, there are as many as pieces.
+// 9. Weights of the last two layers may come with each call of layer n - 1. By 6, with m' = n - 1, there
+//    is along an axis one such call in each piece of layer n (whole), or one for each coordinate
+//    (moving). So where the longer axis is moving, there are at least d calls along it, and d / p along
+//    the other. Where both are whole, there are at least as many as pieces, and B_{n-1} holds the hull
+//    along both; other buffers may still hold that of the shorter one, since layer n - 1 may go along
+//    the longer one in its call. Where only the longer axis is whole, there are at least d calls along
+//    the shorter one. Loops along that one are around the calls and inside the lifetimes. A buffer that
+//    folds along one axis folds along theirs, the outermost, so B_{n-1} and all buffers down to the next
+//    cut hold the hull along the longer axis. If layer n is transposed, there are at least as many
+//    calls as pieces.
 //
 // 10. Let calls of layer k < n - 1 be narrow, so the loop of layer k + 1 over its inputs is around them. If
 //    it is around the lifetime of A_k too, layer k + 1 does not keep its input: what it keeps is stored
@@ -57,6 +62,16 @@
 //    share what they read along both axes, the buffer folds along one of these loops, and holds D_k
 //    channels. So either layer k + 1 cuts, or layer k does and C_k = D_k. (Loops with one trip are as if
 //    inside all others: if A_{k+1} has one call per lifetime, layer k + 1 counts as cut, as in 5.)
+//
+// 11. If there is no cut but that at n, each piece of A_n reads its hull of A_0, and at the borders less.
+//    halo_borders.h has what all pieces read then, with those that 2 does not count. No piece is longer
+//    than the largest along the axis along which that is shorter. Tiles of layer n are equal, but for the
+//    last one of an axis.
+// 12. In 9, all pieces count, with those that 2 does not; but where calls move, one along the border may
+//    need nothing new, so only inner coordinates count along that axis. Let P be their size along an axis, of whose
+//    coordinates d are inner. If 2 P - 1 <= d, some piece has P inner ones. Else all of them are in at
+//    most three pieces, and in no more than there are, so one has its share or more. At most d / P + 2
+//    pieces have inner coordinates.
 //
 // The bound is the least factor over all cuts, pieces and divisions of the memory. Dynamic
 // programming from the first layer to the last finds it, on grids of memory and area that are

@@ -7,7 +7,7 @@ namespace laminate::search {
 
 namespace {
 
-constexpr double step_of_memory = 1.1;
+constexpr double step_of_memory = 1.03;
 constexpr double step_of_area = 1.25;
 constexpr double step_of_pieces = 1.15;
 
