@@ -267,7 +267,9 @@ TEST(CallBound, NothingIsBeforeTheFirstLayer) {
     bool has_before = false;
     for (const CallChoice& c : call_choices(ChainSizes(problems), Detail::coarse)) {
         has_before |= c.divider > 1 && c.groups_before > 0;
-        if (c.divider == 1) EXPECT_EQ(c.groups_before, 0);
+        if (c.divider == 1) {
+            EXPECT_EQ(c.groups_before, 0);
+        }
     }
     EXPECT_TRUE(has_before);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "base/rng.h"
@@ -57,7 +58,9 @@ TEST(PieceReads, CountsTheBordersToo) {
         const auto best = static_cast<double>(best_pieces(layers, piece));
         EXPECT_LE(reads.read_by(piece), best + 1e-9) << piece;
         EXPECT_GE(reads.read_by(piece), best * 0.9) << piece;
-        if (piece <= 6) EXPECT_GT(reads.read_by(piece), inner * 1.05) << piece;
+        if (piece <= 6) {
+            EXPECT_GT(reads.read_by(piece), inner * 1.05) << piece;
+        }
     }
 }
 
