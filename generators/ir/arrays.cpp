@@ -208,9 +208,10 @@ Stmt sums_of_products(
         const std::string channel = unique_name(name + ".i");
         const int64_t several = channels_at_once(term.channels);
         std::vector<Stmt> of_channels;
+        const Expr first = simplify(Variable::make(Halide::Int(32), channel) * size(several));
+        if (term.ahead) of_channels.push_back(term.ahead(first, several));
         for (int64_t c = 0; c < several; ++c) {
-            const Expr i =
-                simplify(Variable::make(Halide::Int(32), channel) * size(several) + size(c));
+            const Expr i = simplify(first + size(c));
             Values shared(name + ".vector");
             std::vector<Expr> loaded;
             for (int64_t v = 0; v < vectors; ++v) loaded.push_back(shared(term.vector_at(i, v)));

@@ -118,6 +118,8 @@ struct SumTerm {
     Expr channels;
     std::function<Expr(const Expr& i, int64_t vector)> vector_at;
     std::function<Expr(const Expr& i, int64_t scalar)> scalar_at;
+    /// What code asks the caches for while it computes `count` channels from number `first` on, if anything.
+    std::function<Stmt(const Expr& first, int64_t count)> ahead{};
 };
 struct SumShape {
     int64_t lanes = 1;

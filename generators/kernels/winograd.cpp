@@ -127,10 +127,11 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
 Stmt multiply(const Step& s, int64_t vectors, int64_t scalars,
               const std::function<Expr(const Expr& i, int64_t vector)>& vector_at,
               const std::function<Expr(const Expr& i, int64_t scalar)>& scalar_at,
-              const std::function<Expr(int64_t vector, int64_t scalar)>& product_at) {
+              const std::function<Expr(int64_t vector, int64_t scalar)>& product_at,
+              const std::function<Stmt(const Expr& first, int64_t count)>& ahead = {}) {
     const int64_t lanes = s.layout.lanes;
     return ir::sums_of_products(s.p.name, {lanes, vectors, scalars},
-                                {{const_true(), size(s.p[Dim::i]), vector_at, scalar_at}},
+                                {{const_true(), size(s.p[Dim::i]), vector_at, scalar_at, ahead}},
                                 [&](int64_t v, int64_t n, const Expr& sum) {
                                     return ir::store(s.names.scratch, sum,
                                                      lanes_from(product_at(v, n), lanes),
@@ -182,24 +183,36 @@ Stmt transform_weights(const Step& s, const Block& block) {
     });
 }
 
-/// Asks for weights that may come from the third-level cache: the next frequency's, or a share of what the
-/// block at the same place of the next ones is transformed from.
-Stmt weights_ahead(const Step& s, const Expr& part, const Block& block, const Expr& f) {
-    const bool is_plain = !s.names.plain_weights.empty();
-    const int64_t of_frequency = s.p[Dim::i] * s.tile.channels;
-    const int64_t lines =
-        is_plain ? ceil_div(taps * of_frequency, s.layout.frequencies * ir::elements_of_line)
-                 : ceil_div(of_frequency, ir::elements_of_line);
-    Values once(s.p.name + ".next");
-    const Expr next = once(is_plain ? (block.number + size(s.tile.blocks)) * size(taps * of_frequency) +
-                                          f * size(lines * ir::elements_of_line)
-                                    : weights_of(s, block, f + 1));
-    const std::string& array = is_plain ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1];
-    const Stmt lines_ahead = s.loop(".ahead", size(lines), [&](const Expr& line) {
-        return ir::prefetch(array, next + line * size(ir::elements_of_line));
-    });
-    return once.around(is_plain ? guarded(simplify(part == 0), lines_ahead) : lines_ahead);
-}
+/// Weights that code asks for while products of a frequency are summed: the same of the next frequency, or a
+/// share of what the block at the same place of the next ones is transformed from.
+class WeightsAhead {
+public:
+    WeightsAhead(const Step& s, Values& once, const Block& block, const Expr& f)
+        : is_plain_(!s.names.plain_weights.empty()),
+          array_(is_plain_ ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1]),
+          of_channel_(is_plain_ ? ceil_div(taps * s.tile.channels, s.layout.frequencies)
+                                : s.tile.channels),
+          begin_(once(is_plain_ ? (block.number + size(s.tile.blocks)) *
+                                          size(taps * s.p[Dim::i] * s.tile.channels) +
+                                      f * size(s.p[Dim::i] * of_channel_)
+                                : weights_of(s, block, f + 1))) {}
+
+    /// Asks for the lines of `count` input channels. All of a frequency before its sums would fill the queue
+    /// of lines on their way, behind which loads of the sums wait.
+    [[nodiscard]] Stmt lines(const Expr& first, int64_t count) const {
+        std::vector<Stmt> all;
+        for (int64_t n = 0; n < count * of_channel_; n += ir::elements_of_line)
+            all.push_back(
+                ir::prefetch(array_, simplify(begin_ + first * size(of_channel_) + size(n))));
+        return ir::sequence(all);
+    }
+
+private:
+    bool is_plain_;
+    std::string array_;
+    int64_t of_channel_;  ///< elements
+    Expr begin_;
+};
 
 Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, const Expr& f) {
     const std::string& weights = s.names.weights[s.rows == 1 ? 0 : 1];
@@ -207,8 +220,8 @@ Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, cons
     const Expr patches = once(part * size(s.layout.part) + f * size(s.layout.frequency));
     const Expr kernel = once(weights_of(s, block, f));
     const int64_t lanes = s.layout.lanes;
-    const Stmt ahead = weights_ahead(s, part, block, f);
-    const Stmt products = multiply(
+    const WeightsAhead ahead(s, once, block, f);
+    return once.around(multiply(
         s, s.tile.tiles / lanes, s.tile.channels,
         [&](const Expr& i, int64_t v) {
             return ir::load(s.names.scratch,
@@ -222,8 +235,8 @@ Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, cons
             return f * size(s.layout.product) +
                    block.place * size(s.tile.channels * s.layout.tiles) +
                    size(s.layout.products + z * s.layout.tiles + v * lanes);
-        });
-    return once.around(ir::sequence({ahead, products}));
+        },
+        [&](const Expr& first, int64_t count) { return ahead.lines(first, count); }));
 }
 
 Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const Expr& first_tile) {
