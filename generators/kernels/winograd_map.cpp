@@ -1,5 +1,6 @@
 #include "generators/kernels/winograd_map.h"
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +29,10 @@ public:
     MapProducts(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), places_(code, at) {}
 
-    /// Products of the patches in V of the first `bands` bands.
-    [[nodiscard]] Stmt code(const Expr& z, const Expr& bands) const;
+    /// Products of the patches in V of a part of the input channels and the first `bands` bands, into block
+    /// `place` of M.
+    [[nodiscard]] Stmt code(const Expr& part, const Expr& z, const Expr& place,
+                            const Expr& bands) const;
 
 private:
     /// A group of rows of frequencies (WinogradMapLayout::row_groups).
@@ -43,10 +46,10 @@ private:
     /// Adds to all tiles of M the products of the `count` input channels of a part at the frequencies
     /// of `rows`.
     [[nodiscard]] Stmt multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
-                                  const Expr& part) const;
+                                  const Expr& part, const Expr& place) const;
     /// The same of frequency f, whose weights are number `n` of U, of register tile number t.
     [[nodiscard]] Stmt sums(const Expr& n, const Expr& f, const Expr& t, const Expr& count,
-                            const Expr& part) const;
+                            const Expr& part, const Expr& place) const;
     [[nodiscard]] Expr weights_of(const Expr& channel) const {
         return channel * size(at_.row_taps * at_.column_taps * at_.block);
     }
@@ -57,25 +60,24 @@ private:
     PatchPlaces places_;
 };
 
-Stmt MapProducts::code(const Expr& z, const Expr& bands) const {
-    return places_.loop([&](const Expr& part) {
-        const Expr first = simplify(part * size(at_.inputs));
-        const Expr count = places_.inputs_from(first);
-        const Expr blocks_of_tiles =
-            simplify((bands * size(at_.row_tiles) + size(at_.tile - 1)) / size(at_.tile));
-        std::vector<Stmt> all;
-        for (const Rows& rows : at_.row_groups()) {
-            all.push_back(code_.loop(".ui", {0, count}, [&](const Expr& i) {
-                return transformed_weights(z, first, i, rows);
-            }));
-            all.push_back(multiplied(rows, blocks_of_tiles, count, part));
-        }
-        return ir::sequence(all);
-    });
+Stmt MapProducts::code(const Expr& part, const Expr& z, const Expr& place,
+                       const Expr& bands) const {
+    const Expr first = simplify(part * size(at_.inputs));
+    const Expr count = places_.inputs_from(first);
+    const Expr blocks_of_tiles =
+        simplify((bands * size(at_.row_tiles) + size(at_.tile - 1)) / size(at_.tile));
+    std::vector<Stmt> all;
+    for (const Rows& rows : at_.row_groups()) {
+        all.push_back(code_.loop(".ui", {0, count}, [&](const Expr& i) {
+            return transformed_weights(z, first, i, rows);
+        }));
+        all.push_back(multiplied(rows, blocks_of_tiles, count, part, place));
+    }
+    return ir::sequence(all);
 }
 
 Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
-                             const Expr& part) const {
+                             const Expr& part, const Expr& place) const {
     const int64_t columns = at_.patch_columns();
     // Rows of a group follow each other, or are two.
     const bool is_run = rows.back() - rows.front() + 1 == std::ssize(rows);
@@ -84,7 +86,7 @@ Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, cons
         const Expr f = is_run ? n + size(rows.front() * columns)
                               : Halide::select(n < size(columns), n, n + behind);
         return code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
-            return sums(n, f, t, count, part);
+            return sums(n, f, t, count, part, place);
         });
     });
 }
@@ -142,7 +144,7 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
 }
 
 Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const Expr& count,
-                       const Expr& part) const {
+                       const Expr& part, const Expr& place) const {
     const std::string& scratch = code_.scratch();
     const int64_t lanes = at_.lanes;
     Values once(p_.name + ".base");
@@ -151,12 +153,10 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
     for (int64_t t = 0; t < at_.tile; ++t)
         places.push_back(once(patches + places_.of_tile(number * size(at_.tile) + size(t))));
     const Expr kernel = once(n * size(at_.weight_frequency) + size(at_.weights));
-    const Expr to = once((number * size(at_.vectors * at_.frequencies) + f) *
-                             size(at_.product_frequency) +
-                         size(at_.products));
+    const Expr to = once(place * size(at_.product_block) + number * size(at_.product_tile) +
+                         f * size(at_.product_frequency) + size(at_.products));
     const auto product = [&](int64_t v, int64_t t) {
-        return lanes_from(
-            to + size(v * at_.frequencies * at_.product_frequency + t * lanes), lanes);
+        return lanes_from(to + size(v * at_.product_vector + t * lanes), lanes);
     };
     const ir::SumTerm term{
         const_true(), count,
@@ -180,11 +180,67 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
         ir::sums_of_products(p_.name, {lanes, at_.vectors, at_.tile}, {term}, store, start));
 }
 
+/// What a chunk of bands makes for some blocks of output channels.
+class MapChunk {
+public:
+    MapChunk(const MapCode& code, const WinogradMapLayout& at)
+        : code_(code),
+          at_(at),
+          places_(code, at),
+          patches_(code, at),
+          products_(code, at),
+          outputs_(code, at) {}
+
+    [[nodiscard]] Stmt code(const Interval& blocks, const Expr& band, const Expr& bands) const {
+        const auto patches = [&](const Expr& part) { return patches_.code(part, band, bands); };
+        const auto products = [&](const Expr& part, const Expr& z, const Expr& place) {
+            return products_.code(part, z, place, bands);
+        };
+        const auto outputs = [&](const Expr& z, const Expr& place) {
+            return as_kernel("outputs", outputs_.code(z, place, band, bands));
+        };
+        if (at_.parts_outermost) {
+            const auto part_of_products = [&](const Expr& part) {
+                return each_block(blocks, [&](const Expr& z, const Expr& place) {
+                    return as_kernel("products", products(part, z, place));
+                });
+            };
+            return ir::sequence({places_.loop([&](const Expr& part) {
+                                     return ir::sequence({as_kernel("patches", patches(part)),
+                                                          part_of_products(part)});
+                                 }),
+                                 each_block(blocks, outputs)});
+        }
+        return ir::sequence(
+            {as_kernel("patches", places_.loop(patches)),
+             each_block(blocks, [&](const Expr& z, const Expr& place) {
+                 const Stmt parts =
+                     places_.loop([&](const Expr& part) { return products(part, z, place); });
+                 return ir::sequence({as_kernel("products", parts), outputs(z, place)});
+             })});
+    }
+
+private:
+    /// `place`: of a block in M.
+    [[nodiscard]] Stmt each_block(
+        const Interval& blocks,
+        const std::function<Stmt(const Expr& z, const Expr& place)>& make) const {
+        return code_.loop(".z", blocks, [&](const Expr& z) {
+            return make(z, at_.parts_outermost ? simplify(z - blocks.begin) : Expr(0));
+        });
+    }
+
+    const MapCode& code_;
+    const WinogradMapLayout& at_;
+    PatchPlaces places_;
+    MapPatches patches_;
+    MapProducts products_;
+    MapOutputs outputs_;
+};
+
 /// All parts: chunks x parts of the blocks of output channels.
 Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
-    const MapPatches patches(code, at);
-    const MapProducts products(code, at);
-    const MapOutputs outputs(code, at);
+    const MapChunk of_chunk(code, at);
     const int64_t channel_parts = at.channel_parts;
     const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
     const Expr begin = bound(argument::strip_begin);
@@ -201,13 +257,7 @@ Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
             return simplify(c * size(at.bands) / size(at.chunks));
         };
         const Expr band = first_band(chunk);
-        const Expr bands = simplify(first_band(chunk + 1) - band);
-        return ir::sequence(
-            {as_kernel("patches", patches.code(band, bands)),
-             code.loop(".z", blocks, [&](const Expr& z) {
-                 return ir::sequence({as_kernel("products", products.code(z, bands)),
-                                      as_kernel("outputs", outputs.code(z, band, bands))});
-             })});
+        return of_chunk.code(blocks, band, simplify(first_band(chunk + 1) - band));
     });
 }
 

@@ -9,7 +9,7 @@ namespace laminate {
 
 using namespace Halide::Internal;
 
-Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const {
+Stmt MapOutputs::code(const Expr& z, const Expr& place, const Expr& band, const Expr& bands) const {
     const int64_t columns = at_.strip_columns(), of_strip = columns / at_.columns_of_tile;
     const int64_t whole = p_[Dim::x] / columns, rest = p_[Dim::x] % columns;
     return code_.loop(".out", {0, bands}, [&](const Expr& n) {
@@ -23,7 +23,7 @@ Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const 
             std::vector<Stmt> all;
             for (int64_t v = 0; v < at_.vectors; ++v) {
                 all.push_back(code_.loop(".x", steps, [&](const Expr& x) {
-                    return tiles(z, v,
+                    return tiles(z, place, v,
                                  simplify(n * size(at_.row_tiles) + first + x * size(tiles_together_)),
                                  simplify(x * size(at_.stored_columns())));
                 }));
@@ -39,18 +39,19 @@ Stmt MapOutputs::code(const Expr& z, const Expr& band, const Expr& bands) const 
     });
 }
 
-Stmt MapOutputs::tiles(const Expr& z, int64_t v, const Expr& tile, const Expr& column) const {
+Stmt MapOutputs::tiles(const Expr& z, const Expr& place, int64_t v, const Expr& tile,
+                       const Expr& column) const {
     const int64_t lanes = at_.lanes;
     Values name(p_.name + ".product");
     std::vector<std::vector<winograd::PatchRow>> sums;  // by tile and row
     for (int64_t t = 0; t < tiles_together_; ++t) {
         const Expr n = tile + size(t);
-        const Expr from = name((n / size(at_.tile) * size(at_.vectors * at_.frequencies * at_.tile) +
-                                n % size(at_.tile)) *
-                               size(lanes));
+        const Expr from = name(place * size(at_.product_block) +
+                               n / size(at_.tile) * size(at_.product_tile) +
+                               n % size(at_.tile) * size(lanes));
         const auto product = [&](int64_t f) {
-            const int64_t place = (v * at_.frequencies + f) * at_.product_frequency;
-            const Expr index = from + size(at_.products + place);
+            const Expr index =
+                from + size(at_.products + v * at_.product_vector + f * at_.product_frequency);
             return name(ir::load(code_.scratch(), lanes_from(index, lanes)));
         };
         sums.push_back(winograd::rows_of_products(name, at_.rows_of_tile, at_.columns_of_tile,

@@ -25,13 +25,15 @@ public:
           at_(at),
           tiles_together_(at.stored_columns() / at.columns_of_tile) {}
 
-    /// `bands` bands from number `band` of the map on, of block z of output channels.
-    [[nodiscard]] Stmt code(const Expr& z, const Expr& band, const Expr& bands) const;
+    /// `bands` bands from number `band` of the map on, of block z of output channels, number `place` of M.
+    [[nodiscard]] Stmt code(const Expr& z, const Expr& place, const Expr& band,
+                            const Expr& bands) const;
 
 private:
     /// Transforms tiles `tile` of the chunk and those beside it that are stored together, of vector v of
     /// output channels, to column `column` of the strip.
-    [[nodiscard]] Stmt tiles(const Expr& z, int64_t v, const Expr& tile, const Expr& column) const;
+    [[nodiscard]] Stmt tiles(const Expr& z, const Expr& place, int64_t v, const Expr& tile,
+                             const Expr& column) const;
     /// Puts row r of the columns that are stored together into the strip.
     [[nodiscard]] Stmt staged(Values& name, const std::vector<Expr>& columns, int64_t r,
                               const Expr& column) const;

@@ -31,30 +31,28 @@ Expr PatchPlaces::of_tile(const Expr& tile) const {
     return Halide::cast<int32_t>(slot / number(at_.run) * number(at_.inputs * at_.run) + lane);
 }
 
-Stmt MapPatches::code(const Expr& first, const Expr& bands) const {
+Stmt MapPatches::code(const Expr& part, const Expr& first, const Expr& bands) const {
     const Interval vectors{
         0, simplify((bands + size(at_.bands_of_vector - 1)) / size(at_.bands_of_vector))};
-    return places_.loop([&](const Expr& part) {
-        const Expr channel = simplify(part * size(at_.inputs));
-        const Interval channels{0, places_.inputs_from(channel)};
-        const auto of_channel = [&](const Expr& i, const Vectors& at) {
-            return patch(channel + i, at.place + i * size(at_.run), at.x, at.rows);
-        };
-        // Vectors of a whole line fill it in any order. All bands of a channel then follow each other: the
-        // rows that two bands share are still near. Half a line waits for the next channel's half, so that
-        // a vector's channels follow each other, and only as many lines as frequencies wait.
-        if (at_.lanes >= ir::elements_of_line) {
-            return code_.loop(".i", channels, [&](const Expr& i) {
-                return code_.loop(".band", vectors, [&](const Expr& vector) {
-                    return of_bands(part, first, vector,
-                                    [&](const Vectors& at) { return of_channel(i, at); });
-                });
+    const Expr channel = simplify(part * size(at_.inputs));
+    const Interval channels{0, places_.inputs_from(channel)};
+    const auto of_channel = [&](const Expr& i, const Vectors& at) {
+        return patch(channel + i, at.place + i * size(at_.run), at.x, at.rows);
+    };
+    // Vectors of a whole line fill it in any order. All bands of a channel then follow each other: the
+    // rows that two bands share are still near. Half a line waits for the next channel's half, so that
+    // a vector's channels follow each other, and only as many lines as frequencies wait.
+    if (at_.lanes >= ir::elements_of_line) {
+        return code_.loop(".i", channels, [&](const Expr& i) {
+            return code_.loop(".band", vectors, [&](const Expr& vector) {
+                return of_bands(part, first, vector,
+                                [&](const Vectors& at) { return of_channel(i, at); });
             });
-        }
-        return code_.loop(".band", vectors, [&](const Expr& vector) {
-            return of_bands(part, first, vector, [&](const Vectors& at) {
-                return code_.loop(".i", channels, [&](const Expr& i) { return of_channel(i, at); });
-            });
+        });
+    }
+    return code_.loop(".band", vectors, [&](const Expr& vector) {
+        return of_bands(part, first, vector, [&](const Vectors& at) {
+            return code_.loop(".i", channels, [&](const Expr& i) { return of_channel(i, at); });
         });
     });
 }

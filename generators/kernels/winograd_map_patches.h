@@ -23,7 +23,7 @@ public:
     /// Where V of a part of the input channels begins; frequencies of a part follow each other, for
     /// that is the order in which they are read.
     [[nodiscard]] Expr patches_of(const Expr& part) const {
-        return part * size(at_.frequencies * at_.patch_frequency);
+        return at_.parts_outermost ? Expr(0) : part * size(at_.frequencies * at_.patch_frequency);
     }
     /// The first input channel of a chunk's tile behind the begin of a frequency; the next channel is
     /// a run further.
@@ -51,8 +51,8 @@ public:
     MapPatches(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), places_(code, at) {}
 
-    /// Makes the patches of `bands` bands from `first` on.
-    [[nodiscard]] Stmt code(const Expr& first, const Expr& bands) const;
+    /// Makes the patches of a part of the input channels, of `bands` bands from `first` on.
+    [[nodiscard]] Stmt code(const Expr& part, const Expr& first, const Expr& bands) const;
 
 private:
     /// Rows that the bands of a vector read, one after the other: their first elements, and whether

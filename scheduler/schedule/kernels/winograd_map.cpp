@@ -6,7 +6,8 @@
 //   M[f, t, z] = sum over i of U[f, i, z] V[f, i, t],  U = G g G' of one block of output channels
 //
 // Such layers have more weights than pixels, so plain weights come from memory and are transformed
-// block by block in the second-level cache. Threads divide chunks of rows, then channels.
+// block by block in the second-level cache. Where V would lie far away, all blocks add their products of a part
+// of the input channels before patches of the next part are made. Threads divide chunks of rows, then channels.
 #include <algorithm>
 #include <string>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -317,22 +318,28 @@ TEST(Layout, AdditionMultipliesNothing) {
     }
 }
 
+/// Whether blocks keep their products; none where the layer has no such kernel.
+std::optional<bool> expect_winograd_map_done(const Alone& layer, const VectorUnit& unit, int64_t form,
+                                             int64_t bands) {
+    Kernel kernel{KernelKind::winograd_map, {}};
+    kernel.size[KernelSize::form] = form;
+    kernel.size[KernelSize::pairs] = bands;
+    kernel.size[KernelSize::sums] = unit.accumulators;
+    kernel.size[KernelSize::lanes] = unit.lanes;
+    if (kernel_refusal(layer.problem, kernel)) return std::nullopt;
+    GroupSchedule group = layer.group;
+    group.nests.front().kernel = kernel;
+    const WinogradMapLayout at = winograd_map_layout(layer.problem, kernel);
+    const GroupCode code = group_code(layer.network, group);
+    expect_done(at, at.parts(), code, text(layer.problem, unit) + ", " + to_text(kernel));
+    EXPECT_EQ(at.channel_parts, code.strips_together);
+    return at.parts_outermost;
+}
+
 void expect_winograd_map_done(const Alone& layer, const VectorUnit& unit) {
     for (const int64_t form : {0, 1, 2}) {
-        for (const int64_t bands : {1, 2, 3}) {
-            Kernel kernel{KernelKind::winograd_map, {}};
-            kernel.size[KernelSize::form] = form;
-            kernel.size[KernelSize::pairs] = bands;
-            kernel.size[KernelSize::sums] = unit.accumulators;
-            kernel.size[KernelSize::lanes] = unit.lanes;
-            if (kernel_refusal(layer.problem, kernel)) continue;
-            GroupSchedule group = layer.group;
-            group.nests.front().kernel = kernel;
-            const WinogradMapLayout at = winograd_map_layout(layer.problem, kernel);
-            const GroupCode code = group_code(layer.network, group);
-            expect_done(at, at.parts(), code, text(layer.problem, unit) + ", " + to_text(kernel));
-            EXPECT_EQ(at.channel_parts, code.strips_together);
-        }
+        for (const int64_t bands : {1, 2, 3})
+            expect_winograd_map_done(layer, unit, form, bands);
     }
 }
 
@@ -351,6 +358,11 @@ TEST(Layout, WholeMapsForWinogradAreMultipliedAsPredicted) {
         for (const Window& window : {square_window(5, 1, 2), along_one_axis})
             expect_winograd_map_done(alone(40, 19, 17, {.channels = 50, .window = window}), unit);
     }
+}
+
+TEST(Layout, KeptProductsOfWholeMapsForWinogradAreMultipliedAsPredicted) {
+    const Alone layer = alone(260, 18, 128, {.channels = 32, .window = square_window(3, 1, 1)});
+    EXPECT_EQ(expect_winograd_map_done(layer, {8, 12}, 2, 3), true);
 }
 
 TEST(Layout, ChunksOfWholeMapsForWinogradAreEvenAndGroupsHaveEveryRow) {
@@ -382,6 +394,44 @@ TEST(Layout, ChunksOfWholeMapsForWinogradAreEvenAndGroupsHaveEveryRow) {
     }
 }
 
+/// M of `computed` tiles: of every block that it has, frequency and vector of output channels.
+void expect_products_have_places_of_their_own(const WinogradMapLayout& at, int64_t computed) {
+    std::set<int64_t> places;
+    const int64_t blocks = at.parts_outermost ? at.blocks : 1;
+    for (int64_t block = 0; block < blocks; ++block) {
+        for (int64_t f = 0; f < at.frequencies; ++f) {
+            for (int64_t v = 0; v < at.vectors; ++v) {
+                for (int64_t n = 0; n < computed; ++n)
+                    places.insert(block * at.product_block + f * at.product_frequency +
+                                  v * at.product_vector + n / at.tile * at.product_tile +
+                                  n % at.tile * at.lanes);
+            }
+        }
+    }
+    EXPECT_EQ(std::ssize(places), blocks * at.frequencies * at.vectors * computed);
+    for (auto place = places.begin(); std::next(place) != places.end(); ++place)
+        ASSERT_GE(*std::next(place) - *place, at.lanes);
+    EXPECT_LE(*places.rbegin() + at.lanes, at.staged - at.products);
+}
+
+TEST(Layout, KeptProductsOfWholeMapsForWinogradHavePlacesOfTheirOwn) {
+    const Alone layer = alone(400, 64, 64, {.channels = 70, .window = square_window(3, 1, 1)});
+    for (const VectorUnit& unit : both_units) {
+        for (const int64_t rows_of_tile : {2, 4, 6}) {
+            const WinogradMapLayout few = winograd_map_layout(layer.problem, unit, {rows_of_tile, 1});
+            EXPECT_FALSE(few.parts_outermost);
+            EXPECT_EQ(few.parts_with_patches(), few.input_parts);
+            const WinogradMapLayout at =
+                winograd_map_layout(layer.problem, unit, {rows_of_tile, few.bands});
+            ASSERT_TRUE(at.parts_outermost);
+            EXPECT_EQ(at.parts_with_patches(), 1);
+            EXPECT_LE(at.frequencies * at.patch_frequency, at.weights);
+            expect_products_have_places_of_their_own(
+                at, round_up(at.chunk_bands * at.row_tiles, at.tile));
+        }
+    }
+}
+
 TEST(Layout, TilesOfWholeMapsForWinogradHavePlacesOfTheirOwn) {
     for (const VectorUnit& unit : both_units) {
         for (const int64_t rows_of_tile : {2, 4, 6}) {
@@ -403,8 +453,9 @@ TEST(Layout, TilesOfWholeMapsForWinogradHavePlacesOfTheirOwn) {
                     EXPECT_LT(at.slot_of(computed - 1), at.patch_runs * at.run);
                     const int64_t of_frequency = at.patch_runs * at.inputs * at.run;
                     EXPECT_LE(of_frequency, at.patch_frequency);
-                    EXPECT_GE(at.weights, at.input_parts * at.frequencies * of_frequency);
+                    EXPECT_GE(at.weights, at.parts_with_patches() * at.frequencies * of_frequency);
                     EXPECT_GE(at.staged - at.products, at.frequencies * computed * at.block);
+                    expect_products_have_places_of_their_own(at, computed);
                     EXPECT_EQ(at.strip_columns() % at.stored_columns(), 0);
                 }
             }

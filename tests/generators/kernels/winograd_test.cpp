@@ -13,6 +13,7 @@
 #include "generators/kernels/winograd_map.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_schedule.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/generators/kernels/added.h"
 #include "tests/generators/kernels/last_elements.h"
@@ -157,6 +158,31 @@ TEST(WinogradMap, WholeLayers) {
         }
     }
     EXPECT_GT(most_strips, 3);
+}
+
+/// Patches of all rows lie far away, so blocks keep their products from part to part of the inputs.
+TEST(WinogradMap, KeptProductsHaveTheBitsOfOthers) {
+    const Network network = chain_of(64, 64, {384, 40}, same());
+    const LayerProblem p = layer_problem(network, 0);
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, {p}, 3);
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}}) {
+        for (const int64_t form : {1, 2}) {
+            std::vector<std::vector<float>> outputs;
+            for (const int64_t bands : {1, 7}) {
+                const GroupSchedule group = on_whole_map(network, unit, form, bands);
+                EXPECT_EQ(winograd_map_layout(p, group.nests.front().kernel).parts_outermost,
+                          bands == 7);
+                const GroupCode code = default_code(network, group, unit);
+                for (const bool by_strips : {false, true}) {
+                    const Outcome made = run_poisoned(
+                        code, static_cast<size_t>(p.output_elements().value()), inputs, by_strips);
+                    EXPECT_TRUE(made.guards_intact);
+                    outputs.push_back(made.output);
+                }
+            }
+            for (const std::vector<float>& other : outputs) EXPECT_EQ(outputs[0], other);
+        }
+    }
 }
 
 Window window_of(int64_t rows, int64_t columns, int64_t pad_rows, int64_t pad_columns) {

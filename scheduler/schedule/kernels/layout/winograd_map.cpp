@@ -35,6 +35,15 @@ void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     at.bands = ceil_div(p[Dim::y], at.rows_of_tile);
 }
 
+/// Whether blocks keep their products from part to part of the input channels (`parts_outermost`). Patches of
+/// all parts in V are read once a block. Beyond what is near, as many products read and written once a part
+/// come sooner, and V of one part is near even in chunks of more bands, which transform weights less often.
+bool products_are_kept(const WinogradMapLayout& at) {
+    constexpr int64_t most_near = (int64_t{4} << 20) / bytes_per_element, fewest_parts = 3;
+    return at.input_parts >= fewest_parts &&
+           at.frequencies * at.chunk_bands * at.row_tiles * at.all_inputs > most_near;
+}
+
 /// Input channels in parts of at most so many, as even as can be.
 int64_t inputs_together(const LayerProblem& p, int64_t most) {
     return ceil_div(p[Dim::i], ceil_div(p[Dim::i], most));
@@ -87,6 +96,7 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     at.inputs = inputs_together(
         p, at.stays_near ? (near_elements - products) / of_input : most_inputs);
     at.input_parts = ceil_div(p[Dim::i], at.inputs);
+    at.parts_outermost = products_are_kept(at);
     constexpr int64_t fewest_blocks = 2;
     at.channel_parts = std::clamp<int64_t>(at.blocks / fewest_blocks, 1,
                                            ceil_div(parts_wanted, at.chunks));
@@ -99,6 +109,8 @@ double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, 
     // These factors are for tiles of two rows. Transforms of wide tiles store further apart.
     const double of_inputs = at.rows_of_tile == 6 ? 70 : 10;
     constexpr double of_weights = 18, of_outputs = 45;
+    // Products that blocks keep are read and written once more for each part of the inputs but one.
+    constexpr double of_kept = 8;
     const auto lanes = static_cast<double>(at.lanes);
     const auto part = [](int64_t some, int64_t all) {
         return static_cast<double>(some) / static_cast<double>(all);
@@ -115,7 +127,11 @@ double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, 
         const int64_t last = std::min(end - chunk * at.channel_parts, at.channel_parts);
         const int64_t blocks =
             last * at.blocks / at.channel_parts - first * at.blocks / at.channel_parts;
-        const double products = part(at.multiplications(chunk, blocks), at.lanes) / pace;
+        const int64_t multiplied = at.multiplications(chunk, blocks);
+        const double kept = at.parts_outermost ? of_kept * static_cast<double>(at.input_parts - 1) /
+                                                     static_cast<double>(at.all_inputs)
+                                               : 0;
+        const double products = part(multiplied, at.lanes) * (1 / pace + kept);
         const double rows = part(at.first_band(chunk + 1) - at.first_band(chunk), at.bands);
         const double channels = part(blocks, at.blocks);
         sum += products + rows * inputs + channels * (weights / static_cast<double>(at.chunks) +
@@ -142,10 +158,14 @@ void place(WinogradMapLayout& at) {
     // A vector more than needed: powers of two would make all frequencies meet in one cache set.
     at.patch_frequency = at.patch_runs * at.inputs * at.run + at.lanes;
     at.weight_frequency = at.inputs * at.block + at.lanes;
-    at.product_frequency = at.tile * at.lanes;
-    at.weights = at.input_parts * at.frequencies * at.patch_frequency;
+    const int64_t of_tile = at.tile * at.lanes;
+    at.product_frequency = at.parts_outermost ? all * at.block + 2 * at.lanes : of_tile;
+    at.product_vector = at.parts_outermost ? of_tile : at.frequencies * of_tile;
+    at.product_tile = at.vectors * at.product_vector;
+    at.product_block = at.frequencies * (at.parts_outermost ? at.product_frequency : all * at.block);
+    at.weights = at.parts_with_patches() * at.frequencies * at.patch_frequency;
     at.products = at.weights + at.frequencies_together() * at.weight_frequency;
-    at.staged = at.products + at.frequencies * all * at.block;
+    at.staged = at.products + (at.parts_outermost ? at.blocks : 1) * at.product_block;
     at.elements = at.staged + at.strip_columns() * at.rows_of_tile * at.lanes;
 }
 
@@ -205,7 +225,7 @@ std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, cons
                                                      int64_t fewest_rows, int64_t most_rows,
                                                      std::optional<Bytes> scratch) {
     // Of V. It may come from the third-level cache, of which every core has its part: each element is
-    // multiplied by a block of channels.
+    // multiplied by a block of channels. Of M as well, if it has all blocks.
     constexpr int64_t most_patch_elements = (int64_t{10} << 20) / bytes_per_element;
     std::optional<WinogradMapChunks> best;
     double least = 0;
@@ -216,7 +236,9 @@ std::optional<WinogradMapChunks> winograd_map_chunks(const LayerProblem& p, cons
         for (int64_t chunks = 1; chunks <= bands; ++chunks) {
             const WinogradMapChunks here{rows, ceil_div(bands, chunks)};
             const WinogradMapLayout at = winograd_map_layout(p, unit, here);
-            const bool is_too_large = patch_elements(at) > most_patch_elements && at.chunk_bands > 1;
+            const int64_t kept = at.parts_outermost ? at.staged - at.products : 0;
+            const bool is_too_large =
+                std::max(patch_elements(at), kept) > most_patch_elements && at.chunk_bands > 1;
             if (is_too_large || (scratch && to_bytes(Elements(at.scratch_elements())) > *scratch))
                 continue;
             const double time = cost(at, p);

@@ -6,7 +6,9 @@
 // bands: products read a few tiles of all input channels, one line after the other;
 // U[frequency of a group of rows][input channel][output channel], weights of a block for a part of
 // the input channels; M[register tile][vector of output channels][frequency][tile][lane], products of a
-// block; then a strip of outputs.
+// block; then a strip of outputs. Where blocks keep their products from part to part (`parts_outermost`),
+// V has one part, and M[block][frequency][register tile][vector][tile][lane] those of all blocks, in the
+// order in which sums of a part are added.
 #pragma once
 
 #include <cstdint>
@@ -48,13 +50,17 @@ struct WinogradMapLayout {
     int64_t blocks = 1;         ///< of all output channels; zero weights fill up the last one
     int64_t inputs = 1;         ///< input channels whose transformed weights lie in U together
     int64_t input_parts = 1;    ///< of all input channels
+    /// All blocks take their products of a part of the input channels before patches of the next part are
+    /// made: V has one part and M all blocks. Else a block takes those of all parts: V has all, M one block.
+    bool parts_outermost = false;
     int64_t channel_parts = 1;  ///< for threads: parts of the blocks of output channels
 
     // Where V, U and M lie, in elements. V begins at 0.
     int64_t patch_runs = 0;       ///< of tiles in V, with what register tiles run over
     int64_t patch_frequency = 0;  ///< from one frequency of V to the next
     int64_t weights = 0, weight_frequency = 0;    ///< where U begins, its frequencies
-    int64_t products = 0, product_frequency = 0;  ///< where M begins, frequencies of a vector's tile
+    int64_t products = 0;  ///< where M begins
+    int64_t product_frequency = 0, product_vector = 0, product_tile = 0, product_block = 0;  ///< steps in M
     int64_t staged = 0;  ///< where a strip of outputs waits, a vector of channels
     int64_t elements = 0;
 
@@ -90,6 +96,8 @@ struct WinogradMapLayout {
         return static_cast<double>(chunks * problem[Dim::z] * problem[Dim::i] * frequencies) * 9 / 24;
     }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
+    /// Parts of the input channels whose patches V has together.
+    [[nodiscard]] int64_t parts_with_patches() const { return parts_outermost ? 1 : input_parts; }
     [[nodiscard]] int64_t scratch_elements() const { return ceil_div(elements, 16) * 16; }
     /// Products of the whole layer in the frequency domain: frequencies * D_i for each tile and each
     /// channel of each block. Counts tiles behind the last one of a chunk, columns and rows behind
