@@ -554,16 +554,16 @@ private:
         HaloTables::Table of(memory_.size() * area_.size());
         for (size_t i = 0; i < memory_.size(); ++i) {
             for (size_t a = 0; a < area_.size(); ++a) {
-                double& own = of[i * area_.size() + a];
+                float& own = of[i * area_.size() + a];
                 const double with_less_area = a > 0 ? *(&own - 1) : never;
                 // No call of A_m has a larger area than all of it.
                 if (a > 0 && area_[a - 1] >= largest * largest) {
-                    own = with_less_area;
+                    own = *(&own - 1);
                     continue;
                 }
                 const double with_less_memory = i > 0 ? *(&own - area_.size()) : never;
-                own = least(m, memory_[i], area_[a], never,
-                            std::min(with_less_area, with_less_memory));
+                own = HaloTables::rounded_down(least(m, memory_[i], area_[a], never,
+                                                     std::min(with_less_area, with_less_memory)));
             }
         }
         return of;
@@ -644,7 +644,7 @@ private:
                     b + 1 < memory_.size() ? std::min(memory_[b + 1], memory_[i]) : memory_[i];
                 const double others = b == 0 ? memory_[i] : memory_[i] - memory_[b];
                 best = std::min(best, with_area(m, others, most_buffer / chain_.channels(m)));
-                with_buffer[place(i, b)] = best;
+                with_buffer[place(i, b)] = HaloTables::rounded_down(best);
             }
         }
         return with_buffer;

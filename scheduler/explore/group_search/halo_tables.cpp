@@ -44,8 +44,9 @@ std::vector<double> piece_lengths(double longest) {
 
 }  // namespace
 
-Grid::Grid(double last, double factor) : values_{1} {
-    while (values_.back() < last) values_.push_back(values_.back() * factor);
+Grid::Grid(double last, double factor, double least_step) : values_{1} {
+    while (values_.back() < last)
+        values_.push_back(std::max(values_.back() * factor, values_.back() + least_step));
     for (size_t n = 0; n < values_.size(); ++n) {
         // The value before this one is below all parts that have no entry yet.
         while (starts_.size() <= part_of(values_[n])) starts_.push_back(n);
@@ -53,7 +54,7 @@ Grid::Grid(double last, double factor) : values_{1} {
 }
 
 HaloTables::HaloTables(const std::vector<LayerProblem>& layers)
-    : memory_(most_memory(layers), step_of_memory),
+    : memory_(most_memory(layers), step_of_memory, 1),
       area_(longest_side(layers) * longest_side(layers), step_of_area),
       pieces_(piece_lengths(longest_side(layers))) {}
 

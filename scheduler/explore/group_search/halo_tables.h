@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,8 +20,8 @@ namespace laminate::search {
 /// Values that rise by a factor from 1 on.
 class Grid {
 public:
-    /// Up to `last`, or beyond it.
-    Grid(double last, double factor);
+    /// Up to `last`, or beyond it. Neighbours differ by no less than `least_step`.
+    Grid(double last, double factor, double least_step = 0);
 
     [[nodiscard]] size_t size() const { return values_.size(); }
     [[nodiscard]] double operator[](size_t n) const { return values_[n]; }
@@ -60,7 +61,12 @@ public:
     /// Lengths of pieces: all integers up to some length, then by a factor.
     [[nodiscard]] const std::vector<double>& pieces() const { return pieces_; }
 
-    using Table = std::vector<double>;
+    /// Bounds, rounded down: tables are most of what a search keeps.
+    using Table = std::vector<float>;
+    [[nodiscard]] static float rounded_down(double value) {
+        const auto nearest = static_cast<float>(value);
+        return nearest > value ? std::nextafter(nearest, 0.0F) : nearest;
+    }
     /// The table of a key, which `make` makes if nobody did before.
     [[nodiscard]] std::shared_ptr<const Table> table(const std::vector<double>& key,
                                                      const std::function<Table()>& make);
