@@ -31,11 +31,11 @@ namespace laminate::search {
 /// Whether no border clips what output `at` of the last of these layers reads of their input.
 [[nodiscard]] bool meets_no_border(std::span<const AxisWindow> layers, int64_t at);
 
-/// For one thread.
+/// One thread may use it.
 class PieceReads {
 public:
-    /// Of layers 1 .. t of a chain whose windows have no gaps between them. `slope` and `extra` are
-    /// alpha and beta from A_t down to A_0.
+    /// Describes layers 1 .. t of a chain whose windows have no gaps between them. `slope` and `extra`
+    /// are alpha and beta from A_t down to A_0.
     PieceReads(const std::vector<AxisWindow>& chain, size_t t, double slope, double extra);
 
     /// Coordinates of A_0 that are needed.

@@ -80,7 +80,7 @@ TEST(FewestAccesses, WhatALimitLeavesOutIsBounded) {
     options.memory = Elements(150);  // fused whole it does not fit
     const Front whole = search::fewest_accesses(l3net(), options);
     ASSERT_TRUE(whole.is_complete);
-    options.max_steps = 3000;
+    options.max_steps = 300;
     const Front part = search::fewest_accesses(l3net(), options);
     ASSERT_EQ(part.points.size(), 1U);
     ASSERT_FALSE(part.is_complete);

@@ -83,9 +83,9 @@ TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAcce
     for (const GroupSchedule& group : alone.groups())
         EXPECT_EQ(group.nests.back().strip, (std::array<int64_t, 2>{0, 0}));
     EXPECT_EQ(planned(small, {Bytes(1 << 20), 1}).groups().size(), 1u);
-    // On maps of 128 x 128 too, but not on larger ones, where they are fused.
-    EXPECT_EQ(planned(chain(16, 128, 128, block), {}).groups().size(), 4u);
-    EXPECT_EQ(planned(chain(16, 300, 300, block), {}).groups().size(), 1u);
+    // On maps of 150 x 150 too, but not on larger ones, where they are fused.
+    EXPECT_EQ(planned(chain(16, 300, 300, block), {}).groups().size(), 4u);
+    EXPECT_EQ(planned(chain(16, 400, 400, block), {}).groups().size(), 1u);
 }
 
 /// 1x1 -> 1x1 on the main path and, at its side, a strided 1x1 layer or nothing; then their Add.
