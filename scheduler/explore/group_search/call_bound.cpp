@@ -130,8 +130,11 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
         least = total(halos(c, 0).input(rest), rest, rest);
     if (least < most && c.halos.count && c.halos.per_call > 0)
         least = std::max(least, inputs_and_outputs(c, halos(c, 0, true).input(rest)) + weights_);
-    if (least < most && c.halos.count && c.own != 0 && c.own != some_layer)
-        least = std::max(least, divided(halos(c, c.own), rest, most, total_of(c.roots, 0)));
+    if (least < most && c.halos.count && c.roots > 0 && c.own != some_layer) {
+        // If no layer's weights come with calls, `roots` has the part of Y's buffer alone.
+        const uint32_t free = c.own != 0 ? c.own : 1U << sizes_.layers;
+        least = std::max(least, divided(halos(c, free), rest, most, total_of(c.roots, 0)));
+    }
     if (least < most && c.divider != 0)
         least = std::max(least, divided(halo_bound(0, 0).part(c.divider), rest, most,
                                         total_of(c.groups, c.groups_before)));

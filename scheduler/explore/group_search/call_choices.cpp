@@ -145,6 +145,9 @@ struct Tile {
 /// Tiles of inputs decide how much of A_{n-1} its buffer holds and how often Y comes.
 constexpr double few_trips_of_inputs = 8;
 constexpr double few_trips_of_outputs = 4;
+/// The same if layer n reads all its inputs at once and calls of layer n - 1 make all of them. There X
+/// comes once per trip, and the kernels of a tile leave room for lines or do not.
+constexpr double few_trips_beside_whole_inputs = 8;
 
 std::vector<Tile> tiles_of(double extent, double few_trips, bool by_trips) {
     std::vector<Tile> tiles;
@@ -216,7 +219,9 @@ private:
         if (wide)
             lasts.push_back({.extra = weights * sizes_.pixels[n_ - 1] * t.least,
                              .comes_with_calls = true});
-        for (const Tile& z : tiles_of(channels, few_trips_of_outputs, tells_apart_)) {
+        const bool is_whole = wide && t.least == sizes_.channels[n_ - 1];
+        const double few_trips = is_whole ? few_trips_beside_whole_inputs : few_trips_of_outputs;
+        for (const Tile& z : tiles_of(channels, few_trips, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
             if (!wide) lasts.push_back({.again = again, .per_buffer = work * z.least});
             lasts.push_back(
