@@ -51,8 +51,8 @@
 // 9. Let U be the layers whose weights come anew with each call. If the buffers of the other layers
 //    hold mu, 7 has only M' - mu for those of U and for Y's. And 8 has mu for the others; buffers of
 //    U are free there, and their calls have any size. The bound is the least over mu. It is used for
-//    up to two layers in U, in chains of up to eight. It is used in any chain where U has no layer and
-//    Y's buffer has a part (6): then mu is for all of B_0 .. B_{n-1}.
+//    up to two layers in U, in chains of up to eight. It is used in any chain where U has no layer
+//    and Y's buffer has a part (6): then mu is for all of B_0 .. B_{n-1}.
 //
 // 10. Where all calls are wide, let S'_j of the S_j pixels be those that inner coordinates of A_n
 //    need (halo_bound.h). If layer j is not transposed, each call of it that makes an inner

@@ -145,8 +145,8 @@ struct Tile {
 /// Tiles of inputs decide how much of A_{n-1} its buffer holds and how often Y comes.
 constexpr double few_trips_of_inputs = 8;
 constexpr double few_trips_of_outputs = 4;
-/// The same if layer n reads all its inputs at once and calls of layer n - 1 make all of them. There X
-/// comes once per trip, and the kernels of a tile leave room for lines or do not.
+/// The same if layer n reads all its inputs at once and calls of layer n - 1 make all of them.
+/// There X comes once per trip, and the kernels of a tile leave room for lines or do not.
 constexpr double few_trips_beside_whole_inputs = 8;
 
 std::vector<Tile> tiles_of(double extent, double few_trips, bool by_trips) {

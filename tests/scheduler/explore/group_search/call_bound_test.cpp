@@ -299,11 +299,11 @@ TEST(CallBound, WeightsOfTheLastLayerComeWithCallsInLittleMemory) {
     EXPECT_GT(bound.accesses(10 * 36864 + 1728 + 817), compulsory + 30e6);
 }
 
-/// DMCNN-VD's first eleven layers at 540 x 960, with 1,385 elements more than all weights but three. Layer
-/// 11 may hold kernels for 11 of its 64 outputs (6,336 elements) and make them in six tiles, so that lines
-/// of five rows fit. Fewer outputs leave room for longer lines, but X comes eight times then; more leave
-/// less. In each case X brings 50 M elements, besides Y's 33.2 M. No tile has the room that eight outputs
-/// leave and the five trips that 13 make.
+/// DMCNN-VD's first eleven layers at 540 x 960, with 1,385 elements more than all weights. Layer 11
+/// may hold kernels for 11 of its 64 outputs (6,336 elements) and make them in six tiles, so that
+/// lines of five rows fit. Fewer outputs leave room for longer lines, but X comes eight times then;
+/// more leave less. In each case X brings 50 M elements or more, besides Y's 33.2 M. No tile has the
+/// room that eight outputs leave and the five trips that 13 make.
 TEST(CallBound, TilesOfTheLastOutputsAreToldApartByTrips) {
     std::vector<LayerSpec> layers(11, {64, square_window(3, 1, 1)});
     const CallBound bound(problems_of(chain(3, 540, 960, layers)));
@@ -311,12 +311,11 @@ TEST(CallBound, TilesOfTheLastOutputsAreToldApartByTrips) {
     EXPECT_LT(bound.accesses(371753), 89e6);
 }
 
-/// MC-CNN's first three layers at 540 x 960, V = 288 + 2 * 9216. Layer 2 may make one channel at a time and
-/// keep its 288 weights, so that X comes 32 times, 16.6 M elements without halos. The weights of layer 3
-/// come again for each s pixels of which Y's buffer has the sums in 32 s of the 4,536 elements that are left:
-/// s = 141 would bring 34 M and leave nothing for lines, and lines of all 4,536 elements would bring
-/// 19 M. Both at the same time move at least 20 M more. The search of the whole network took 69.3 M for the
-/// least before.
+/// MC-CNN's first three layers at 540 x 960, V = 288 + 2 * 9216. Layer 2 may make one channel at a
+/// time and keep the 288 weights of one, so that X comes 32 times, 16.6 M elements without halos.
+/// The weights of layer 3 come again for each s pixels of which Y's buffer has the sums in 32 s of
+/// the 4,536 elements that are left: s = 141 would bring 34 M and leave nothing for lines, and lines
+/// of all 4,536 elements would bring 19 M. Since neither has all of them, at least 20 M more move.
 TEST(CallBound, SumsOfTheLastLayerAndLinesShareMemory) {
     const CallBound bound(problems_of(
         chain(1, 540, 960, std::vector<LayerSpec>(3, {32, square_window(3, 1, 1)}))));
