@@ -102,7 +102,7 @@ Expr with_exponential(const Expr& x, const std::function<Expr(const Exponential&
     });
 }
 
-/// Below, e^x is 0 as at the lower bound; above, it is infinite as at the upper one.
+/// Makes x one that with_exponential() takes: below -88, e^x is 0 as it is there; above 89, infinite.
 Expr within_exponents(const Expr& x) { return at_least(at_most(x, 89), -88); }
 
 }  // namespace
@@ -170,7 +170,7 @@ Expr over_one_plus_exponential(const Expr& x, const Expr& y) {
     });
 }
 
-/// What a normal distribution has below x, to 1.7e-7: 1/2 + x P(x^2) / Q(x^2), fitted so that it
+/// What a normal distribution has below x, to 1.8e-7: 1/2 + x P(x^2) / Q(x^2), fitted so that it
 /// does not fall short of 1 at 5.5, from where on 1 is what it rounds to.
 Expr normal_probability(const Expr& argument) {
     return with_value(at_least(at_most(argument, 5.5f), -5.5f), [](const Expr& x) {
@@ -549,10 +549,9 @@ bool takes_registers(const Activation& activation) {
     if (activation.kind != ActivationKind::unary)
         return activation.kind == ActivationKind::sigmoid ||
                activation.kind == ActivationKind::tanh;
-    constexpr std::array few_steps{absolute,     negative,   reciprocal,       square_root,
-                                   softsign,     hard_sigmoid, hard_swish,     floor,
-                                   ceil,         round_to_even, sign,          thresholded_relu,
-                                   shrink};
+    constexpr std::array few_steps{absolute,     negative,   reciprocal,    square_root, softsign,
+                                   hard_sigmoid, hard_swish, floor,         ceil,        round_to_even,
+                                   sign,         shrink,     thresholded_relu};
     return std::ranges::find(few_steps, activation.function) == few_steps.end();
 }
 

@@ -97,12 +97,13 @@ private:
     std::vector<Expr> values_;
 };
 
-/// Vectors kept in registers: a constant-sized array that the compiler dissolves.
+/// Vectors kept in registers: a constant-sized array that the compiler dissolves. One that a loop
+/// indexes stays on the stack.
 struct Accumulators {
     std::string name;
     int64_t lanes;
-    [[nodiscard]] Expr index(int64_t n) const { return lanes_from(size(n * lanes), lanes); }
     [[nodiscard]] Expr index(const Expr& n) const { return lanes_from(n * size(lanes), lanes); }
+    [[nodiscard]] Expr index(int64_t n) const { return index(size(n)); }
     [[nodiscard]] Expr get(int64_t n) const { return load(name, index(n)); }
     [[nodiscard]] Stmt set(int64_t n, const Expr& value) const {
         return store(name, value, index(n));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
@@ -57,8 +56,8 @@ GroupCode map_bands_code(LayerOutput depthwise, LayerOutput pointwise, const Map
         const Expr first_row = simplify(number * size(at.band_pixels / columns));
         // A run is stored whole: what lies behind the end of its row is the next row's, which is
         // stored later, or room.
-        DepthwiseSums sums{
-            depthwise.problem(), arrays.weights, arrays.bias,
+        const DepthwiseSums sums{
+            depthwise, arrays.weights, arrays.bias,
             [&](const Expr& z, const Expr& y, const Expr& x, const Expr& sum,
                 const VectorRun& run) {
                 const Expr to = z * size(at.pitch) + (y - first_row) * size(columns) + x;
@@ -66,7 +65,6 @@ GroupCode map_bands_code(LayerOutput depthwise, LayerOutput pointwise, const Map
                                  lanes_from(simplify(to + size(run.first)), run.lanes),
                                  ir::Alignment::element);
             }};
-        sums.wants_registers = ir::takes_registers(depthwise.layer().activation);
         const Interval tiles{simplify(number * size(at.band_tiles)),
                              simplify(Halide::min((number + 1) * size(at.band_tiles),
                                                   size(at.depthwise.tiles)))};

@@ -20,9 +20,8 @@ GroupCode map_blocks_code(LayerOutput pointwise, LayerOutput depthwise, const Ma
     const Stmt of_parts = code.for_parts([&](const Expr& block) {
         const Expr first = simplify(block * size(blocks.block()));
         const Expr begin = simplify(size(at.map_offset()) - first * size(blocks.pixels));
-        DepthwiseSums sums{depthwise.problem(), arrays.weights, arrays.bias,
-                           stored_depthwise(depthwise), code.scratch(), begin};
-        sums.wants_registers = ir::takes_registers(depthwise.layer().activation);
+        const DepthwiseSums sums{depthwise, arrays.weights, arrays.bias,
+                                 stored_depthwise(depthwise), code.scratch(), begin};
         const Interval channels{
             first, simplify(Halide::min(first + size(blocks.block()),
                                         size(depthwise.problem()[Dim::z])))};

@@ -18,7 +18,7 @@ namespace {
 class DepthwiseTiles {
 public:
     DepthwiseTiles(const DepthwiseSums& sums, const MapDepthwiseLayout& at)
-        : sums_(sums), p_(sums.problem), at_(at) {}
+        : sums_(sums), p_(sums.output.problem()), at_(at) {}
 
     [[nodiscard]] Stmt channel(const Expr& z, const Interval& tiles) const;
 
@@ -97,15 +97,15 @@ Stmt DepthwiseTiles::for_runs(
 
 Stmt DepthwiseTiles::tile(const Tile& tile) const {
     const auto put = [&](const Expr& x, const VectorRun& run) -> PutRow {
-        return [&](int64_t r, const Expr& sum) {
+        return [this, &tile, x, &run](int64_t r, const Expr& sum) {
             return sums_.put(tile.z, simplify(tile.y + size(r)), x, sum, run);
         };
     };
     int64_t lanes = 0;
     for (const VectorRun& run : at_.runs) lanes = std::max(lanes, run.lanes);
     const int64_t vectors = tile.rows.count * std::ssize(at_.runs);
-    constexpr int64_t most_elements = 4096;  // in half of a first-level cache
-    if (!sums_.wants_registers || vectors * lanes > most_elements) {
+    constexpr int64_t most_elements = 4096;  // 16 KiB, half of a first-level cache
+    if (!ir::takes_registers(sums_.output.layer().activation) || vectors * lanes > most_elements) {
         return for_runs([&](const Expr&, const Expr& x, const VectorRun& run) {
             return run_of_tile(tile, x, run, put(x, run));
         });
@@ -231,8 +231,8 @@ DepthwiseSums::Put stored_depthwise(const LayerOutput& output) {
 GroupCode map_depthwise_code(LayerOutput output, const MapDepthwiseLayout& at) {
     MapCode code(std::move(output), 1);
     const LayerProblem& p = code.problem();
-    DepthwiseSums sums{p, code.weights(), code.bias(), stored_depthwise(code.output())};
-    sums.wants_registers = ir::takes_registers(code.output().layer().activation);
+    const DepthwiseSums sums{code.output(), code.weights(), code.bias(),
+                             stored_depthwise(code.output())};
     const Stmt body = code.for_parts([&](const Expr& part) {
         const Interval tiles = part_of(part, at.parts, at.tiles, at.divides_rows);
         return code.loop(".z", part_of(part, at.parts, p[Dim::z], !at.divides_rows),

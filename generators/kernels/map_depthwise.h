@@ -17,9 +17,9 @@
 
 namespace laminate {
 
-/// A depthwise layer and what becomes of its sums.
+/// A depthwise layer and what becomes of its sums. `output` outlives it.
 struct DepthwiseSums {
-    const LayerProblem& problem;
+    const LayerOutput& output;
     std::string weights, bias;
     /// Takes a run of sums in row y of channel z, x columns further.
     using Put = std::function<Halide::Internal::Stmt(
@@ -29,10 +29,8 @@ struct DepthwiseSums {
     /// The array of inputs, and where it would have the first row of channel 0.
     std::string input = "X";
     Halide::Expr input_begin = 0;
-    /// Whether what becomes of the sums wants their registers (ir::takes_registers).
-    bool wants_registers = false;
 };
-/// Stores sums to Y. `output` outlives it.
+/// Stores sums to Y. `output` outlives the function.
 [[nodiscard]] DepthwiseSums::Put stored_depthwise(const LayerOutput& output);
 /// All sums of some tiles of channel z.
 [[nodiscard]] Halide::Internal::Stmt depthwise_tiles(const DepthwiseSums& sums,

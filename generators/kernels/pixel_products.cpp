@@ -102,6 +102,7 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
         parts.push_back(sums(z_block, 0, inputs, runs, start, pixels, store, also));
         return ir::sequence(parts);
     }
+    // The function gets the registers of the sums, which wait in an array.
     const auto vectors = std::ssize(runs);
     const ir::Accumulators finished{unique_name(p_.name + ".finished"), lanes_};
     const Put keep = [&](const Expr&, int64_t z, size_t v, const Expr& sum) {

@@ -221,7 +221,7 @@ public:
     }
 
 private:
-    /// `place`: of a block in M.
+    /// Calls `make` for each block of output channels, with its place in M.
     [[nodiscard]] Stmt each_block(
         const Interval& blocks,
         const std::function<Stmt(const Expr& z, const Expr& place)>& make) const {

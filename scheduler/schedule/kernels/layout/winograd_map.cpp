@@ -35,11 +35,13 @@ void choose_tiles(WinogradMapLayout& at, const LayerProblem& p) {
     at.bands = ceil_div(p[Dim::y], at.rows_of_tile);
 }
 
-/// Whether blocks keep their products from part to part of the input channels (`parts_outermost`). Patches of
-/// all parts in V are read once a block. Beyond what is near, as many products read and written once a part
-/// come sooner, and V of one part is near even in chunks of more bands, which transform weights less often.
+/// Whether blocks keep their products from part to part of the input channels (`parts_outermost`). Without
+/// that, each block reads the patches of all parts. If these lie far away, it is quicker to read and write
+/// the products of a block once for each part, because they come in order. Patches of one part stay near
+/// even in chunks of more bands, which transform weights less often.
 bool products_are_kept(const WinogradMapLayout& at) {
-    constexpr int64_t most_near = (int64_t{4} << 20) / bytes_per_element, fewest_parts = 3;
+    constexpr int64_t most_near = (int64_t{4} << 20) / bytes_per_element;
+    constexpr int64_t fewest_parts = 3;  // two gained nothing
     return at.input_parts >= fewest_parts &&
            at.frequencies * at.chunk_bands * at.row_tiles * at.all_inputs > most_near;
 }
