@@ -187,7 +187,7 @@ Stmt transform_weights(const Step& s, const Block& block) {
 /// share of what the block at the same place of the next ones is transformed from.
 class WeightsAhead {
 public:
-    WeightsAhead(const Step& s, Values& once, const Block& block, const Expr& f)
+    WeightsAhead(const Step& s, Values& once, const Expr& part, const Block& block, const Expr& f)
         : is_plain_(!s.names.plain_weights.empty()),
           array_(is_plain_ ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1]),
           of_channel_(is_plain_ ? ceil_div(taps * s.tile.channels, s.layout.frequencies)
@@ -195,7 +195,8 @@ public:
           begin_(once(is_plain_ ? (block.number + size(s.tile.blocks)) *
                                           size(taps * s.p[Dim::i] * s.tile.channels) +
                                       f * size(s.p[Dim::i] * of_channel_)
-                                : weights_of(s, block, f + 1))) {}
+                                : weights_of(s, block, f + 1))),
+          is_asked_for_(is_plain_ ? simplify(part == 0) : const_true()) {}
 
     /// Asks for the lines of `count` input channels. All of a frequency before its sums would fill the queue
     /// of lines on their way, behind which loads of the sums wait.
@@ -204,7 +205,7 @@ public:
         for (int64_t n = 0; n < count * of_channel_; n += ir::elements_of_line)
             all.push_back(
                 ir::prefetch(array_, simplify(begin_ + first * size(of_channel_) + size(n))));
-        return ir::sequence(all);
+        return guarded(is_asked_for_, ir::sequence(all));
     }
 
 private:
@@ -212,6 +213,7 @@ private:
     std::string array_;
     int64_t of_channel_;  ///< elements
     Expr begin_;
+    Expr is_asked_for_;  ///< of plain weights by the first part of a step, for all of its parts
 };
 
 Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, const Expr& f) {
@@ -220,7 +222,7 @@ Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, cons
     const Expr patches = once(part * size(s.layout.part) + f * size(s.layout.frequency));
     const Expr kernel = once(weights_of(s, block, f));
     const int64_t lanes = s.layout.lanes;
-    const WeightsAhead ahead(s, once, block, f);
+    const WeightsAhead ahead(s, once, part, block, f);
     return once.around(multiply(
         s, s.tile.tiles / lanes, s.tile.channels,
         [&](const Expr& i, int64_t v) {

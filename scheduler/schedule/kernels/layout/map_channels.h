@@ -64,11 +64,13 @@ struct MapChannelsLayout {
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
     /// Input channels whose products follow each other without a branch, for which weights are asked
     /// for once: with a panel, where asking for a line again and again takes the place of products.
+    /// More taps, or products of a tile with them, leave the cache of instructions.
     [[nodiscard]] int64_t inputs_together() const {
-        constexpr int64_t most_taps = 16;
+        constexpr int64_t most_taps = 16, most_products = 168;
+        const int64_t most =
+            std::min(most_taps, most_products / (vectors * tile_pixels(0))) / window_columns;
         int64_t together = has_panel && inputs % input_parts == 0 ? 8 : 1;
-        while (inputs / input_parts % together != 0 ||
-               (together > 1 && together * window_columns > most_taps))
+        while (together > 1 && (inputs / input_parts % together != 0 || together > most))
             together /= 2;
         return together;
     }
