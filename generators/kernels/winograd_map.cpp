@@ -27,7 +27,11 @@ namespace {
 class MapProducts {
 public:
     MapProducts(const MapCode& code, const WinogradMapLayout& at)
-        : code_(code), p_(code.problem()), at_(at), places_(code, at) {}
+        : code_(code),
+          p_(code.problem()),
+          at_(at),
+          taps_(at.row_taps * at.column_taps),
+          places_(code, at) {}
 
     /// Products of the patches in V of a part of the input channels and the first `bands` bands, into block
     /// `place` of M.
@@ -41,22 +45,27 @@ private:
     /// U of input channel first + i at the frequencies of `rows`.
     [[nodiscard]] Stmt transformed_weights(const Expr& z, const Expr& first, const Expr& i,
                                            const Rows& rows) const;
-    /// Asks for the plain weights of a later input channel.
-    [[nodiscard]] Stmt weights_ahead(const Expr& channel) const;
+    /// Whether the plain weights of the next part are asked for while products of this one are summed, a share
+    /// with each frequency; else a few channels before they are transformed (docs/performance.md, "Weights of
+    /// whole maps").
+    [[nodiscard]] bool asks_for_next_part() const { return at_.lanes >= ir::elements_of_line; }
+    /// Asks for `lines` lines of plain weights from element `begin` on.
+    [[nodiscard]] Stmt weights_ahead(const Expr& begin, int64_t lines) const;
     /// Adds to all tiles of M the products of the `count` input channels of a part at the frequencies
-    /// of `rows`.
+    /// of `rows`. Asks for the weights of the next part, from channel `next` on.
     [[nodiscard]] Stmt multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
-                                  const Expr& part, const Expr& place) const;
+                                  const Expr& part, const Expr& place, const Expr& next) const;
     /// The same of frequency f, whose weights are number `n` of U, of register tile number t.
     [[nodiscard]] Stmt sums(const Expr& n, const Expr& f, const Expr& t, const Expr& count,
                             const Expr& part, const Expr& place) const;
     [[nodiscard]] Expr weights_of(const Expr& channel) const {
-        return channel * size(at_.row_taps * at_.column_taps * at_.block);
+        return channel * size(taps_ * at_.block);
     }
 
     const MapCode& code_;
     const LayerProblem& p_;
     const WinogradMapLayout& at_;
+    int64_t taps_;
     PatchPlaces places_;
 };
 
@@ -71,13 +80,14 @@ Stmt MapProducts::code(const Expr& part, const Expr& z, const Expr& place,
         all.push_back(code_.loop(".ui", {0, count}, [&](const Expr& i) {
             return transformed_weights(z, first, i, rows);
         }));
-        all.push_back(multiplied(rows, blocks_of_tiles, count, part, place));
+        all.push_back(multiplied(rows, blocks_of_tiles, count, part, place,
+                                 simplify(z * size(p_[Dim::i]) + first + count)));
     }
     return ir::sequence(all);
 }
 
 Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
-                             const Expr& part, const Expr& place) const {
+                             const Expr& part, const Expr& place, const Expr& next) const {
     const int64_t columns = at_.patch_columns();
     // Rows of a group follow each other, or are two.
     const bool is_run = rows.back() - rows.front() + 1 == std::ssize(rows);
@@ -85,35 +95,40 @@ Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, cons
         const Expr behind = size((rows.back() - 1) * columns);
         const Expr f = is_run ? n + size(rows.front() * columns)
                               : Halide::select(n < size(columns), n, n + behind);
-        return code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
+        const Stmt products = code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
             return sums(n, f, t, count, part, place);
         });
+        if (!asks_for_next_part()) return products;
+        const int64_t lines = ceil_div(taps_ * at_.block * at_.inputs,
+                                       ir::elements_of_line * at_.frequencies);
+        const Expr share = weights_of(next) + f * size(lines * ir::elements_of_line);
+        return ir::sequence({weights_ahead(share, lines), products});
     });
 }
 
-Stmt MapProducts::weights_ahead(const Expr& channel) const {
-    const int64_t of_channel = at_.row_taps * at_.column_taps * at_.block;
-    std::vector<Stmt> all;
-    for (int64_t n = 0; n < of_channel; n += ir::elements_of_line)
-        all.push_back(ir::prefetch(code_.weights(), weights_of(channel) + size(n)));
-    return ir::sequence(all);
+Stmt MapProducts::weights_ahead(const Expr& begin, int64_t lines) const {
+    return code_.loop(".ahead", {0, size(lines)}, [&](const Expr& line) {
+        return ir::prefetch(code_.weights(), begin + line * size(ir::elements_of_line));
+    });
 }
 
 Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Expr& i,
                                       const Rows& rows) const {
-    constexpr int64_t channels_ahead = 4;
-    const int64_t taps = at_.row_taps * at_.column_taps;
     const int64_t lanes = at_.lanes;
     const Expr channel = z * size(p_[Dim::i]) + first + i;
     std::vector<Stmt> all;
-    if (rows.front() == 0) all.push_back(weights_ahead(channel + size(channels_ahead)));
+    if (rows.front() == 0 && !asks_for_next_part()) {
+        constexpr int64_t channels_ahead = 4;
+        all.push_back(weights_ahead(weights_of(channel + size(channels_ahead)),
+                                    ceil_div(taps_ * at_.block, ir::elements_of_line)));
+    }
     for (int64_t v = 0; v < at_.vectors; ++v) {
         Values name(p_.name + ".weights");
         const auto rounded = [](Values& values) {
             return [&values](const Expr& value) { return values(Halide::strict_float(value)); };
         };
         winograd::Kernel<Expr> g(static_cast<size_t>(at_.row_taps));
-        for (int64_t tap = 0; tap < taps; ++tap) {
+        for (int64_t tap = 0; tap < taps_; ++tap) {
             const Expr index = weights_of(channel) + size(tap * at_.block + v * lanes);
             g[static_cast<size_t>(tap / at_.column_taps)].push_back(
                 name(ir::load(code_.weights(), lanes_from(index, lanes))));

@@ -209,6 +209,11 @@ TEST(Layout, PanelsOfWindowsGoByRows) {
     EXPECT_FALSE(layout(7, 64, {8, 12}).has_panel);
     EXPECT_FALSE(layout(7, 384, by_sixteen).has_panel);
     EXPECT_TRUE(layout(14, 64, by_sixteen).has_panel);
+    // 12 taps of 2 x 5 sums with AVX2; with AVX-512, whose tiles are 2 x 14 sums, 6 taps. LLVM puts sums of
+    // longer bodies on the stack.
+    EXPECT_EQ(at.inputs_together(), 4);
+    EXPECT_EQ(layout(28, 128, by_sixteen).tile_pixels(0), 14);
+    EXPECT_EQ(layout(28, 128, by_sixteen).inputs_together(), 2);
 }
 
 TEST(Layout, TapsOfAFewPixelsAreMultipliedAsPredicted) {

@@ -64,7 +64,8 @@ struct MapChannelsLayout {
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
     /// Input channels whose products follow each other without a branch, for which weights are asked
     /// for once: with a panel, where asking for a line again and again takes the place of products.
-    /// More taps, or products of a tile with them, leave the cache of instructions.
+    /// More taps leave the cache of instructions; of more products LLVM loads operands so early that sums
+    /// leave the registers.
     [[nodiscard]] int64_t inputs_together() const {
         constexpr int64_t most_taps = 16, most_products = 168;
         const int64_t most =
