@@ -367,7 +367,6 @@ private:
             return ir::load(from.name(), from.index(of, point[1] - size(p.y().pad_begin),
                                                     point[2] - size(p.x().pad_begin)));
         };
-        const int operands = static_cast<int>(p.inputs.size());
         switch (p.operation) {
             case Operation::multiply_accumulate:
                 return multiply_accumulate(k, point);
@@ -394,22 +393,23 @@ private:
             case Operation::multiply:
             case Operation::divide:
             case Operation::minimum:
-            case Operation::maximum: {
+            case Operation::maximum:
+            case Operation::power:
+            case Operation::prelu:
+            case Operation::pointwise: {
                 Expr value = operand(0, z);
-                for (int e = 1; e < operands; ++e)
+                for (int e = 1; e < std::ssize(p.inputs); ++e)
                     value = ir::combined(p.operation, value, operand(e, z));
                 return ir::store(to.name(), value, at);
             }
             case Operation::concat: {
                 Expr value = operand(0, z - size(p.inputs.front().first_output_channel));
-                for (int e = 1; e < operands; ++e) {
+                for (int e = 1; e < std::ssize(p.inputs); ++e) {
                     const Expr first = size(p.inputs[static_cast<size_t>(e)].first_output_channel);
                     value = ir::choose(z >= first, operand(e, z - first), value);
                 }
                 return ir::store(to.name(), value, at);
             }
-            case Operation::pointwise:
-                return ir::store(to.name(), operand(0, z), at);
             case Operation::rearrange:
                 return rearranged(k, point);
             case Operation::resample:

@@ -125,7 +125,8 @@ std::vector<float> relative_bounds(const Network& network,
         // Sums at a border have fewer products than those in the middle of the map, which their
         // errors depend on: up to four times in 3x3 windows, of 2^-17 in tiles of 6 x 6.
         if (sums == Sums::in_any_kernel && p.has_weights()) own += std::ldexp(1.0F, -15);
-        if (p.operation == Operation::multiply) bound *= 2;  // each factor may be off by so much
+        // Each factor may be off by so much.
+        if (p.operation == Operation::multiply || p.operation == Operation::prelu) bound *= 2;
         const Activation& activation = network.layer(p.layer).activation;
         bound = (bound + own) * (is_steep(activation.function) ? 1 : steepness(activation));
         bounds.push_back(bound);
@@ -199,10 +200,11 @@ GroupInParts with_steep_apart(const Network& network, const std::vector<LayerPro
     return parts;
 }
 
-/// Of a quotient the divisor, of a steep function the argument, and its values, in the rows that are
+/// Arguments of a quotient, a power or a steep function and its values, in the rows that are
 /// computed.
 struct SteepResults {
-    std::vector<float> argument, values;
+    std::vector<std::vector<float>> arguments;
+    std::vector<float> values;
 };
 
 /// The magnitude of a quotient (error_bounds.h), of operands that may be off by `bound` times theirs.
@@ -213,6 +215,11 @@ float magnitude_of_quotient(float dividend, float divisor, float y, float quotie
     if (!(least > 0)) return infinity;
     const float of_divisor = std::isfinite(quotient) ? std::abs(quotient) * divisor : 0;
     return (dividend + of_divisor) / least;
+}
+
+/// What code that rounds the logarithm of x may make of x^exponent, in units of `last_places`.
+float units_of_power(float x, float exponent) {
+    return x != 0 ? 1 + std::abs(exponent * std::log(std::abs(x))) / 8 : 1;
 }
 
 /// How far a steep function's value at x may be off (error_bounds.h), where x may be off by `error`.
@@ -240,11 +247,27 @@ float error_of_function(const Activation& f, float error, float x, float value) 
         if (!(std::abs(other) <= largest_sum) || std::isnan(value)) return infinity;
     }
     if (std::isnan(value)) return 0;
-    // Code rounds the logarithm that it multiplies by an exponent.
-    const float units = f.function == GeneralFunction::power && x != 0
-                            ? 1 + std::abs(f.alpha * std::log(std::abs(x))) / 8
-                            : 1;
+    const float units = f.function == GeneralFunction::power ? units_of_power(x, f.alpha) : 1;
     return most + units * last_places * std::abs(value);
+}
+
+/// How far x^y may be off (error_bounds.h), where x and y may be off by so much.
+float error_of_power(float error_x, float error_y, float x, float y, float value) {
+    const bool may_be_one = std::abs(y) <= error_y || std::abs(std::abs(x) - 1) <= error_x;
+    if (!std::isfinite(x) || !std::isfinite(y)) return may_be_one ? infinity : 0;
+    if (!(error_x <= largest_sum && error_y <= largest_sum)) return infinity;
+    const bool is_exact = error_x == 0 && error_y == 0;
+    if (x <= error_x && !is_exact) return infinity;
+    if (std::isnan(value)) return 0;
+    float most = std::numeric_limits<float>::min();  // results below it may be 0 in code
+    for (const float base : {x - error_x, x + error_x}) {
+        for (const float exponent : {y - error_y, y + error_y}) {
+            const float other = std::pow(base, exponent);
+            if (!(std::abs(other) <= largest_sum)) return infinity;
+            most = std::max(most, std::abs(other - value));
+        }
+    }
+    return most + units_of_power(x, y) * last_places * std::abs(value);
 }
 
 /// The largest of those that are numbers.
@@ -289,45 +312,54 @@ BoundedRows bounded_rows(const Network& network, const std::vector<LayerProblem>
     const auto activation_of = [&](size_t k) -> const Activation& {
         return group.network.layer(group.problems[k].layer).activation;
     };
-    const auto is_kept = [&](size_t k) {
-        return group.problems[k].operation == Operation::divide ||
-               is_steep(activation_of(k).function);
-    };
     const AfterLayer note = [&](size_t k, const std::vector<Operand>& read,
                                 const std::vector<int64_t>& dims, const float* output) {
-        if (!is_kept(k)) return;
+        if (!is_steep(group.network, group.problems[k])) return;
         SteepResults& results = steep[k];
         const int64_t count = element_count(dims);
         results.values.assign(output, output + count);
+        results.arguments.resize(read.size());
         if (read.size() == 1) {
-            results.argument.assign(read[0].values, read[0].values + count);
+            results.arguments[0].assign(read[0].values, read[0].values + count);
             return;
         }
-        const Repeated divisor(read[1], dims);
-        for (int64_t n = 0; n < count; ++n) results.argument.push_back(divisor[n]);
+        for (size_t e = 0; e < read.size(); ++e) {
+            const Repeated operand(read[e], dims);
+            for (int64_t n = 0; n < count; ++n) results.arguments[e].push_back(operand[n]);
+        }
     };
     const AfterLayer enlarge = [&](size_t k, const std::vector<Operand>& read,
                                    const std::vector<int64_t>& dims, float* output) {
-        if (!is_kept(k)) return;
+        const Operation operation = group.problems[k].operation;
+        if (operation == Operation::prelu) {
+            const Repeated x(read[0], dims), slope(read[1], dims);
+            for (int64_t n = 0; n < element_count(dims); ++n)
+                output[n] = x[n] * std::max(1.0F, slope[n]);
+        }
+        if (!is_steep(group.network, group.problems[k])) return;
         const SteepResults& results = steep[k];
         const float bound = k == 0 ? 0 : bounds[k - 1];
         if (read.size() == 1) {
             const float most = sums == Sums::in_any_kernel
-                                   ? part_of_range * largest_magnitude(results.argument)
+                                   ? part_of_range * largest_magnitude(results.arguments[0])
                                    : infinity;
             for (size_t n = 0; n < results.values.size(); ++n) {
                 const float error = std::min(bound * read[0].values[n], most);
-                output[n] = error_of_function(activation_of(k), error, results.argument[n],
+                output[n] = error_of_function(activation_of(k), error, results.arguments[0][n],
                                               results.values[n]) /
                             bounds[k];
             }
             return;
         }
-        const Repeated dividend(read[0], dims), divisor(read[1], dims);
+        const Repeated of_x(read[0], dims), of_y(read[1], dims);
         for (size_t n = 0; n < results.values.size(); ++n) {
             const auto at = static_cast<int64_t>(n);
-            output[n] = magnitude_of_quotient(dividend[at], divisor[at], results.argument[n],
-                                              results.values[n], bound);
+            const float x = results.arguments[0][n], y = results.arguments[1][n];
+            output[n] =
+                operation == Operation::power
+                    ? error_of_power(bound * of_x[at], bound * of_y[at], x, y, results.values[n]) /
+                          bounds[k]
+                    : magnitude_of_quotient(of_x[at], of_y[at], y, results.values[n], bound);
         }
     };
     BoundedRows rows;

@@ -11,7 +11,8 @@
 // a of m_x and m_y above the fraction bar, and infinite there. What is computed of such elements may be
 // anything too. A steep function f of an x that may be off by e is off by as much as f(x - e) and f(x + e)
 // differ from f(x), and some units in the last place; by anything where only some of the three are
-// numbers or where a pole lies between. Its m is 1/a of that.
+// numbers or where a pole lies between. Its m is 1/a of that. A power x^y is off by as much as those of
+// the four corners differ from it, and by anything where x may be 0 or less.
 #pragma once
 
 #include <cstdint>

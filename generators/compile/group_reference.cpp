@@ -126,11 +126,14 @@ std::vector<int64_t> image_dims(const Network& network, TensorId id) {
     return dims;
 }
 
+bool is_steep(const Network& network, const LayerProblem& p) {
+    return p.operation == Operation::divide || p.operation == Operation::power ||
+           is_steep(network.layer(p.layer).activation.function);
+}
+
 bool is_steep(const Network& network, const std::vector<LayerProblem>& problems) {
-    return std::ranges::any_of(problems, [&](const LayerProblem& p) {
-        return p.operation == Operation::divide ||
-               is_steep(network.layer(p.layer).activation.function);
-    });
+    return std::ranges::any_of(problems,
+                               [&](const LayerProblem& p) { return is_steep(network, p); });
 }
 
 std::vector<std::vector<float>> random_group_inputs(const Network& network,

@@ -17,7 +17,9 @@ namespace laminate {
 /// The dims of a tensor, of one image.
 [[nodiscard]] std::vector<int64_t> image_dims(const Network& network, TensorId id);
 
-/// Whether a layer of the group divides or applies a function that is_steep().
+/// Whether a layer divides, raises to a power or applies a function that is_steep().
+[[nodiscard]] bool is_steep(const Network& network, const LayerProblem& problem);
+/// Whether one of the group does.
 [[nodiscard]] bool is_steep(const Network& network, const std::vector<LayerProblem>& problems);
 
 /// Whole numbers of magnitude up to 8, none of them 0 where the group is steep. Those of the n-th input

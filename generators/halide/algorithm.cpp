@@ -324,6 +324,8 @@ void HalideAlgorithm::define_layer(int k) {
         case Operation::divide:
         case Operation::minimum:
         case Operation::maximum:
+        case Operation::power:
+        case Operation::prelu:
         case Operation::pointwise:
             define(f, {{}, finished(k, elementwise(k))});
             break;
@@ -418,7 +420,9 @@ Expr HalideAlgorithm::elementwise(int k) {
     Expr value = operand(0, first);
     for (size_t e = 1; e < p.inputs.size(); ++e) {
         const LayerInput& input = p.inputs[e];
-        if (is_elementwise(p.operation)) {
+        if (p.operation == Operation::power) {
+            value = Halide::pow(value, operand(e, z_));
+        } else if (is_elementwise(p.operation)) {
             value = ir::combined(p.operation, value, operand(e, z_));
         } else {
             const Expr channel = Halide::clamp(z_ - number(input.first_output_channel), 0,

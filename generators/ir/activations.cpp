@@ -582,6 +582,35 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
     return value;
 }
 
+Expr power(const Expr& base, const Expr& exponent) {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN(),
+                    infinity = std::numeric_limits<float>::infinity();
+    const auto strict = [](const Expr& e) { return Halide::strict_float(e); };
+    return with_value(base, [&](const Expr& x) {
+        return with_value(exponent, [&](const Expr& y) {
+            const auto c = [&](float value) { return like(x, value); };
+            const auto whole = [&](int32_t bits) {
+                return make_const(Halide::Int(32, x.type().lanes()), bits);
+            };
+            // 1 to any power and anything to the power of 0 are 1, NaN and infinities included.
+            const Expr is_zero = strict(y == c(0) || Halide::abs(x) == c(1));
+            const Expr scaled = strict(y * logarithm(Halide::abs(x)));
+            const Expr product = strict(Halide::select(is_zero, c(0), scaled));
+            return with_value(exponential(product), [&](const Expr& size) {
+                const Expr half = strict(y * c(0.5F));
+                const Expr is_whole = strict(Halide::floor(y) == y);
+                const Expr is_odd = is_whole && strict(Halide::floor(half) < half);
+                const Expr sign =
+                    bits_of(x) &
+                    Halide::select(is_odd, whole(std::numeric_limits<int32_t>::min()), whole(0));
+                const Expr is_root = strict(x < c(0)) && strict(c(-infinity) < x) && !is_whole;
+                return strict(Halide::select(is_root, c(nan),
+                                             Halide::reinterpret(x.type(), bits_of(size) | sign)));
+            });
+        });
+    });
+}
+
 Expr largest(const std::vector<Expr>& elements) {
     return with_value(elements.front(), [&](const Expr& x) {
         return largest_behind(x, Halide::Internal::const_false(x.type().lanes()), elements, 1);

@@ -38,6 +38,9 @@ namespace laminate::ir {
 /// The square root; Halide::sqrt() takes no vectors.
 [[nodiscard]] Halide::Expr square_root(const Halide::Expr& x);
 
+/// x^y as std::pow() has it, but for the rounding of y log x; x and y are loaded.
+[[nodiscard]] Halide::Expr power(const Halide::Expr& x, const Halide::Expr& y);
+
 /// The largest element, as max pooling takes it: NaN wins. The elements are loaded: LLVM assumes
 /// that sums in registers are not NaN.
 [[nodiscard]] Halide::Expr largest(const std::vector<Halide::Expr>& elements);

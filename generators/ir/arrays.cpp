@@ -308,6 +308,11 @@ Expr combined(Operation operation, const Expr& value, const Expr& operand) {
         case Operation::minimum:
         case Operation::maximum:
             return smaller_or_larger(operation, value, operand);
+        case Operation::power:
+            return power(value, operand);
+        case Operation::prelu:
+            return Halide::strict_float(
+                Halide::select(value < make_zero(value.type()), value * operand, value));
         case Operation::smallest_channel:
             return smaller_or_larger(Operation::minimum, value, operand);
         case Operation::largest_channel:

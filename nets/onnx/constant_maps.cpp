@@ -18,6 +18,8 @@ bool is_of_two_maps(GeneralFunction function) {
         case GeneralFunction::divide:
         case GeneralFunction::minimum:
         case GeneralFunction::maximum:
+        case GeneralFunction::power:
+        case GeneralFunction::prelu:
             return true;
         default:
             return false;
@@ -36,7 +38,9 @@ public:
 
 private:
     [[nodiscard]] bool is_of_map(const Layer& layer) const {
-        if (layer.inputs.size() != 1 || !layer.weights || layer.weights->values.size() == 1)
+        if (layer.inputs.size() != 1 || !layer.weights) return false;
+        // One value beside other functions is part of an activation or of a convolution.
+        if (layer.weights->values.size() == 1 && layer.general.function != GeneralFunction::power)
             return false;
         const Dims &in = raw_.dims(layer.inputs[0]), &out = raw_.dims(layer.output);
         if (out.size() != 4 || in != out) return false;

@@ -7,9 +7,9 @@
 namespace laminate::onnx {
 
 /// Makes maps of constants that are neither one value nor one per channel in sums, differences,
-/// products, quotients, minima and maxima of four dimensions, and of those per channel in minima and
-/// maxima. Such a map has all rows and columns, or one of each; all channels, or one; and all
-/// images.
+/// products, quotients, minima, maxima, powers and PRelus of four dimensions, of those per channel in
+/// minima, maxima and powers, and of one value in powers that are no activation. Such a map has all
+/// rows and columns, or one of each; all channels, or one; and all images.
 void write_constants_as_maps(RawNetwork& raw);
 
 }  // namespace laminate::onnx

@@ -94,6 +94,10 @@ const char* binary_name(GeneralFunction function) {
             return "Min";
         case GeneralFunction::maximum:
             return "Max";
+        case GeneralFunction::power:
+            return "Pow";
+        case GeneralFunction::prelu:
+            return "PRelu";
         default:
             return nullptr;
     }

@@ -570,7 +570,7 @@ protected:
         x = conv(x, same(x, 1), channels);
         network_.layers.back().activation = {
             .kind = ActivationKind::clip, .low = low, .high = high};
-        magnitudes_.back() = {2, 0};
+        magnitudes_.back() = {static_cast<int64_t>(std::max(std::abs(low), std::abs(high))), 0};
         return x;
     }
 
@@ -703,11 +703,12 @@ private:
             case 11:
                 return blocks(x);
             case 12:
-                return divide(x);
+                return rng_.chance(1, 3) ? raise(x) : divide(x);
             case 9:
                 return normalise(x);
             case 1:
-                return of_two(GeneralFunction::multiply, x);
+                return of_two(rng_.chance(1, 4) ? GeneralFunction::prelu : GeneralFunction::multiply,
+                              x);
             case 2:
                 return of_two(GeneralFunction::subtract, x);
             case 3:
@@ -866,9 +867,27 @@ private:
             {.kind = GeneralKind::binary, .function = GeneralFunction::divide}, m);
     }
 
+    /// A few whole numbers raised to others.
+    TensorId raise(TensorId x) {
+        if (magnitude(x).fraction > 0 || is_rounded(x)) return shuffle(x);
+        const bool is_plane = rng_.chance(1, 4), is_pixel = rng_.chance(1, 4);
+        const TensorId base = clipped(x, dims(x)[1], 1, 3);
+        TensorId exponent = clipped(x, is_plane ? 1 : dims(x)[1], -1, 2);
+        if (is_pixel) {
+            Window whole;
+            whole.kernel = {dims(exponent)[2], dims(exponent)[3]};
+            exponent = max_pool(exponent, whole);
+        }
+        const TensorId y = append_general(
+            "power", {base, exponent},
+            {.kind = GeneralKind::binary, .function = GeneralFunction::power}, {9, 0});
+        is_rounded_.back() = true;
+        return made_whole(y, {1.0F / 3, 0.5F, 1, 2, 3, 4, 9});
+    }
+
     GeneralFunction function_of_two() {
         using enum GeneralFunction;
-        constexpr std::array all{multiply, multiply, subtract, add, minimum, maximum};
+        constexpr std::array all{multiply, prelu, subtract, add, minimum, maximum};
         return all[static_cast<size_t>(rng_.below(std::ssize(all)))];
     }
 
@@ -990,13 +1009,17 @@ private:
         const int finer = std::max(of_a.fraction, of_b.fraction);
         const bool is_one = function == GeneralFunction::minimum ||
                             function == GeneralFunction::maximum;
+        const int both = of_a.fraction + of_b.fraction;
         const Magnitude m =
-            function == GeneralFunction::multiply
-                ? Magnitude{of_a.units * of_b.units, of_a.fraction + of_b.fraction}
+            function == GeneralFunction::multiply ? Magnitude{of_a.units * of_b.units, both}
+            : function == GeneralFunction::prelu  // in either order
+                ? Magnitude{std::max({of_a.units * of_b.units, of_a.at(both), of_b.at(both)}), both}
             : is_one ? Magnitude{std::max(of_a.at(finer), of_b.at(finer)), finer}
                      : Magnitude{of_a.at(finer) + of_b.at(finer), finer};
         if (!is_exact(m)) return b;
-        if (rng_.chance(1, 2)) std::swap(a, b);
+        // ONNX has no slopes that are larger than the map.
+        const bool is_fixed = function == GeneralFunction::prelu && dims(a) != dims(b);
+        if (!is_fixed && rng_.chance(1, 2)) std::swap(a, b);
         if (function == GeneralFunction::add && dims(a) == dims(b))
             return append(named(LayerKind::add, "sum", {a, b}), m);
         return append_general("both", {a, b}, {.kind = GeneralKind::binary, .function = function},

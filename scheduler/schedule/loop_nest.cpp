@@ -132,6 +132,10 @@ private:
                 return " = smaller of inputs";
             case Operation::maximum:
                 return " = larger of inputs";
+            case Operation::power:
+                return " = power of inputs";
+            case Operation::prelu:
+                return " = input, times slope below 0";
             case Operation::concat:
                 return " = input of this channel";
             case Operation::rearrange:

@@ -119,6 +119,10 @@ std::optional<Operation> elementwise_operation(const Network& network, const Lay
             return Operation::minimum;
         case GeneralFunction::maximum:
             return Operation::maximum;
+        case GeneralFunction::power:
+            return Operation::power;
+        case GeneralFunction::prelu:
+            return Operation::prelu;
         default:
             return {};
     }

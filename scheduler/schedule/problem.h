@@ -35,6 +35,8 @@ enum class Operation {
     divide,        ///< the first of two tensors by the second
     minimum,       ///< of two tensors
     maximum,       ///< of two tensors
+    power,         ///< the first of two tensors to the power of the second
+    prelu,         ///< the first of two tensors, times the second where it is below 0
     concat,        ///< along channels; of one tensor: a part of it (Split, Slice, Crop)
     pointwise,     ///< an activation of its own
     rearrange,     ///< DepthToSpace, SpaceToDepth, channel shuffles, repeated rows and columns: an
@@ -46,7 +48,7 @@ enum class Operation {
 };
 /// Whether an output is computed from the elements of two or more tensors in its place.
 [[nodiscard]] constexpr bool is_elementwise(Operation operation) {
-    return operation >= Operation::add && operation <= Operation::maximum;
+    return operation >= Operation::add && operation <= Operation::prelu;
 }
 /// Whether an output is the largest or smallest channel of its pixel.
 [[nodiscard]] constexpr bool is_extreme_of_channels(Operation operation) {
@@ -168,11 +170,12 @@ struct LayerProblem {
 
 /// Whether a group may hold the layer. It may be a conv or gemm; a conv_transpose whose kernel is
 /// at least its stride and that is not both strided and dilated; pooling; a sum, difference,
-/// product, quotient, minimum or maximum of different tensors, one of which may have one pixel or
-/// one channel; a concat along channels; a part of a tensor; a depth_to_space, blocks or repeated
-/// rows and columns; a Pad or Resize of rows and columns; a normalisation over the channels of each
-/// pixel, or the largest or smallest of them; or a separate activation, all of feature maps. The
-/// window of every output must reach a real input: no output depends on padding alone.
+/// product, quotient, minimum, maximum or power of different tensors or a PRelu by one, one of which
+/// may have one pixel or one channel; a concat along channels; a part of a tensor; a depth_to_space,
+/// blocks or repeated rows and columns; a Pad or Resize of rows and columns; a normalisation over the
+/// channels of each pixel, or the largest or smallest of them; or a separate activation, all of
+/// feature maps. The window of every output must reach a real input: no output depends on padding
+/// alone.
 [[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 /// Whether the layer is schedulable and has weights. A schedule must cover these layers. Other
 /// schedulable layers may be in a group; outside groups they run on the reference operators and are

@@ -1,8 +1,8 @@
 // vectors: layers without weights, one vector of v columns of one row and channel at a time.
 //
 //   pooling      Y[z, y, x] = max or mean over n, m of X[z, y S + n E - P, x S + m E - P]
-//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference, product
-//                or quotient
+//   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference, product,
+//                quotient, minimum, maximum, power or PRelu of two
 //   Concat       Y[z, y, x] = X_e[z - c_e, y, x], c_e the first output channel of operand e
 //   activation   Y[z, y, x] = f(X[z, y, x])
 //                an operand of one pixel or one channel is read there

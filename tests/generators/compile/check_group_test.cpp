@@ -75,25 +75,38 @@ TEST_F(CheckGroup, ImpostorsAreNamed) {
     EXPECT_EQ(wrong_result(network_, group_, code_, fails), "the code returned 7");
 }
 
-/// x / conv(x) of 4 channels on 6 x 9 as a group: the divisors are sums that may come near 0.
-class CheckQuotient : public ::testing::Test {
+/// A function of x and conv(x), of 4 channels on 6 x 9 as a group.
+class CheckOfTwo : public ::testing::Test {
 protected:
-    CheckQuotient() {
+    CheckOfTwo(GeneralFunction function, float scale) {
         network_ = empty_network(4, 6, 9);
-        const TensorId divisor =
-            append(network_, "conv1", 0, {4, square_window(3, 1, 1)});
+        const TensorId second = append(network_, "conv1", 0, {4, square_window(3, 1, 1)});
         std::vector<float> weights;
         for (int n = 0; n < 4 * 4 * 9; ++n)
-            weights.push_back(static_cast<float>(n * 7 % 11 - 5) / 4 + 0.1F);
+            weights.push_back(scale * (static_cast<float>(n * 7 % 11 - 5) / 4 + 0.1F));
         network_.layers[0].weights =
             std::make_shared<const Constant>(Constant{{4, 4, 3, 3}, std::move(weights)});
-        append(network_, "quotient2",
-                     {.kind = LayerKind::general,
-                      .inputs = {0, divisor},
-                      .general = {.kind = GeneralKind::binary,
-                                  .function = GeneralFunction::divide}});
+        append(network_, "both2",
+               {.kind = LayerKind::general,
+                .inputs = {0, second},
+                .general = {.kind = GeneralKind::binary, .function = function}});
         group_ = line_buffer_group(network_, {0, 1});
         code_ = default_code(network_, group_, vector_unit(Halide::get_host_target()));
+    }
+
+    void expect_right_code_passes() const {
+        const JitGroup jit(code_.body, false);
+        CheckOptions options;
+        options.specials = true;
+        for (options.seed = 1; options.seed <= 5; ++options.seed)
+            EXPECT_EQ(wrong_result(network_, group_, code_, jit.function(), options), "");
+    }
+    void expect_seen(float factor_of_weights) const {
+        const JitGroup jit(code_.body, false);
+        GroupCode off = code_;
+        for (float& value : off.constants) value *= factor_of_weights;
+        EXPECT_NE(wrong_result(network_, group_, off, jit.function()).find(", expected "),
+                  std::string::npos);
     }
 
     Network network_;
@@ -101,22 +114,29 @@ protected:
     GroupCode code_;
 };
 
-TEST_F(CheckQuotient, RightCodePasses) {
-    const JitGroup jit(code_.body, false);
-    CheckOptions options;
-    options.specials = true;
-    for (options.seed = 1; options.seed <= 5; ++options.seed)
-        EXPECT_EQ(wrong_result(network_, group_, code_, jit.function(), options), "");
-}
+/// The divisors are sums that may come near 0.
+class CheckQuotient : public CheckOfTwo {
+protected:
+    CheckQuotient() : CheckOfTwo(GeneralFunction::divide, 1) {}
+};
+/// The exponents are small, so that most powers are neither 0 nor infinite.
+class CheckPower : public CheckOfTwo {
+protected:
+    CheckPower() : CheckOfTwo(GeneralFunction::power, 1.0F / 64) {}
+};
+class CheckSlopes : public CheckOfTwo {
+protected:
+    CheckSlopes() : CheckOfTwo(GeneralFunction::prelu, 1) {}
+};
+
+TEST_F(CheckQuotient, RightCodePasses) { expect_right_code_passes(); }
+TEST_F(CheckPower, RightCodePasses) { expect_right_code_passes(); }
+TEST_F(CheckSlopes, RightCodePasses) { expect_right_code_passes(); }
+TEST_F(CheckPower, AnExponentThatIsOffIsSeen) { expect_seen(1.01F); }
+TEST_F(CheckSlopes, ASlopeThatIsOffIsSeen) { expect_seen(1.001F); }
 
 /// A weight of the divisor that is off by a thousandth shows, for most divisors are not near 0.
-TEST_F(CheckQuotient, AWrongDigitOfTheDivisorIsSeen) {
-    const JitGroup jit(code_.body, false);
-    GroupCode off = code_;
-    for (float& value : off.constants) value *= 1.001F;
-    EXPECT_NE(wrong_result(network_, group_, off, jit.function()).find(", expected "),
-              std::string::npos);
-}
+TEST_F(CheckQuotient, AWrongDigitOfTheDivisorIsSeen) { expect_seen(1.001F); }
 
 /// Two convolutions read 2 x 4 x 9 x 9 quotients for each element. By values of both signs one of them
 /// nearly always has a divisor near 0, so that wrong weights of the last convolution went unseen.
@@ -202,6 +222,33 @@ TEST(ErrorBounds, OfDivisorsThatCancel) {
     EXPECT_EQ(rows.expected[1], 4);
     EXPECT_TRUE(rows.holds(4, 1));
     EXPECT_FALSE(rows.holds(4.001F, 1));
+}
+
+/// The exponent is the sum of 1 and -1 and may be near 0, or of 1 and 1. 1e-8^0 is 1, and so it is
+/// if the exponent is off by a few units in the last place; nothing is known of a base that may be
+/// 0 or less.
+TEST(ErrorBounds, OfPowersAreOfTheCornersBesideTheOperands) {
+    Network network = empty_network(2, 1, 4);
+    const TensorId sums = append(network, "conv1", 0, {1, square_window(1, 1, 0)});
+    network.layers[0].weights = std::make_shared<const Constant>(Constant{{1, 2, 1, 1}, {1, 1}});
+    network.tensors.push_back({"x", {1, 1, 1, 4}});
+    const auto x = static_cast<TensorId>(network.tensors.size() - 1);
+    network.inputs.push_back(x);
+    append(network, "power2",
+           {.kind = LayerKind::general,
+            .inputs = {x, sums},
+            .general = {.kind = GeneralKind::binary, .function = GeneralFunction::power}});
+    const BoundedRows rows =
+        bounded_rows(network, layer_problems(network, {0, 1}),
+                     {{1, 1, 1, 1, -1, 1, 1, 99}, {1e-8F, 3, -3, 10}}, 0, 1, Sums::by_definition);
+    EXPECT_EQ(rows.expected[0], 1);
+    EXPECT_TRUE(rows.holds(1.00001F, 0));
+    EXPECT_FALSE(rows.holds(1.001F, 0));
+    EXPECT_EQ(rows.expected[1], 9);
+    EXPECT_TRUE(rows.holds(9.00001F, 1));
+    EXPECT_FALSE(rows.holds(9.001F, 1));
+    EXPECT_EQ(rows.allowed[2], std::numeric_limits<float>::infinity());
+    EXPECT_EQ(rows.allowed[3], std::numeric_limits<float>::infinity()) << "10^100 overflows";
 }
 
 /// The sum of two channels, to which the convolution applies a function.

@@ -251,6 +251,70 @@ TEST(Activations, SpecialsBecomeWhatTheReferenceOperatorsMakeOfThem) {
     }
 }
 
+/// The exponent is read, so that the compiler does not know it either.
+TEST(Activations, PowersOfTwoOperandsAreThoseOfTheReference) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    const auto power = [](const Halide::Expr& x, const Halide::Expr& y) { return ir::power(x, y); };
+    const std::vector<float> x{nan,   -nan, infinity, -infinity, 0.0F,  -0.0F,  1.0F,   -1.0F,
+                               0.25F, -4,   1.5F,     -1.5F,     1e30F, -1e30F, 1e-40F, 0.999F};
+    for (const float y : {0.0F, -0.0F, 1.0F, -1.0F, 2.0F, -2.0F, 3.0F, -3.0F, 0.5F, -0.5F, 2.5F,
+                          1e8F, 16777215.0F, infinity, -infinity, nan}) {
+        for (const int64_t lanes : {1, 8, 16}) {
+            const std::vector<float> result = computed(power, x, lanes, Value::element, y);
+            for (size_t n = 0; n < x.size(); ++n) {
+                const float expected = std::pow(x[n], y);
+                const bool is_class =
+                    std::isnan(expected) ? std::isnan(result[n])
+                    : std::isinf(expected) || expected == 0
+                        ? std::bit_cast<uint32_t>(result[n]) == std::bit_cast<uint32_t>(expected)
+                        : std::abs(result[n] - expected) <= 1e-5F * std::abs(expected) + 0x1p-80F;
+                EXPECT_TRUE(is_class) << x[n] << " ^ " << y << " is " << result[n] << ", expected "
+                                      << expected << ", " << lanes << " lanes";
+            }
+        }
+    }
+}
+
+/// The product with the exponent enlarges the error of the logarithm.
+TEST(Activations, PowersOfTwoOperandsLoseTheDigitsOfTheLogarithm) {
+    Rng rng(3);
+    std::vector<float> x;
+    for (int n = 0; n < 16'384; ++n)
+        x.push_back(std::exp2(static_cast<float>(rng.between(-1 << 20, 1 << 20)) / (1 << 17)));
+    for (const float y : {1.0F, -1.25F, 2.2F, 7.0F}) {
+        const std::vector<float> result =
+            computed([](const Halide::Expr& of,
+                        const Halide::Expr& exponent) { return ir::power(of, exponent); },
+                     x, 16, Value::element, y);
+        for (size_t n = 0; n < x.size(); ++n) {
+            const double expected = std::pow(double{x[n]}, double{y});
+            const double most = 4 + 2 * std::abs(y * std::log(x[n]));
+            ASSERT_LE(std::abs(result[n] - expected), most * unit(expected)) << x[n] << " ^ " << y;
+        }
+    }
+}
+
+TEST(Activations, SlopesOfTwoOperandsAreOfWhatIsBelowZero) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> x{infinity, -infinity, 0.0F, -0.0F, 3e38F, -3, nan, 1e-45F};
+    for (const float slope : {0.25F, 2.0F, -0.5F, infinity, nan}) {
+        for (const int64_t lanes : {1, 8}) {
+            const std::vector<float> y = computed(
+                [](const Halide::Expr& of, const Halide::Expr& by) {
+                    return ir::combined(Operation::prelu, of, by);
+                },
+                x, lanes, Value::element, slope);
+            for (size_t n = 0; n < x.size(); ++n) {
+                const float expected = x[n] < 0 ? x[n] * slope : x[n];
+                EXPECT_TRUE(y[n] == expected || (std::isnan(y[n]) && std::isnan(expected)))
+                    << x[n] << " with the slope " << slope << " is " << y[n];
+            }
+        }
+    }
+}
+
 TEST(Activations, TheLargestIsNaNIfAnyIs) {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "nets/network/picture_views.h"
 #include "nets/operators/reference_operators.h"
 #include "tests/nets/onnx/builder.h"
@@ -34,12 +36,13 @@ TEST(ConstantMaps, AreOperandsOfSumsAndProducts) {
         bool is_first;
         Values result;  ///< of 1, 2, 3, 4 and 2, 4, 8, 16
     };
-    for (const Case& c : {Case{"Add", false, {3, 6, 11, 20}}, Case{"Add", true, {3, 6, 11, 20}},
-                          Case{"Sub", false, {-1, -2, -5, -12}}, Case{"Sub", true, {1, 2, 5, 12}},
-                          Case{"Mul", false, {2, 8, 24, 64}},
-                          Case{"Div", false, {0.5F, 0.5F, 0.375F, 0.25F}},
-                          Case{"Div", true, {2, 2, 8.0F / 3, 4}},
-                          Case{"Max", false, {2, 4, 8, 16}}, Case{"Min", true, {1, 2, 3, 4}}}) {
+    for (const Case& c :
+         {Case{"Add", false, {3, 6, 11, 20}}, Case{"Add", true, {3, 6, 11, 20}},
+          Case{"Sub", false, {-1, -2, -5, -12}}, Case{"Sub", true, {1, 2, 5, 12}},
+          Case{"Mul", false, {2, 8, 24, 64}}, Case{"Div", false, {0.5F, 0.5F, 0.375F, 0.25F}},
+          Case{"Div", true, {2, 2, 8.0F / 3, 4}}, Case{"Max", false, {2, 4, 8, 16}},
+          Case{"Min", true, {1, 2, 3, 4}}, Case{"Pow", false, {1, 16, 6561, 4294967296}},
+          Case{"Pow", true, {2, 16, 512, 65536}}, Case{"PRelu", false, {1, 2, 3, 4}}}) {
         SCOPED_TRACE(c.op);
         ModelBuilder m = two_channels();
         m.weights("c", {2, 1, 2}, {2, 4, 8, 16});
@@ -65,6 +68,22 @@ TEST(ConstantMaps, HaveOneChannelOrOnePixelWhereTheyRepeat) {
     pixel.node("Max", {"x", "c"}, "y");
     EXPECT_EQ(constant_of(pixel.parse()), (std::vector<int64_t>{1, 2, 1, 1}));
     EXPECT_EQ(result(pixel.parse(), {1, 2, 3, 4}), (Values{2, 2, 3, 4}));
+}
+
+TEST(ConstantMaps, OneValueRaisedToAMapIsAPixelOfOneChannel) {
+    ModelBuilder m = two_channels();
+    m.weights("c", {}, {2});
+    m.node("Pow", {"c", "x"}, "y");
+    EXPECT_EQ(constant_of(m.parse()), (std::vector<int64_t>{1, 1, 1, 1}));
+    EXPECT_EQ(result(m.parse(), {1, 2, -1, 0.5F}), (Values{2, 4, 0.5F, std::sqrt(2.0F)}));
+}
+
+TEST(ConstantMaps, SlopesOfPReluAreOfWhatIsBelowZero) {
+    ModelBuilder m = two_channels();
+    m.weights("c", {2, 1, 2}, {2, 4, 8, 16});
+    m.node("PRelu", {"x", "c"}, "y");
+    EXPECT_EQ(constant_of(m.parse()), (std::vector<int64_t>{1, 2, 1, 2}));
+    EXPECT_EQ(result(m.parse(), {1, -2, -3, 0}), (Values{1, -8, -24, 0}));
 }
 
 /// A row of constants for each of two rows, and both again for the second image.

@@ -62,11 +62,19 @@ TEST(FunctionsOfOne, PowersOfOneNumberAreActivations) {
     const OneLayer inverse_square = with_exponent(-2);
     expect_function(inverse_square, LayerKind::activation, Function::power, -2);
     EXPECT_EQ(inverse_square.result, (Values{1, 0.25F, 1.0F / 9, 0.0625F}));
-    EXPECT_EQ(with_exponent(17).layer.kind, LayerKind::general) << "too many products";
-    ModelBuilder several = two_maps();
-    several.weights("exponents", {2, 1, 1}, {2, 3});
-    several.node("Pow", {"x", "exponents"}, "y");
-    EXPECT_EQ(only_layer(several).layer.kind, LayerKind::general);
+}
+
+/// Too many products, and an exponent for each channel: powers of two maps.
+TEST(FunctionsOfOne, OtherPowersAreNoActivations) {
+    for (const Values& exponents : {Values{17}, Values{2, 3}}) {
+        ModelBuilder m = two_maps();
+        m.weights("exponents", {std::ssize(exponents), 1, 1}, exponents);
+        m.node("Pow", {"x", "exponents"}, "y");
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 2U);
+        EXPECT_EQ(network.layers[1].kind, LayerKind::general);
+        EXPECT_EQ(network.layers[1].general.function, Function::power);
+    }
 }
 
 TEST(FunctionsOfOne, ADividedConstantIsAReciprocalAndAScale) {

@@ -239,8 +239,11 @@ TEST(ReadActivation, PReluSlopesFollowBroadcasting) {
     EXPECT_EQ(only_layer(with({1, 3, 1, 1}).parse()).activation.slope->dims,
               (std::vector<int64_t>{3}));
     EXPECT_EQ(only_layer(with({1}).parse()).activation.slope->values.size(), 1u);
-    EXPECT_EQ(only_layer(with({4}).parse()).general.function,
-              GeneralFunction::prelu);  // that is per column
+    const Network per_column = with({4}).parse();
+    ASSERT_EQ(per_column.layers.size(), 2U);
+    EXPECT_EQ(per_column.layers[1].general.function, GeneralFunction::prelu);
+    EXPECT_EQ(per_column.tensor(per_column.layers[0].output).dims,
+              (std::vector<int64_t>{1, 1, 4, 4}));
     expect_contains(with({3}).error(),
                     "operands are 1x3x4x4 and 3, expected shapes that broadcast");
 }
