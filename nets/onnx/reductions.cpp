@@ -1,6 +1,7 @@
 // Reductions over axes, softmax and its relatives, and normalisations by the statistics of the
 // data.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "nets/onnx/importer.h"
@@ -333,6 +334,31 @@ void mean_variance_normalization(Importer& importer, Node& node) {
                     {x});
 }
 
+/// x over its norm along an axis, 0 where the norm is 0: no norm counts as less than the least
+/// normal number.
+void lp_normalization(Importer& importer, Node& node) {
+    node.expect_inputs(1, 1);
+    const TensorId x = importer.tensor(node, 0);
+    const int64_t axis =
+        Importer::checked_axis(node, node.integer("axis", -1), importer.dims(x).size(), "axis");
+    const int64_t p = node.integer("p", 2);
+    if (p != 1 && p != 2) node.fail("p is " + std::to_string(p) + ", expected 1 or 2");
+    const TensorId norm =
+        importer.add_general(node,
+                             {.kind = GeneralKind::reduce,
+                              .function = p == 1 ? Function::norm_1 : Function::norm_2,
+                              .axes = {axis}},
+                             {x});
+    const TensorId divisor =
+        importer.add_layer(node, {.kind = LayerKind::activation,
+                                  .inputs = {norm},
+                                  .activation = {.kind = ActivationKind::clip,
+                                                 .low = std::numeric_limits<float>::min(),
+                                                 .high = std::numeric_limits<float>::infinity()}});
+    importer.append(node, {.kind = GeneralKind::binary, .function = Function::divide},
+                    {x, divisor});
+}
+
 }  // namespace
 
 void add_reductions(Handlers& handlers) {
@@ -357,6 +383,7 @@ void add_reductions(Handlers& handlers) {
     handlers["LayerNormalization"] = layer_normalization;
     handlers["RMSNormalization"] = rms_normalization;
     handlers["GroupNormalization"] = group_normalization;
+    handlers["LpNormalization"] = lp_normalization;
     handlers["MeanVarianceNormalization"] = mean_variance_normalization;
 }
 

@@ -34,9 +34,10 @@ except ImportError as error:
 # exporters write around them.
 NODES = """
     conv convtranspose batch_normalization instance_normalization layernormalization
-    groupnormalization rmsnormalization meanvariancenormalization lrn maxpool averagepool lppool
-    globalaveragepool globalmaxpool relu leakyrelu prelu clip sigmoid hardsigmoid hardswish tanh
-    elu selu celu softplus softsign mish thresholdedrelu shrink gelu swish abs neg exp log sqrt
+    groupnormalization rmsnormalization meanvariancenormalization lpnormalization lrn
+    maxpool averagepool lppool globalaveragepool globalmaxpool relu leakyrelu prelu clip
+    sigmoid hardsigmoid hardswish tanh elu selu celu softplus softsign mish thresholdedrelu
+    shrink gelu swish abs neg exp log sqrt
     reciprocal floor ceil round sign erf sin cos tan add sub mul div pow sum mean max min where
     concat split slice reshape flatten squeeze unsqueeze transpose expand tile gather pad
     depthtospace spacetodepth resize upsample gemm matmul softmax logsoftmax hardmax reducemean

@@ -228,6 +228,8 @@ CASES = {
     "LayerNormalization in nodes": layer_norm_in_nodes,
     "Softmax": lambda n, x: n.op("Softmax", [x], axis=1),
     "LogSoftmax": lambda n, x: n.op("LogSoftmax", [x], axis=1),
+    **{f"LpNormalization {p}": lambda n, x, p=p: n.op("LpNormalization", [x], axis=1, p=p)
+       for p in (1, 2)},
     "LpNormalization in nodes": lambda n, x: n.op(
         "Div", [x, n.op("Max", [n.op("ReduceL2", [x, integers(n, 1)], 1, keepdims=1),
                                number(n, 1e-6)])], CHANNELS),

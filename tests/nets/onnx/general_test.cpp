@@ -152,6 +152,24 @@ TEST(GeneralLayers, GridSampleReadsBetweenElements) {
     EXPECT_EQ(run_reference_network(edges.parse(), {{10, 20}})[0], (Values{15, 5}));
 }
 
+/// (3, 4) has the length 5 and the sum of magnitudes 7. A norm of 0 leaves zeros.
+TEST(GeneralLayers, LpNormalizationDividesByTheNorm) {
+    const auto result = [](int64_t axis, int64_t p) {
+        ModelBuilder m({2, 2});
+        m.node("LpNormalization", {"x"}, "y").integer("axis", axis).integer("p", p);
+        return run_reference_network(m.parse(), {{3, -4, 0, 0}})[0];
+    };
+    EXPECT_EQ(result(1, 2), (Values{3.0F / 5, -4.0F / 5, 0, 0}));
+    EXPECT_EQ(result(1, 1), (Values{3.0F / 7, -4.0F / 7, 0, 0}));
+    EXPECT_EQ(result(0, 2), (Values{1, -1, 0, 0}));
+    ModelBuilder last({2, 1});
+    last.node("LpNormalization", {"x"}, "y");
+    EXPECT_EQ(run_reference_network(last.parse(), {{-2, 0}})[0], (Values{-1, 0}));
+    ModelBuilder cubes({2, 2});
+    cubes.node("LpNormalization", {"x"}, "y").integer("p", 3);
+    expect_contains(cubes.error(), "p is 3, expected 1 or 2");
+}
+
 // Issue 26, 8.
 TEST(GeneralLayers, EinsumIsAMatrixProduct) {
     ModelBuilder m({1, 2, 3});
