@@ -23,6 +23,7 @@
 #include "nets/operators/pooling.h"
 #include "nets/operators/reductions.h"
 #include "nets/operators/row_functions.h"
+#include "nets/operators/vector_functions.h"
 
 namespace laminate {
 
@@ -170,15 +171,16 @@ struct SplitAxes {
 
 /// Larger and smaller value; NaN if either is (IEEE 754-2019, maximum and minimum). std::max(a, b)
 /// drops a second operand that is NaN.
-float maximum_of(float a, float b) { return a < b || b != b ? b : a; }
-float minimum_of(float a, float b) { return b < a || b != b ? b : a; }
+LAMINATE_IN_VECTORS float maximum_of(float a, float b) { return a < b || b != b ? b : a; }
+LAMINATE_IN_VECTORS float minimum_of(float a, float b) { return b < a || b != b ? b : a; }
 
 /// max(0, min(1, x)), which keeps NaN.
 float clip_to_unit(float x) { return x < 0 ? 0.0f : x > 1 ? 1.0f : x; }
 
 float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
 
-float apply_binary(GeneralFunction function, float a, float b) {
+template <GeneralFunction function>
+LAMINATE_IN_VECTORS float apply_binary(float a, float b) {
     using enum GeneralFunction;
     switch (function) {
         case add:
@@ -252,56 +254,56 @@ Coordinates broadcast_steps(std::span<const int64_t> dims, size_t rank) {
 }
 
 template <GeneralFunction function>
-void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, float* out,
-                int64_t count) {
+LAMINATE_IN_VECTORS void binary_row_of(const float* a, int64_t a_step, const float* b,
+                                       int64_t b_step, float* out, int64_t count) {
     // Loops with known steps are vectorised.
     if (a_step == 1 && b_step == 1) {
-        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, a[k], b[k]);
+        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary<function>(a[k], b[k]);
     } else if (a_step == 1 && b_step == 0) {
         const float value = *b;
-        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, a[k], value);
+        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary<function>(a[k], value);
     } else if (a_step == 0 && b_step == 1) {
         const float value = *a;
-        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, value, b[k]);
+        for (int64_t k = 0; k < count; ++k) out[k] = apply_binary<function>(value, b[k]);
     } else {
         for (int64_t k = 0; k < count; ++k)
-            out[k] = apply_binary(function, a[k * a_step], b[k * b_step]);
+            out[k] = apply_binary<function>(a[k * a_step], b[k * b_step]);
     }
 }
 
-using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
-
-BinaryRow binary_row_of(GeneralFunction function) {
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void binary_row(GeneralFunction function, const float* a, int64_t a_step, const float* b,
+                int64_t b_step, float* out, int64_t count) {
     using enum GeneralFunction;
     switch (function) {
         case add:
-            return binary_row<add>;
+            return binary_row_of<add>(a, a_step, b, b_step, out, count);
         case subtract:
-            return binary_row<subtract>;
+            return binary_row_of<subtract>(a, a_step, b, b_step, out, count);
         case multiply:
-            return binary_row<multiply>;
+            return binary_row_of<multiply>(a, a_step, b, b_step, out, count);
         case divide:
-            return binary_row<divide>;
+            return binary_row_of<divide>(a, a_step, b, b_step, out, count);
         case power:
-            return binary_row<power>;
+            return binary_row_of<power>(a, a_step, b, b_step, out, count);
         case minimum:
-            return binary_row<minimum>;
+            return binary_row_of<minimum>(a, a_step, b, b_step, out, count);
         case maximum:
-            return binary_row<maximum>;
+            return binary_row_of<maximum>(a, a_step, b, b_step, out, count);
         case equal:
-            return binary_row<equal>;
+            return binary_row_of<equal>(a, a_step, b, b_step, out, count);
         case less:
-            return binary_row<less>;
+            return binary_row_of<less>(a, a_step, b, b_step, out, count);
         case less_or_equal:
-            return binary_row<less_or_equal>;
+            return binary_row_of<less_or_equal>(a, a_step, b, b_step, out, count);
         case greater:
-            return binary_row<greater>;
+            return binary_row_of<greater>(a, a_step, b, b_step, out, count);
         case greater_or_equal:
-            return binary_row<greater_or_equal>;
+            return binary_row_of<greater_or_equal>(a, a_step, b, b_step, out, count);
         case remainder:
-            return binary_row<remainder>;
+            return binary_row_of<remainder>(a, a_step, b, b_step, out, count);
         default:
-            return binary_row<prelu>;
+            return binary_row_of<prelu>(a, a_step, b, b_step, out, count);
     }
 }
 
@@ -309,15 +311,14 @@ void run_binary(const Layer& layer, const Operands& operands, const Dims& out, f
                 int threads) {
     const JoinedLoops<2> loops(out, {broadcast_steps(*operands.dims[0], out.size()),
                                      broadcast_steps(*operands.dims[1], out.size())});
-    const bool is_power = layer.general.function == GeneralFunction::power &&
-                          element_count(*operands.dims[1]) == 1;
-    const BinaryRow row_function = binary_row_of(layer.general.function);
+    const bool is_power =
+        layer.general.function == GeneralFunction::power && element_count(*operands.dims[1]) == 1;
     loops.run(threads, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t count) {
         if (is_power && loops.step(0) == 1)
             return apply_unary_row(GeneralFunction::power, *operands.values[1], 0,
                                    operands.values[0] + from[0], output + to, count);
-        row_function(operands.values[0] + from[0], loops.step(0), operands.values[1] + from[1],
-                     loops.step(1), output + to, count);
+        binary_row(layer.general.function, operands.values[0] + from[0], loops.step(0),
+                   operands.values[1] + from[1], loops.step(1), output + to, count);
     });
 }
 

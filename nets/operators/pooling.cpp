@@ -5,8 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 #include "base/shared_loop.h"
 #include "base/units.h"
@@ -48,18 +46,90 @@ template <class Value, class State, class Join>
     }
 }
 
+/// NaN if either is.
+constexpr auto larger_of = [](float a, float b) {
+    const float most = a < b ? b : a;
+    return b != b ? b : most;
+};
+constexpr auto sum_of = [](float a, float b) { return a + b; };
+
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void join_largest(const float* __restrict from, int64_t step, float* __restrict states,
                   int64_t count) {
-    join_row(from, step, states, count, [](float a, float b) {
-        const float most = a < b ? b : a;
-        return b != b ? b : most;
-    });
+    join_row(from, step, states, count, larger_of);
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void join_sum(const float* __restrict from, int64_t step, float* __restrict states, int64_t count) {
-    join_row(from, step, states, count, [](float a, float b) { return a + b; });
+    join_row(from, step, states, count, sum_of);
+}
+
+/// Rows that states take in with one pass, or places from which results take in columns.
+constexpr size_t most_rows = 5;
+using Rows = std::array<const float*, most_rows>;
+
+/// states = join of so many rows, the first of which may be the states.
+template <class Join>
+[[gnu::always_inline]] inline void join_rows(const Rows& rows, size_t count, float* states,
+                                             int64_t columns, const Join& join) {
+    const auto [a, b, c, d, e] = rows;
+    if (count == 5) {
+#pragma GCC ivdep
+        for (int64_t x = 0; x < columns; ++x)
+            states[x] = join(join(join(join(a[x], b[x]), c[x]), d[x]), e[x]);
+    } else if (count == 4) {
+#pragma GCC ivdep
+        for (int64_t x = 0; x < columns; ++x) states[x] = join(join(join(a[x], b[x]), c[x]), d[x]);
+    } else if (count == 3) {
+#pragma GCC ivdep
+        for (int64_t x = 0; x < columns; ++x) states[x] = join(join(a[x], b[x]), c[x]);
+    } else {
+#pragma GCC ivdep
+        for (int64_t x = 0; x < columns; ++x) states[x] = join(a[x], b[x]);
+    }
+}
+
+/// results = join of elements `step` apart from up to three places on.
+template <class Join>
+[[gnu::always_inline]] inline void join_columns_at(const Rows& places, size_t count, int64_t step,
+                                                   float* __restrict results, int64_t columns,
+                                                   const Join& join) {
+    const float *a = places[0], *b = places[1], *c = places[2];
+    if (count == 3) {
+        for (int64_t x = 0; x < columns; ++x)
+            results[x] = join(join(a[step * x], b[step * x]), c[step * x]);
+    } else if (count == 2) {
+        for (int64_t x = 0; x < columns; ++x) results[x] = join(a[step * x], b[step * x]);
+    } else {
+        for (int64_t x = 0; x < columns; ++x) results[x] = a[step * x];
+    }
+}
+template <class Join>
+[[gnu::always_inline]] inline void join_columns(const Rows& places, size_t count, int64_t step,
+                                                float* results, int64_t columns, const Join& join) {
+    if (step == 1) return join_columns_at(places, count, 1, results, columns, join);
+    if (step == 2) return join_columns_at(places, count, 2, results, columns, join);
+    join_columns_at(places, count, step, results, columns, join);
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void largest_of_rows(const Rows& rows, size_t count, float* states, int64_t columns) {
+    join_rows(rows, count, states, columns, larger_of);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void largest_of_columns(const Rows& places, size_t count, int64_t step, float* results,
+                        int64_t columns) {
+    join_columns(places, count, step, results, columns, larger_of);
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void sum_of_rows(const Rows& rows, size_t count, float* states, int64_t columns) {
+    join_rows(rows, count, states, columns, sum_of);
+}
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void sum_of_columns(const Rows& places, size_t count, int64_t step, float* results,
+                    int64_t columns) {
+    join_columns(places, count, step, results, columns, sum_of);
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
@@ -137,91 +207,155 @@ std::vector<ColumnTap> column_taps(const PoolingProblem& p, const std::vector<Ta
     return taps;
 }
 
-/// join_line(line, states, count) takes in a row of the input, join_columns(states, step, results,
-/// count) makes results of these, and finish(result, elements) an element of the output, where
-/// elements() counts those of its window. States of single precision begin as the first row, and
-/// their results lie in the output: rows of pictures are so short that each pass over one counts.
-template <class State, class JoinLine, class JoinColumns, class Finish>
-void pool(const PoolingProblem& p, const float* input, float* output, int threads, State start,
-          const JoinLine& join_line, const JoinColumns& join_columns, const Finish& finish) {
-    constexpr int64_t together = 16;  // rows that share their memory
-    const size_t last = p.kernel.size() - 1;
-    const int64_t in = p.in.back(), width = p.out.back();
-    int64_t rows = 1;
-    for (size_t d = 0; d + 1 < p.out.size(); ++d) rows *= p.out[d];
-    std::vector<std::vector<Taps>> taps_of_axes(p.kernel.size());
-    for (size_t d = 0; d <= last; ++d) {
-        for (int64_t x = 0; x < p.out[d + 2]; ++x) taps_of_axes[d].push_back(taps_of(p, d, x));
+/// How the rows and columns of windows become results.
+struct Pooling {
+    const PoolingProblem& p;
+    int64_t rows = 1;  ///< of the output
+    std::vector<std::vector<Taps>> taps_of_axes;
+    std::vector<ColumnTap> taps;
+    /// Outputs that all taps have an element for.
+    int64_t first = 0, end = 0;
+
+    explicit Pooling(const PoolingProblem& problem) : p(problem), taps_of_axes(p.kernel.size()) {
+        for (size_t d = 0; d + 1 < p.out.size(); ++d) rows *= p.out[d];
+        for (size_t d = 0; d < p.kernel.size(); ++d) {
+            for (int64_t x = 0; x < p.out[d + 2]; ++x) taps_of_axes[d].push_back(taps_of(p, d, x));
+        }
+        taps = column_taps(p, taps_of_axes.back());
+        if (taps.empty()) return;
+        end = p.out.back();
+        for (const ColumnTap& tap : taps) {
+            first = std::max(first, tap.first);
+            end = std::min(end, tap.end);
+        }
+        first = std::min(first, end);
     }
-    const std::vector<Taps>& columns = taps_of_axes[last];
-    const std::vector<ColumnTap> taps = column_taps(p, columns);
-    parallel_for(ceil_div(rows, together), threads, [&](int64_t part) {
-        constexpr bool is_plain = std::is_same_v<State, float>;
-        std::vector<State> states(static_cast<size_t>(in)),
-            apart(static_cast<size_t>(is_plain ? 0 : width));
-        for (int64_t row = part * together; row < std::min(rows, (part + 1) * together); ++row) {
-            const RowBox box(p, taps_of_axes, row);
-            float* finished = output + row * width;
-            State* results;
-            if constexpr (is_plain)
-                results = finished;
-            else
-                results = apart.data();
-            std::fill_n(results, width, start);
-            bool has_begun = false;
-            if (!is_plain || box.inside == 0) std::ranges::fill(states, start);
+    [[nodiscard]] int64_t stride() const { return p.stride.back(); }
+    /// The column that an output reads by a tap.
+    [[nodiscard]] int64_t column(const ColumnTap& tap, int64_t x) const {
+        return x * stride() + tap.tap * p.dilation.back() - p.pad_begin.back();
+    }
+    /// Calls body(box, results) for each row of the output, in parallel; make() makes it for some
+    /// rows.
+    template <class Make>
+    void for_each_row(float* output, int threads, const Make& make) const {
+        constexpr int64_t together = 16;  // rows that share their memory
+        const int64_t width = p.out.back();
+        parallel_for(ceil_div(rows, together), threads, [&](int64_t part) {
+            auto body = make();
+            for (int64_t row = part * together; row < std::min(rows, (part + 1) * together);
+                 ++row) {
+                const RowBox box(p, taps_of_axes, row);
+                float* results = output + row * width;
+                body(box, results);
+                if (p.finish) p.finish(box.channel, results, width);
+            }
+        });
+    }
+    /// Elements of a window.
+    [[nodiscard]] double elements(const RowBox& box, int64_t x) const {
+        const Taps& column = taps_of_axes.back()[static_cast<size_t>(x)];
+        return p.count_include_pad ? box.padded * static_cast<double>(column.padded)
+                                   : box.inside * static_cast<double>(column.end - column.begin);
+    }
+};
+
+/// By joins in single precision; rows of pictures are so short that each pass over one counts.
+template <class JoinRows, class JoinColumns, class JoinColumn, class Join, class Finish>
+void pool_plainly(const Pooling& pooling, const float* input, float* output, int threads,
+                  float start, const JoinRows& join_rows, const JoinColumns& join_columns,
+                  const JoinColumn& join_column, const Join& join, const Finish& finish) {
+    const auto& [p, rows, taps_of_axes, taps, first, end] = pooling;
+    const int64_t in = p.in.back(), width = p.out.back(), stride = pooling.stride();
+    pooling.for_each_row(output, threads, [&] {
+        return [&, states = std::vector<float>(static_cast<size_t>(in))](const RowBox& box,
+                                                                         float* results) mutable {
+            Rows lines{states.data()};
+            size_t count = 0;
+            const auto take_lines = [&] {
+                join_rows(lines, count, states.data(), in);
+                lines[0] = states.data();
+                count = 1;
+            };
+            if (box.inside == 0) std::ranges::fill(states, start);
             box.for_each([&](int64_t at) {
-                if (is_plain && !std::exchange(has_begun, true))
-                    std::copy_n(input + at, in, states.data());
-                else
-                    join_line(input + at, states.data(), in);
+                if (count == most_rows) take_lines();
+                lines[count++] = input + at;
             });
-            for (const auto& [tap, first, end] : taps) {
-                const int64_t at = first * p.stride[last] + tap * p.dilation[last] - p.pad_begin[last];
-                join_columns(states.data() + at, p.stride[last], results + first, end - first);
+            if (count > 1) take_lines();
+            const float* joined = lines[0];
+
+            constexpr size_t together = 3;
+            Rows places{};
+            for (size_t n = 0; n < std::min(together, taps.size()); ++n)
+                places[n] = joined + pooling.column(taps[n], first);
+            if (first < end) {
+                join_columns(places, std::min(together, taps.size()), stride, results + first,
+                             end - first);
+                for (size_t n = together; n < taps.size(); ++n)
+                    join_column(joined + pooling.column(taps[n], first), stride, results + first,
+                                end - first);
             }
             for (int64_t x = 0; x < width; ++x) {
-                finished[x] = finish(results[x], [&] {
-                    const Taps& column = columns[static_cast<size_t>(x)];
-                    return p.count_include_pad
-                               ? box.padded * static_cast<double>(column.padded)
-                               : box.inside * static_cast<double>(column.end - column.begin);
-                });
+                if (x == first) x = end;
+                if (x == width) break;
+                results[x] = start;
+                for (const ColumnTap& tap : taps) {
+                    if (x >= tap.first && x < tap.end)
+                        results[x] = join(results[x], joined[pooling.column(tap, x)]);
+                }
             }
-            if (p.finish) p.finish(box.channel, finished, width);
-        }
+            finish(box, results);
+        };
+    });
+}
+
+/// By sums in double precision: join_row(row, states, count) takes in a row of the input.
+template <class JoinRow, class Finish>
+void pool_in_doubles(const Pooling& pooling, const float* input, float* output, int threads,
+                     const JoinRow& take_row, const Finish& finish) {
+    const int64_t in = pooling.p.in.back(), width = pooling.p.out.back();
+    pooling.for_each_row(output, threads, [&] {
+        return [&, states = std::vector<double>(static_cast<size_t>(in)),
+                sums = std::vector<double>(static_cast<size_t>(width))](const RowBox& box,
+                                                                        float* results) mutable {
+            std::ranges::fill(states, 0);
+            std::ranges::fill(sums, 0);
+            box.for_each([&](int64_t at) { take_row(input + at, states.data(), in); });
+            for (const ColumnTap& tap : pooling.taps) {
+                join_row(states.data() + pooling.column(tap, tap.first), pooling.stride(),
+                         sums.data() + tap.first, tap.end - tap.first, std::plus<double>());
+            }
+            std::ranges::transform(sums, results, finish);
+        };
     });
 }
 
 }  // namespace
 
 void pool_windows(const PoolingProblem& p, const float* input, float* output, int threads) {
-    const auto sum_columns = [](const double* from, int64_t step, double* sums, int64_t count) {
-        join_row(from, step, sums, count, std::plus<double>());
-    };
+    const Pooling pooling(p);
     const auto power = static_cast<double>(p.power);
     if (p.kind == GeneralKind::max_pool) {
-        pool(
-            p, input, output, threads, -std::numeric_limits<float>::infinity(),
-            [](const float* line, float* states, int64_t count) { join_largest(line, 1, states, count); },
-            join_largest, [](float most, const auto&) { return most; });
+        pool_plainly(pooling, input, output, threads, -std::numeric_limits<float>::infinity(),
+                     largest_of_rows, largest_of_columns, join_largest, larger_of,
+                     [](const RowBox&, float*) {});
     } else if (p.kind == GeneralKind::average_pool) {
-        pool(
-            p, input, output, threads, 0.0F,
-            [](const float* line, float* states, int64_t count) { join_sum(line, 1, states, count); },
-            join_sum,
-            [](float sum, const auto& count) { return sum / static_cast<float>(count()); });
+        pool_plainly(pooling, input, output, threads, 0.0F, sum_of_rows, sum_of_columns, join_sum,
+                     sum_of, [&](const RowBox& box, float* results) {
+                         for (int64_t x = 0; x < p.out.back(); ++x)
+                             results[x] /= static_cast<float>(pooling.elements(box, x));
+                     });
     } else if (power == 2) {
-        pool(p, input, output, threads, 0.0, join_squares, sum_columns,
-             [](double sum, const auto&) { return static_cast<float>(std::sqrt(sum)); });
+        pool_in_doubles(pooling, input, output, threads, join_squares,
+                        [](double sum) { return static_cast<float>(std::sqrt(sum)); });
     } else {
-        pool(
-            p, input, output, threads, 0.0,
-            [&](const float* line, double* states, int64_t count) {
-                join_powers(power, line, states, count);
+        pool_in_doubles(
+            pooling, input, output, threads,
+            [&](const float* row, double* states, int64_t count) {
+                join_powers(power, row, states, count);
             },
-            sum_columns,
-            [&](double sum, const auto&) { return static_cast<float>(std::pow(sum, 1 / power)); });
+            [&](double sum) { return static_cast<float>(std::pow(sum, 1 / power)); });
     }
 }
 

@@ -260,23 +260,45 @@ void sum_row(const RunningSums& s, const float* input, float* output) {
     }
 }
 
-/// Up to most_columns columns at once.
+/// Results of four rows at once: sums that pass through the memory with each row would wait for it.
+template <bool leaves_out_itself>
+LAMINATE_IN_VECTORS void sum_four_rows(const float* input, float* output, int64_t step,
+                                       double* sums, int64_t columns) {
+    const float *second = input + step, *third = second + step, *fourth = third + step;
+    float *to_second = output + step, *to_third = to_second + step, *to_fourth = to_third + step;
+#pragma GCC ivdep
+    for (int64_t x = 0; x < columns; ++x) {
+        const double a = sums[x], b = a + static_cast<double>(input[x]),
+                     c = b + static_cast<double>(second[x]), d = c + static_cast<double>(third[x]),
+                     e = d + static_cast<double>(fourth[x]);
+        output[x] = static_cast<float>(leaves_out_itself ? a : b);
+        to_second[x] = static_cast<float>(leaves_out_itself ? b : c);
+        to_third[x] = static_cast<float>(leaves_out_itself ? c : d);
+        to_fourth[x] = static_cast<float>(leaves_out_itself ? d : e);
+        sums[x] = e;
+    }
+}
+
+/// Columns that a thread sums at once: threads in the same rows would take lines from each other.
+constexpr int64_t most_summed = 128;
+
 LAMINATE_FOR_EACH_VECTOR_WIDTH
 void sum_columns(const RunningSums& s, const float* input, float* output, int64_t columns) {
-    std::array<double, most_columns> sums{};
-    for (int64_t k = 0; k < s.extent; ++k) {
-        const int64_t at = (s.from_end ? s.extent - 1 - k : k) * s.inner;
-        const float* row = input + at;
-        float* results = output + at;
-        if (s.leaves_out_itself) {
-            for (int64_t x = 0; x < columns; ++x)
-                results[x] = static_cast<float>(sums[static_cast<size_t>(x)]);
-        }
-        for (int64_t x = 0; x < columns; ++x)
-            sums[static_cast<size_t>(x)] += static_cast<double>(row[x]);
-        if (!s.leaves_out_itself) {
-            for (int64_t x = 0; x < columns; ++x)
-                results[x] = static_cast<float>(sums[static_cast<size_t>(x)]);
+    std::array<double, most_summed> sums{};
+    const int64_t step = s.from_end ? -s.inner : s.inner;
+    int64_t at = s.from_end ? (s.extent - 1) * s.inner : 0, k = 0;
+    for (; k + 4 <= s.extent; k += 4, at += 4 * step) {
+        if (s.leaves_out_itself)
+            sum_four_rows<true>(input + at, output + at, step, sums.data(), columns);
+        else
+            sum_four_rows<false>(input + at, output + at, step, sums.data(), columns);
+    }
+    for (; k < s.extent; ++k, at += step) {
+        for (int64_t x = 0; x < columns; ++x) {
+            double& sum = sums[static_cast<size_t>(x)];
+            const double before = sum;
+            sum += static_cast<double>(input[at + x]);
+            output[at + x] = static_cast<float>(s.leaves_out_itself ? before : sum);
         }
     }
 }
@@ -293,7 +315,7 @@ void run_sums(const RunningSums& s, const float* input, float* output, int threa
                 sum_row(s, input + row * s.extent, output + row * s.extent);
         });
     }
-    const int64_t across = ceil_div(s.inner, most_columns), columns = ceil_div(s.inner, across);
+    const int64_t across = ceil_div(s.inner, most_summed), columns = ceil_div(s.inner, across);
     parallel_for(s.outer * across, threads, [&](int64_t k) {
         const int64_t column = k % across * columns, first = k / across * s.extent * s.inner + column;
         sum_columns(s, input + first, output + first, std::min(columns, s.inner - column));

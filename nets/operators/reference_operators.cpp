@@ -186,18 +186,38 @@ void activate(const Layer& layer, const Dims& out, float* output, int threads) {
     });
 }
 
+/// A call of the library takes as long as a copy of some dozen elements.
+void copy_run(const float* from, int64_t count, float* to) {
+    constexpr int64_t lanes = 16;
+    if (count < lanes || count > 8 * lanes) {
+        std::copy_n(from, count, to);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += lanes) {
+        const int64_t last = std::min(at, count - lanes);  // overlaps the one before
+        std::memcpy(to + last, from + last, lanes * sizeof(float));
+    }
+}
+
 void run_concat(const Layer& layer, const std::vector<Dims>& in,
                 const std::vector<const float*>& inputs, const Dims& out, float* output,
                 int threads) {
     const AxisSplit split(out, layer.axis);
     int64_t begin = 0;
     for (size_t k = 0; k < inputs.size(); ++k) {
+        constexpr int64_t elements = 1 << 13;  // that a thread copies at once
         const AxisSplit part(in[k], layer.axis);
-        const int64_t run = part.extent * part.inner;
-        for (int64_t o = 0; o < split.outer; ++o) {
-            float* to = output + (o * split.extent + begin) * split.inner;
-            if (to != inputs[k] + o * run) std::copy_n(inputs[k] + o * run, run, to);
-        }
+        const int64_t run = part.extent * part.inner, pieces = ceil_div(run, elements);
+        const int64_t together =
+            std::max<int64_t>(1, elements / run);  // runs, where they are short
+        parallel_for(ceil_div(split.outer, together) * pieces, threads, [&](int64_t n) {
+            const int64_t first = n / pieces * together, at = n % pieces * elements;
+            for (int64_t o = first; o < std::min(split.outer, first + together); ++o) {
+                const float* from = inputs[k] + o * run + at;
+                float* to = output + (o * split.extent + begin) * split.inner + at;
+                if (to != from) copy_run(from, std::min(elements, run - at), to);
+            }
+        });
         begin += part.extent;
     }
     activate(layer, out, output, threads);

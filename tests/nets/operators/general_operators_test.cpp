@@ -411,6 +411,66 @@ TEST(Windows, OfTwoAxesEqualThePictureLayers) {
     }
 }
 
+/// Kernels of up to five taps per axis, so that windows have up to 125 elements of 25 rows.
+TEST(Windows, OfPoolingAreJoinsOfTheirElements) {
+    std::mt19937 random(7);
+    const auto number = [&](int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    for (int round = 0; round < 80; ++round) {
+        const bool is_max = round % 2 == 0;
+        GeneralOperator op{.kind = is_max ? GeneralKind::max_pool : GeneralKind::average_pool};
+        for (int axis = 0; axis < 3; ++axis) {
+            op.kernel.push_back(number(1, 5));
+            op.stride.push_back(number(1, 3));
+            op.dilation.push_back(number(1, 2));
+            op.pad_begin.push_back(number(0, op.kernel.back() - 1));
+            op.pad_end.push_back(number(0, op.kernel.back() - 1));
+        }
+        const Dims in{1, 2, number(9, 11), number(9, 11), number(9, 40)};
+        Values x(static_cast<size_t>(element_count(in)));
+        for (float& v : x) v = static_cast<float>(number(-99, 99));
+        if (is_max && round % 4 == 0) x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+        const Layer layer = general(op);
+        const Dims out = infer_output_dims(layer, {in});
+        const Values found = run(layer, {in}, {x});
+        const auto taps_of = [&](size_t axis, int64_t at) {
+            std::vector<int64_t> inside;
+            for (int64_t tap = 0; tap < op.kernel[axis]; ++tap) {
+                const int64_t place =
+                    at * op.stride[axis] + tap * op.dilation[axis] - op.pad_begin[axis];
+                if (place >= 0 && place < in[axis + 2]) inside.push_back(place);
+            }
+            return inside;
+        };
+        for (int64_t k = 0; k < element_count(out); ++k) {
+            const int64_t channel = k / (out[2] * out[3] * out[4]);
+            double sum = 0, count = 0;
+            float most = -std::numeric_limits<float>::infinity();
+            for (const int64_t d : taps_of(0, k / (out[3] * out[4]) % out[2])) {
+                for (const int64_t y : taps_of(1, k / out[4] % out[3])) {
+                    for (const int64_t column : taps_of(2, k % out[4])) {
+                        const float v = x[static_cast<size_t>(
+                            ((channel * in[2] + d) * in[3] + y) * in[4] + column)];
+                        if (!(v <= most) && most == most) most = v;  // NaN stays
+                        sum += static_cast<double>(v);
+                        ++count;
+                    }
+                }
+            }
+            const float result = found[static_cast<size_t>(k)];
+            if (is_max) {
+                if (std::isnan(most))
+                    ASSERT_TRUE(std::isnan(result));
+                else
+                    ASSERT_EQ(result, most);
+            } else {
+                ASSERT_NEAR(static_cast<double>(result), sum / count, 1e-5 * 99);
+            }
+        }
+    }
+}
+
 TEST(Windows, OfThreeAxes) {
     // One channel of 2x2x2, kernel 2x2x2 of ones, padding 1 before each axis: the corner output
     // sees one element.

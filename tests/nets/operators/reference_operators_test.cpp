@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -316,6 +317,29 @@ TEST(ReferenceConcat, AlongChannelsAndAlongRows) {
     layer.axis = 2;
     EXPECT_EQ(run(layer, {{1, 2, 1, 1}, {1, 2, 2, 1}}, {{1, 2}, {3, 4, 5, 6}}),
               (Values{1, 3, 4, 2, 5, 6}));
+}
+
+/// Runs shorter than a vector, of some vectors, and longer than what a thread copies at once.
+TEST(ReferenceConcat, RunsOfAnyLengthOnAnyThreads) {
+    Layer layer = layer_of(LayerKind::concat);
+    layer.axis = 2;
+    for (const int64_t columns : {1, 15, 16, 17, 100, 129, 9000}) {
+        const std::vector<Dims> dims{{2, 3, 1, columns}, {2, 3, 2, columns}};
+        std::vector<Values> inputs;
+        for (const Dims& of : dims) {
+            Values& values = inputs.emplace_back(static_cast<size_t>(element_count(of)));
+            std::iota(values.begin(), values.end(), 1000.0F * static_cast<float>(inputs.size()));
+        }
+        Values expected;
+        for (int64_t plane = 0; plane < 6; ++plane) {
+            for (size_t k = 0; k < 2; ++k) {
+                const int64_t length = columns * static_cast<int64_t>(k + 1);
+                const auto first = inputs[k].begin() + plane * length;
+                expected.insert(expected.end(), first, first + length);
+            }
+        }
+        for (const int threads : {1, 3}) EXPECT_EQ(run(layer, dims, inputs, threads), expected);
+    }
 }
 
 TEST(ReferenceDepthToSpace, BothOrdersOfTheBlock) {
