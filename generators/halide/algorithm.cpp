@@ -422,6 +422,9 @@ Expr HalideAlgorithm::elementwise(int k) {
         const LayerInput& input = p.inputs[e];
         if (p.operation == Operation::power) {
             value = Halide::pow(value, operand(e, z_));
+        } else if (p.operation == Operation::prelu) {
+            // A selection would read slopes only where they count.
+            value = Halide::max(value, 0.0F) + Halide::min(value, 0.0F) * operand(e, z_);
         } else if (is_elementwise(p.operation)) {
             value = ir::combined(p.operation, value, operand(e, z_));
         } else {

@@ -74,6 +74,21 @@ Network excited() {
     return b.finish("excited");
 }
 
+/// A slope per position.
+Network sloped() {
+    JoinBuilder b;
+    const TensorId a = b.conv(b.input(3, 11, 13), 4, 3);
+    b.conv(b.both(GeneralFunction::prelu, a, b.conv(a, 1, 1)), 2, 3);
+    return b.finish("sloped");
+}
+
+Network raised() {
+    JoinBuilder b;
+    const TensorId x = b.input(3, 11, 13);
+    b.both(GeneralFunction::power, x, b.conv(x, 3, 1));
+    return b.finish("raised");
+}
+
 const std::map<std::string, std::function<Network()>> networks{
     {"l2net", [] { return zoo_network("l2net"); }},
     {"l3net", [] { return zoo_network("l3net"); }},
@@ -84,6 +99,8 @@ const std::map<std::string, std::function<Network()>> networks{
     {"pools", pools},
     {"branches", branches},
     {"excited", excited},
+    {"sloped", sloped},
+    {"raised", raised},
 };
 
 struct Seen {
