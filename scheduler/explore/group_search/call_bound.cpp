@@ -12,8 +12,8 @@ namespace {
 /// Sums of square roots may come out a little too large.
 constexpr double rounding = 1 - 1e-9;
 
-/// A step of the staircase ends at so many times the memory at which it begins, or before. If it has
-/// more than one element, the bound falls by no more than this factor.
+/// A step of the staircase ends at so many times the memory at which it begins, or before. If it
+/// has more than one element, the bound falls by no more than this factor.
 constexpr double most_step = 1.02;
 constexpr double most_fall_of_step = 1.03;
 
@@ -52,7 +52,7 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail,
     }
 }
 
-HaloBound::End CallBound::end_of(const CallChoice& c, bool with_calls) const {
+HaloBound::End CallBound::end_of(const CallChoice& c) const {
     const size_t last = sizes_.layers - 1;
     const bool is_narrow = (c.halos.narrow & last_but_one()) != 0;
     const double parts = is_narrow ? sizes_.channels[last]
@@ -60,8 +60,7 @@ HaloBound::End CallBound::end_of(const CallChoice& c, bool with_calls) const {
     // What X costs is multiplied by `again`; all tiles of channels together bring V_n once.
     return {is_narrow ? 1 : c.halos.last_channels,
             c.halos.has_parts ? sizes_.weights[last] / parts : 0,
-            c.halos.has_tiles ? sizes_.weights[last + 1] / c.again : 0,
-            with_calls ? c.halos.per_call / c.again : 0};
+            c.halos.has_tiles ? sizes_.weights[last + 1] / c.again : 0};
 }
 
 const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
@@ -73,9 +72,21 @@ const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {
         .first->second;
 }
 
-const HaloBound::Staircase& CallBound::halos(const CallChoice& choice, uint32_t free,
-                                             bool with_calls) const {
-    return halo_bound(narrow_before(choice.halos), free).all(end_of(choice, with_calls));
+const HaloBound::Staircase& CallBound::halos(const CallChoice& choice, uint32_t free) const {
+    return halo_bound(narrow_before(choice.halos), free).all(end_of(choice));
+}
+
+double CallBound::input_with_calls(const CallChoice& c, double memory) const {
+    const double per_call = c.halos.per_call / c.again;
+    const double lower = std::exp2(std::ilogb(per_call)), upper = 2 * lower;
+    const auto input_of = [&](double value) {
+        HaloBound::End end = end_of(c);
+        end.per_call = value;
+        return halo_bound(narrow_before(c.halos), 0).all(end).input(memory);
+    };
+    const double least = input_of(lower);
+    if (per_call == lower) return least;
+    return least + (input_of(upper) - least) * (per_call - lower) / (upper - lower);
 }
 
 double CallBound::inputs_and_outputs(const CallChoice& c, double input) const {
@@ -126,10 +137,9 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
     };
     const auto total = total_of(roots, 0);
     double least = total(0, rest, rest);
-    if (least < most && c.halos.count)
-        least = total(halos(c, 0).input(rest), rest, rest);
+    if (least < most && c.halos.count) least = total(halos(c, 0).input(rest), rest, rest);
     if (least < most && c.halos.count && c.halos.per_call > 0)
-        least = std::max(least, inputs_and_outputs(c, halos(c, 0, true).input(rest)) + weights_);
+        least = std::max(least, inputs_and_outputs(c, input_with_calls(c, rest)) + weights_);
     if (least < most && c.halos.count && c.roots > 0 && c.own != some_layer) {
         // If no layer's weights come with calls, `roots` has the part of Y's buffer alone.
         const uint32_t free = c.own != 0 ? c.own : 1U << sizes_.layers;

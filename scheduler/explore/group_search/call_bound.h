@@ -82,8 +82,16 @@
 //    (halo_bound.h, 9). The same holds for V_{n-1} where those of layer n - 1 are in its own nest, since
 //    a call brings those of t channels. This is another bound of what 2 and 6 say, so it counts without
 //    the terms of 2 to 6.
+// 13. Each of these calls of layer n - 1 calls all layers before it, as far as layers are wide and none of
+//    them from layer n - 1 on is transposed. Where calls move, it asks for a coordinate of A_{n-2} that is
+//    new in its lifetime, as in 10, and so do the calls of layer n - 2 that make it. Where a piece has one
+//    call, this is the first of its lifetime, and reads something. So if weights of layer k < n - 1 are in
+//    its own nest, each call of layer n - 1 brings all V_k of them besides: rho_k V_k for all tiles of z
+//    and i together. With those of 12, rho_{n-1} V_{n-1} among them, let this be q for each call. What a
+//    schedule reads of X and brings with calls is linear in q, so the least of all schedules is concave.
+//    Between two values of q it is no less than the straight line through the bounds for these two.
 //
-// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 12.
+// The bound is the least over all choices of 2 to 6 (call_choices.h), with 7 to 13.
 #pragma once
 
 #include <cstdint>
@@ -119,10 +127,11 @@ private:
     [[nodiscard]] double least_of(const CallChoice& choice, double memory, double most) const;
     /// Made when first used. `free` as of HaloBound.
     [[nodiscard]] const HaloBound& halo_bound(uint32_t narrow, uint32_t free) const;
-    [[nodiscard]] const HaloBound::Staircase& halos(const CallChoice& choice, uint32_t free,
-                                                    bool with_calls = false) const;
-    /// `with_calls`: counts what calls of layer n - 1 bring (12).
-    [[nodiscard]] HaloBound::End end_of(const CallChoice& choice, bool with_calls) const;
+    [[nodiscard]] const HaloBound::Staircase& halos(const CallChoice& choice, uint32_t free) const;
+    /// Elements of X, and what calls of layer n - 1 bring besides (12, 13).
+    [[nodiscard]] double input_with_calls(const CallChoice& choice, double memory) const;
+    /// Calls bring nothing.
+    [[nodiscard]] HaloBound::End end_of(const CallChoice& choice) const;
     /// The narrow layers before layer n - 1.
     [[nodiscard]] uint32_t narrow_before(const Halos& halos) const {
         return halos.narrow & ~last_but_one();

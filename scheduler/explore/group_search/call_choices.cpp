@@ -59,7 +59,9 @@ struct State {
     uint32_t narrow = 0;  ///< bit j: calls of layer j make one channel; or some_layer
     uint32_t own = 0;     ///< bit j: a_j > 0, or some_layer
     bool has_parts = false;     ///< as of Halos
-    bool brings_own = false;    ///< each call of layer n - 1 does, and is wide
+    double per_call = 0;        ///< as of Halos, so far
+    /// Whether each call of layer n - 1 calls layer k - 1 and, if k < n, brings weights (13).
+    bool calls_on = false;
     // Of 10:
     bool has_groups = false;   ///< so far
     size_t divider = 0;        ///< 0 if there is none
@@ -96,15 +98,16 @@ void take_less(State& s, const State& other) {
     s.groups = std::min(s.groups, other.groups);
     s.groups_before = std::min(s.groups_before, other.groups_before);
     s.waiting = std::min(s.waiting, other.waiting);
+    s.per_call = std::min(s.per_call, other.per_call);
 }
 /// Whether `o` costs no more than `s`, which has no less `held`, whatever follows.
 bool is_no_worse(const State& o, const State& s) {
     return o.roots <= s.roots && o.groups <= s.groups && o.groups_before <= s.groups_before &&
-           o.waiting <= s.waiting;
+           o.waiting <= s.waiting && o.per_call <= s.per_call;
 }
 
-/// Keeps the states that no other one beats. All agree in everything but `held`, `roots` and what
-/// groups have.
+/// Keeps the states that no other one beats. All agree in everything but `held`, `roots`,
+/// `per_call` and what groups have.
 void keep_best(States& states) {
     std::ranges::sort(states, {}, [](const State& s) {
         return std::tuple(s.held, s.roots, s.groups + s.groups_before, s.groups);
@@ -187,12 +190,9 @@ public:
             for (const bool wide : {true, false}) {
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
-                        const double per_call =
-                            (last.comes_with_calls ? sizes_.weights[n_] : 0) +
-                            (s.brings_own ? sizes_.weights[n_ - 1] : 0);
                         const Halos halos{s.narrow != some_layer,
                                           channels_of_halos(t, width), s.narrow,
-                                          s.has_parts, last.comes_with_tiles, per_call};
+                                          s.has_parts, last.comes_with_tiles, s.per_call};
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
                                            s.has_groups ? s.divider : 0, s.groups, s.groups_before,
                                            s.again, halos, visits});
@@ -238,6 +238,8 @@ private:
         const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
         States states;
         State first{last.held, std::sqrt(last.per_buffer), 0, last.again};
+        first.per_call = last.comes_with_calls ? sizes_.weights[n_] : 0;
+        first.calls_on = wide;
         first.has_groups = wide && again_before <= most_again_of_groups;
         decide({n_ - 1, c, again_before, sizes_.weights[n_ - 1] * c / width, !wide, last.extra},
                first, states);
@@ -253,7 +255,7 @@ private:
                     next[{m.open, m.again, static_cast<double>(m.narrow),
                           static_cast<double>(m.own),
                           m.has_groups ? static_cast<double>(m.divider) : -1,
-                          m.has_parts ? 1.0 : 0, m.brings_own ? 1.0 : 0}]
+                          m.has_parts ? 1.0 : 0, m.calls_on ? 1.0 : 0}]
                         .push_back(m);
             }
             states.clear();
@@ -279,11 +281,12 @@ private:
     void decide(const Decision& d, const State& s, States& out) const {
         const double weights = sizes_.weights[d.k];
         const double roots = s.roots + std::sqrt(s.open);
+        const size_t first = out.size();
         uint32_t narrow = s.narrow;
         if (d.is_narrow) narrow = with(narrow, d.k, tells_apart_ ? most_narrow : is_short_ ? 1 : 0);
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
                        d.again_before, narrow, with_own(s.own, d.k)});
-        out.back().brings_own = d.k == n_ - 1 && !d.is_narrow;
+        if (s.calls_on && !d.is_narrow) out.back().per_call = weights * s.again;
         if (s.has_groups && !d.is_narrow) add_group(d, s, out.back());
         out.push_back({s.held + d.long_held, roots, d.extra, d.again_before, narrow,
                        d.extra > 0 ? with_own(s.own, d.k) : s.own});
@@ -300,9 +303,12 @@ private:
                            s.roots + std::sqrt(s.open + more), 0, d.again_before, narrow,
                            with_own(s.own, d.k + 1)});
         }
-        for (State& made : out) {
+        for (size_t n = first; n < out.size(); ++n) {
+            State& made = out[n];
             made.has_parts |= s.has_parts;
-            made.brings_own |= s.brings_own;
+            made.per_call += s.per_call;
+            made.calls_on =
+                s.calls_on && made.per_call > 0 && !d.is_narrow && sizes_.transposed[d.k] == 0;
         }
     }
 

@@ -33,7 +33,7 @@ struct Halos {
     bool has_parts = false;
     /// Those of layer n come with each of its tiles.
     bool has_tiles = false;
-    double per_call = 0;  ///< weights of the last two layers that come with each call of layer n - 1
+    double per_call = 0;  ///< weights that come with each call of layer n - 1 (12, 13)
     /// Whether there are no more of them than of `other`, in every memory.
     [[nodiscard]] bool are_fewer(const Halos& other) const {
         return !count || (other.count && last_channels <= other.last_channels &&
