@@ -325,10 +325,10 @@ TEST(CallBound, SumsOfTheLastLayerAndLinesShareMemory) {
     EXPECT_GT(bound.accesses(3515), 118e6);
 }
 
-/// Three layers 12 -> 12 of 3x3 at 540 x 960, V = 1,296 each, in less memory than the weights of all. With
-/// all weights in the nests of their layers, each call of layer 2 brings those of layers 2 and 3, 17.8 M
-/// elements besides X's with halos and Y's 6.2 M. It calls layer 1, which brings half as much again. Layers
-/// 1 and 2 in a group and layer 3 alone move 35.9 M.
+/// Three layers 12 -> 12 of 3x3 at 540 x 960, V = 1,296 each, in less memory than the weights of
+/// all. With all weights in the nests of their layers, each call of layer 2 brings those of layers 2
+/// and 3, 17 M elements besides X's with halos and Y's 6.2 M. It calls layer 1, which brings half as
+/// much again. Layers 1 and 2 in a group and layer 3 alone move 35.9 M.
 TEST(CallBound, CallsBringTheWeightsOfLayersBeforeThem) {
     const CallBound bound(problems_of(
         chain(12, 540, 960, std::vector<LayerSpec>(3, {12, square_window(3, 1, 1)}))));
@@ -336,10 +336,10 @@ TEST(CallBound, CallsBringTheWeightsOfLayersBeforeThem) {
     EXPECT_LE(bound.accesses(3019), 35'931'888);
 }
 
-/// Four layers 8 -> 8 of 3x3, V = 576 each: what a call of layer 3 brings at most if everything is computed
-/// once, but for what a layer reads that makes one channel at a time. Layers that make one channel at a time may be called less
-/// often than layer 3. So may be those before a transposed one: of its outputs two rows read one, and a
-/// call for the second asks for nothing new.
+/// Four layers 8 -> 8 of 3x3, V = 576 each: what a call of layer 3 brings at most if everything is
+/// computed once, but for what a layer reads that makes one channel at a time. Such a layer may keep
+/// the ones before from being called as often as layer 3. So may a transposed one: two of its rows
+/// read the same ones, so a call for the second asks for nothing new.
 TEST(CallBound, LayersThatMayHaveFewerCallsAddNothingToThem) {
     const auto most_per_call = [](const std::vector<LayerSpec>& layers, uint32_t narrow) {
         double most = 0;
