@@ -17,6 +17,10 @@ constexpr double rounding = 1 - 1e-9;
 constexpr double most_step = 1.02;
 constexpr double most_fall_of_step = 1.03;
 
+/// Choices that cost too much are told by what they cost in a little more memory: up to the next of
+/// so many values from one power of two to the next.
+constexpr double parts_of_octave = 4;
+
 }  // namespace
 
 CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail,
@@ -76,17 +80,24 @@ const HaloBound::Staircase& CallBound::halos(const CallChoice& choice, uint32_t 
     return halo_bound(narrow_before(choice.halos), free).all(end_of(choice));
 }
 
-double CallBound::input_with_calls(const CallChoice& c, double memory) const {
+double CallBound::input_with_calls(const CallChoice& c, double memory, double most) const {
+    const HaloBound& bound = halo_bound(narrow_before(c.halos), 0);
     const double per_call = c.halos.per_call / c.again;
     const double lower = std::exp2(std::ilogb(per_call)), upper = 2 * lower;
-    const auto input_of = [&](double value) {
-        HaloBound::End end = end_of(c);
-        end.per_call = value;
-        return halo_bound(narrow_before(c.halos), 0).all(end).input(memory);
-    };
-    const double least = input_of(lower);
-    if (per_call == lower) return least;
-    return least + (input_of(upper) - least) * (per_call - lower) / (upper - lower);
+    HaloBound::End end = end_of(c);
+    double input = 0;
+    // Most choices cost too much in more memory than this, whatever it is up to some value.
+    const double more = std::exp2(std::ceil(std::log2(memory) * parts_of_octave) / parts_of_octave);
+    for (const double within : {std::max(memory, more), memory}) {
+        end.per_call = lower;
+        input = bound.all(end).input(within);
+        if (input >= most) break;
+        if (per_call == lower) continue;
+        end.per_call = upper;
+        input += (bound.all(end).input(within) - input) * (per_call - lower) / (upper - lower);
+        if (input >= most) break;
+    }
+    return input;
 }
 
 double CallBound::inputs_and_outputs(const CallChoice& c, double input) const {
@@ -139,7 +150,8 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
     double least = total(0, rest, rest);
     if (least < most && c.halos.count) least = total(halos(c, 0).input(rest), rest, rest);
     if (least < most && c.halos.count && c.halos.per_call > 0)
-        least = std::max(least, inputs_and_outputs(c, input_with_calls(c, rest)) + weights_);
+        least = std::max(least, inputs_and_outputs(c, input_with_calls(c, rest, (most - c.output) / c.again)) +
+                                    weights_);
     if (least < most && c.halos.count && c.roots > 0 && c.own != some_layer) {
         // If no layer's weights come with calls, `roots` has the part of Y's buffer alone.
         const uint32_t free = c.own != 0 ? c.own : 1U << sizes_.layers;

@@ -128,8 +128,10 @@ private:
     /// Made when first used. `free` as of HaloBound.
     [[nodiscard]] const HaloBound& halo_bound(uint32_t narrow, uint32_t free) const;
     [[nodiscard]] const HaloBound::Staircase& halos(const CallChoice& choice, uint32_t free) const;
-    /// Elements of X, and what calls of layer n - 1 bring besides (12, 13).
-    [[nodiscard]] double input_with_calls(const CallChoice& choice, double memory) const;
+    /// Elements of X, and what calls of layer n - 1 bring besides (12, 13), at least. Where that is
+    /// more than `most`, a value that is no less than `most`.
+    [[nodiscard]] double input_with_calls(const CallChoice& choice, double memory,
+                                          double most) const;
     /// Calls bring nothing.
     [[nodiscard]] HaloBound::End end_of(const CallChoice& choice) const;
     /// The narrow layers before layer n - 1.
