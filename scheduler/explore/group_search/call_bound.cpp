@@ -150,8 +150,9 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
     double least = total(0, rest, rest);
     if (least < most && c.halos.count) least = total(halos(c, 0).input(rest), rest, rest);
     if (least < most && c.halos.count && c.halos.per_call > 0)
-        least = std::max(least, inputs_and_outputs(c, input_with_calls(c, rest, (most - c.output) / c.again)) +
-                                    weights_);
+        least = std::max(
+            least, inputs_and_outputs(c, input_with_calls(c, rest, (most - c.output) / c.again)) +
+                       weights_);
     if (least < most && c.halos.count && c.roots > 0 && c.own != some_layer) {
         // If no layer's weights come with calls, `roots` has the part of Y's buffer alone.
         const uint32_t free = c.own != 0 ? c.own : 1U << sizes_.layers;
