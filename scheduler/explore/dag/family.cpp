@@ -280,6 +280,8 @@ bool have_halos(const std::vector<LayerProblem>& problems) {
 
 /// Longer groups get fewer candidates.
 constexpr size_t long_group = 8;
+/// Shorter ones try all numbers of tiles of outputs.
+constexpr size_t short_group = 5;
 
 /// Smaller tiles take less memory, and everything is computed again for each. Only strips in which
 /// each layer goes line by line try them. Tiles of outputs always bring their weights, which is all
@@ -304,7 +306,12 @@ std::vector<ChannelTile> channel_tiles(const std::vector<LayerProblem>& problems
         if (is_made) tiles.push_back({size, sink[Dim::z], true, true});
     }
     if (!tries_outputs) return tiles;
-    for (const int64_t trips : {2, 3, 4, 6, 8, 12, 16}) {
+    std::vector<int64_t> tiles_of_outputs{2, 3, 4, 6, 8, 12, 16};
+    if (problems.size() <= short_group) {
+        tiles_of_outputs.resize(15);
+        std::iota(tiles_of_outputs.begin(), tiles_of_outputs.end(), 2);
+    }
+    for (const int64_t trips : tiles_of_outputs) {
         const int64_t size = ceil_div(sink[Dim::z], trips);
         if (trips > sink[Dim::z] || size == tiles.back().outputs) continue;
         tiles.push_back({sink[Dim::i], size, true, false});

@@ -306,10 +306,12 @@ TEST(FamilyFront, TilesOfOutputsBringTheirWeights) {
     ExploreOptions options;
     options.tiles = TileSizes::powers_of_two;
     int64_t in_tiles = 0;
+    std::set<int64_t> numbers;
     for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
         const Nest& sink = point.group.nests.back();
         const int64_t tiles = ceil_div(32, sink.tile[Dim::z]);
         if (tiles == 1) continue;
+        numbers.insert(tiles);
         check_group(network, point.group);
         const GroupCounts counts = walk(network, point.group);
         EXPECT_EQ(difference(two_level_counts(problems, point.group), "model", counts, "walker"),
@@ -325,6 +327,8 @@ TEST(FamilyFront, TilesOfOutputsBringTheirWeights) {
         EXPECT_GE(counts.layers[0].macs.value(), tiles * 9 * 8 * 24 * 20);
     }
     EXPECT_GT(in_tiles, 0);
+    // Short groups try each number of tiles up to sixteen.
+    EXPECT_EQ(numbers, (std::set<int64_t>{2, 3, 4, 5, 6, 7, 8, 11, 16}));
     options.space = Space::dag;
     for (const GroupPoint& point : family_front(problems, options, TileSizes::all))
         EXPECT_EQ(point.group.nests.back().tile[Dim::z], 32);
