@@ -62,9 +62,8 @@ HaloBound::End CallBound::end_of(const CallChoice& c) const {
     const double parts = is_narrow ? sizes_.channels[last]
                                    : std::ceil(sizes_.channels[last] / c.halos.last_channels);
     // What X costs is multiplied by `again`; all tiles of channels together bring V_n once.
-    return {is_narrow ? 1 : c.halos.last_channels,
-            c.halos.has_parts ? sizes_.weights[last] / parts : 0,
-            c.halos.has_tiles ? sizes_.weights[last + 1] / c.again : 0};
+    return {c.halos.last_channels, c.halos.has_parts ? sizes_.weights[last] / parts : 0,
+            c.halos.has_tiles ? sizes_.weights[last + 1] / c.again : 0, 0, c.halos.sums};
 }
 
 const HaloBound& CallBound::halo_bound(uint32_t narrow, uint32_t free) const {

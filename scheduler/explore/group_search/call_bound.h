@@ -45,8 +45,10 @@
 // 7. The least sum of a_k / B_k over buffers with sum B_k <= M' is (sum sqrt(a_k))^2 / M' (Cauchy
 //    and Schwarz).
 // 8. The halos of pieces that fit in M' come again rho_0 times (halo_bound.h), where the buffers of
-//    narrow layers hold one channel. In chains of more than five layers, if at most one layer is
-//    narrow; of more than eight, if none is.
+//    narrow layers may hold one channel. If layer n - 1 is narrow, Y's buffer may have to hold sums
+//    of T_z channels of a whole piece (halo_bound.h, 13), so T_z is told apart at the root too. In
+//    chains of more than five layers, halos count if at most one layer is narrow; of more than
+//    eight, if none is.
 //
 // 9. Let U be the layers whose weights come anew with each call. If the buffers of the other layers
 //    hold mu, 7 has only M' - mu for those of U and for Y's. And 8 has mu for the others; buffers of

@@ -191,8 +191,8 @@ public:
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last)) {
                         const Halos halos{s.narrow != some_layer,
-                                          channels_of_halos(t, width), s.narrow,
-                                          s.has_parts, last.comes_with_tiles, s.per_call};
+                                          channels_of_halos(t, width), s.narrow, s.has_parts,
+                                          last.comes_with_tiles, s.per_call, last.sums};
                         choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
                                            s.has_groups ? s.divider : 0, s.groups, s.groups_before,
                                            s.again, halos, visits});
@@ -210,22 +210,30 @@ private:
         double per_buffer = 0;  ///< over Y's buffer, which is held with the others
         bool comes_with_tiles = false;  ///< all weights with each tile of rows and columns
         bool comes_with_calls = false;  ///< all weights with each call of layer n - 1
+        double sums = 0;                ///< as of HaloBound::End
     };
     [[nodiscard]] std::vector<Last> choices_of_last(const Tile& t, bool wide) const {
         const double weights = sizes_.weights[n_], channels = sizes_.channels[n_];
         const double work = weights * sizes_.pixels[n_];
         const double kernel = weights / (sizes_.channels[n_ - 1] * channels);
-        std::vector<Last> lasts{{weights}};
+        std::vector<Last> lasts;
         if (wide)
-            lasts.push_back({.extra = weights * sizes_.pixels[n_ - 1] * t.least,
-                             .comes_with_calls = true});
+            lasts = {
+                {weights},
+                {.extra = weights * sizes_.pixels[n_ - 1] * t.least, .comes_with_calls = true}};
         const bool is_whole = wide && t.least == sizes_.channels[n_ - 1];
         const double few_trips = is_whole ? few_trips_beside_whole_inputs : few_trips_of_outputs;
         for (const Tile& z : tiles_of(channels, few_trips, tells_apart_)) {
             const double again = std::ceil(channels / z.most);
-            if (!wide) lasts.push_back({.again = again, .per_buffer = work * z.least});
-            lasts.push_back(
-                {.held = kernel * t.least * z.least, .again = again, .comes_with_tiles = true});
+            const double sums = wide ? 0 : z.least;
+            if (!wide) {
+                lasts.push_back({.held = weights, .again = again, .sums = sums});
+                lasts.push_back({.again = again, .per_buffer = work * z.least, .sums = sums});
+            }
+            lasts.push_back({.held = kernel * t.least * z.least,
+                             .again = again,
+                             .comes_with_tiles = true,
+                             .sums = sums});
         }
         return lasts;
     }
@@ -369,7 +377,7 @@ bool is_no_worse(const CallChoice& o, const CallChoice& c) {
 }
 
 /// What choices are told apart by first: one of those with equal keys often beats the other.
-using AlikeKey = std::array<double, 8>;
+using AlikeKey = std::array<double, 9>;
 AlikeKey alike_key(const CallChoice& c) {
     const int flags = (c.halos.has_parts ? 1 : 0) + (c.halos.has_tiles ? 2 : 0);
     return {static_cast<double>(c.own),
@@ -379,7 +387,8 @@ AlikeKey alike_key(const CallChoice& c) {
             c.halos.last_channels,
             static_cast<double>(c.halos.narrow),
             static_cast<double>(flags),
-            c.halos.per_call};
+            c.halos.per_call,
+            c.halos.sums};
 }
 /// Choices that beat others of different keys: only the latest are tried again.
 constexpr size_t most_others = 64;

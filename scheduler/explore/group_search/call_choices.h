@@ -34,12 +34,14 @@ struct Halos {
     /// Those of layer n come with each of its tiles.
     bool has_tiles = false;
     double per_call = 0;  ///< weights that come with each call of layer n - 1 (12, 13)
-    /// Whether there are no more of them than of `other`, in every memory.
+    double sums = 0;      ///< as of HaloBound::End
+    /// Whether there are no more of them than of `other`, in every memory. More narrow layers have more
+    /// cuts (halo_bound.h, 10), so only equal sets compare.
     [[nodiscard]] bool are_fewer(const Halos& other) const {
         return !count || (other.count && last_channels <= other.last_channels &&
                           has_parts <= other.has_parts && has_tiles <= other.has_tiles &&
-                          per_call <= other.per_call &&
-                          (narrow & other.narrow) == other.narrow);
+                          per_call <= other.per_call && sums <= other.sums &&
+                          narrow == other.narrow);
     }
 };
 

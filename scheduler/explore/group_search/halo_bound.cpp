@@ -107,7 +107,7 @@ public:
             const LayerProblem& p = problems[k - 1];
             window_.push_back(std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9),
                                        std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
-            folds_once_.push_back(folds_once(problems, k - 1));
+            folds_once_.push_back(laminate::search::folds_once(problems, k - 1));
             largest_.push_back(static_cast<double>(std::max(p.window[0].out, p.window[1].out)));
         }
         hulls_.assign(n_ + 1, std::vector<std::array<Hull, 2>>(n_ + 1));
@@ -137,15 +137,20 @@ public:
             find_buffers(m);
         }
     }
-    /// Gives A_{n-1} so many channels in its buffer.
-    void set_last_channels(double channels) {
+    /// Gives A_{n-1} so many channels in its buffer, and Y's buffer `sums` for each pixel of a piece
+    /// (13). `cuts`: layer n - 1 does not keep its input.
+    void set_last(double channels, double sums, bool cuts) {
         channels_[n_ - 1] = channels;
+        sums_ = sums;
+        if (cuts) cuts_ |= 1U << (n_ - 1);
         find_buffers(n_);
     }
 
     [[nodiscard]] size_t layers() const { return n_; }
     /// Channels of A_j in its buffer.
     [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
+    /// Whether the buffer of A_j folds along one axis only.
+    [[nodiscard]] bool folds_once(size_t j) const { return folds_once_[j] != 0; }
     [[nodiscard]] bool is_free(size_t j) const { return (free_ >> j & 1U) != 0; }
     /// Whether layer j does not keep its input in any case.
     [[nodiscard]] bool must_cut(size_t j) const { return (cuts_ >> j & 1U) != 0; }
@@ -166,10 +171,15 @@ public:
     [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
     /// The same for all of A_{m-1} .. A_j together.
     [[nodiscard]] Hull lines(size_t m, size_t j) const { return lines_[m][j]; }
-    /// The same for all that layers 1 .. m hold without a cut. The input of layer 1 alone counts as
-    /// nothing (5), and so does Y where it may count as a free buffer (8).
+    /// Whether Y's buffer counts. It may be one of the free ones (8, 13).
+    [[nodiscard]] bool counts_output() const { return free_ == 0; }
+    /// Elements of Y's buffer for each pixel of a piece of A_m.
+    [[nodiscard]] double sums(size_t m) const { return m == n_ && counts_output() ? sums_ : 0; }
+    /// The same for all that layers 1 .. m hold without a cut, but for sums. The input of layer 1 alone
+    /// counts as nothing (5).
     [[nodiscard]] Hull line(size_t m) const {
-        return sum(lines(m, m == 1 ? 1 : 0), {0, m == n_ && free_ == 0 ? 1.0 : 0.0});
+        const bool has_output = m == n_ && counts_output() && sums_ == 0;
+        return sum(lines(m, m == 1 ? 1 : 0), {0, has_output ? 1.0 : 0.0});
     }
     /// The longest pieces of A_m for which `memory` suffices without a cut, in coordinates; 0 if it
     /// suffices for none.
@@ -240,6 +250,7 @@ private:
     size_t n_;
     uint32_t free_;  ///< bit j: the buffer of A_j
     uint32_t cuts_;  ///< bit j: layer j
+    double sums_ = 0;
     std::vector<double> window_, channels_, largest_;
     std::vector<char> folds_once_;
     std::vector<std::vector<std::array<Hull, 2>>> hulls_;  ///< [m][j]: from A_m down to A_j
@@ -375,11 +386,26 @@ public:
         const auto all_pieces = [&](double short_side, double long_side) {
             return besides.with_pieces(area, short_side, long_side);
         };
+        const double sums = chain_.sums(m);
+        // The longer side of a piece whose sums have so much memory.
+        const auto longest_of_sums = [&](double shorter, double left) {
+            return sums > 0 ? std::min(longest, std::floor(left / (sums * shorter))) : longest;
+        };
         // No cut after this one.
         const size_t last_cut = chain_.cut_before(m);
         const double piece = std::min(square, chain_.longest_line(m, memory));
+        for (size_t p = 0; sums > 0 && p < pieces_.size() && pieces_[p] <= piece; ++p) {
+            const double side = pieces_[p];
+            const double most_long = longest_of_sums(side, memory - chain_.line(m).of(side));
+            if (most_long < side || last_cut > 0) break;
+            const double most_short = std::min(longest_at(p, piece), most_long);
+            double own = factor(m, 0, most_short, most_long) + all_pieces(most_short, most_long);
+            if (map != nullptr && own < best)
+                own = std::max(own, map->least_of_pieces(most_short, most_long));
+            best = std::min(best, own);
+        }
         for (const double side : {std::min(piece, 1.0), piece}) {
-            if (side <= 0 || last_cut > 0) break;
+            if (sums > 0 || side <= 0 || last_cut > 0) break;
             const double most_long = std::min(area / side, longest);
             double own = factor(m, 0, side, most_long) + all_pieces(side, most_long);
             if (map != nullptr && own < best)
@@ -391,11 +417,12 @@ public:
             for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
                 const double side = pieces_[p];
                 const Cut& cut = cuts_[m2][p];
-                const double rest = memory - cut.later;
+                const double rest = memory - cut.later - sums * side * side;
                 if (rest < cut.own) break;
-                const double most_short = longest_at(p, square);
+                const double longest_here = longest_of_sums(side, memory - cut.later - cut.own);
+                const double most_short = std::min(longest_at(p, square), longest_here);
                 const double any_calls = with_buffer(m2, rest, cut);
-                const double most_long = std::min(area / most_short, longest);
+                const double most_long = std::min(area / most_short, longest_here);
                 const double at_least = factor(m, m2, most_short, most_long) * any_calls +
                                         all_pieces(most_short, most_long);
                 if (at_least >= best) continue;
@@ -404,19 +431,19 @@ public:
                     continue;
                 }
                 Piece at{side, std::max(1.0, side - 1), most_short};
-                for (double l = at.least_short; l * at.least_short <= area && l <= longest;
+                for (double l = at.least_short; l * at.least_short <= area && l <= longest_here;
                      l *= step_of_long_sides) {
                     at.least_long = at.long_average = l;
                     // Calls of narrower pieces may be longer, but no piece is better than the squarest.
                     at.most_long =
-                        std::min({l * step_of_long_sides, area / at.least_short, longest});
+                        std::min({l * step_of_long_sides, area / at.least_short, longest_here});
                     const double long_side = std::min(at.most_long, most_long);
                     const double pieces = factor(m, m2, most_short, long_side);
                     const double more = all_pieces(most_short, long_side);
-                    if (pieces * any_calls + more < best)
-                        best = std::min(best, pieces * std::max(any_calls,
-                                                                with_calls(m, m2, memory, at)) +
-                                                  more);
+                    if (pieces * any_calls + more >= best) continue;
+                    const double left = memory - sums * side * std::max(side, l);
+                    best = std::min(
+                        best, pieces * std::max(any_calls, with_calls(m, m2, left, at)) + more);
                 }
             }
         }
@@ -725,18 +752,17 @@ double HaloBound::Staircase::step(size_t n) const {
 
 namespace {
 
-/// The least of some bounds at each memory.
-HaloBound::Staircase least_of(std::vector<HaloBound::Staircase> bounds) {
-    if (bounds.size() == 1) return std::move(bounds.front());
+/// The least of some bounds at each memory. These outlive it.
+HaloBound::Staircase least_of(std::vector<const HaloBound::Staircase*> bounds) {
     std::vector<double> memories;
-    for (const HaloBound::Staircase& bound : bounds)
-        memories.insert(memories.end(), bound.memories().begin(), bound.memories().end());
+    for (const HaloBound::Staircase* bound : bounds)
+        memories.insert(memories.end(), bound->memories().begin(), bound->memories().end());
     std::ranges::sort(memories);
     const auto [first, last] = std::ranges::unique(memories);
     memories.erase(first, last);
     return {std::move(memories), 1, [bounds = std::move(bounds)](double memory, double most) {
-                for (const HaloBound::Staircase& bound : bounds)
-                    most = std::min(most, bound.input(memory));
+                for (const HaloBound::Staircase* bound : bounds)
+                    most = std::min(most, bound->input(memory));
                 return most;
             }};
 }
@@ -752,14 +778,14 @@ struct HaloBound::Found {
           sides{inner_sides(problems, 0), inner_sides(problems, 1)},
           windows{windows_along(problems, 0), windows_along(problems, 1)},
           factors(chain, *tables) {}
-    /// The same with so many channels of A_{n-1}.
-    Found(const Found& other, double last_channels)
+    /// The same with what is told of the last layers (set_last()).
+    Found(const Found& other, double last_channels, double sums, bool cuts)
         : tables(other.tables),
           chain(other.chain),
           sides(other.sides),
           windows(other.windows),
           factors(chain, other.factors) {
-        chain.set_last_channels(last_channels);
+        chain.set_last(last_channels, sums, cuts);
     }
 
     /// The bound of layers 1 .. t of `found`, which is for this alone.
@@ -801,7 +827,7 @@ HaloBound::HaloBound(std::shared_ptr<HaloTables> tables, const std::vector<Layer
         found_.push_back(std::make_shared<Found>(tables, problems, way, free));
     for (size_t t = 1; of_parts && t < n; ++t) {
         const Found& first = *found_.front();
-        const auto own = std::make_shared<Found>(first, first.chain.channels(n - 1));
+        const auto own = std::make_shared<Found>(first, first.chain.channels(n - 1), 0, false);
         parts_[t] = Found::staircase(own, t, {});
     }
 }
@@ -809,15 +835,37 @@ HaloBound::HaloBound(std::shared_ptr<HaloTables> tables, const std::vector<Layer
 const HaloBound::Staircase& HaloBound::all(const End& end) const {
     static const Staircase nothing;
     if (found_.empty()) return nothing;
+    if (found_.size() == 1 && end.sums == 0) return of_way(0, end, false);
     const auto known = all_.find(end);
     if (known != all_.end()) return known->second;
-    std::vector<Staircase> bounds;
-    for (const auto& found : found_) {
-        const auto own = std::make_shared<Found>(*found, end.channels);
-        bounds.push_back(Found::staircase(own, own->chain.layers(),
-                                          {end.per_piece, end.per_tile, end.per_call}));
+    std::vector<const Staircase*> bounds;
+    for (size_t way = 0; way < found_.size(); ++way) {
+        if (end.sums == 0) {
+            bounds.push_back(&of_way(way, end, false));
+            continue;
+        }
+        // The two of 13. One does not depend on all channels, and the other one not on sums.
+        const Chain& chain = found_[way]->chain;
+        End of_one = end, of_all = end;
+        of_one.channels = 1;
+        if (!chain.counts_output()) of_one.sums = 0;
+        of_all.sums = 0;
+        if (!chain.folds_once(chain.layers() - 1)) of_all.channels = 1;
+        bounds.push_back(&of_way(way, of_one, false));
+        bounds.push_back(&of_way(way, of_all, true));
     }
     return all_.emplace(end, least_of(std::move(bounds))).first->second;
+}
+
+const HaloBound::Staircase& HaloBound::of_way(size_t way, const End& end, bool cuts) const {
+    const auto known = of_ways_.find({way, cuts, end});
+    if (known != of_ways_.end()) return known->second;
+    const auto own = std::make_shared<Found>(*found_[way], end.channels, end.sums, cuts);
+    return of_ways_
+        .emplace(
+            std::tuple(way, cuts, end),
+            Found::staircase(own, own->chain.layers(), {end.per_piece, end.per_tile, end.per_call}))
+        .first->second;
 }
 
 }  // namespace laminate::search

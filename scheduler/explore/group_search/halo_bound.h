@@ -54,14 +54,14 @@
 //    cut hold the hull along the longer axis. If layer n is transposed, there are at least as many
 //    calls as pieces.
 //
-// 10. Let calls of layer k < n - 1 be narrow, so the loop of layer k + 1 over its inputs is around them. If
-//    it is around the lifetime of A_k too, layer k + 1 does not keep its input: what it keeps is stored
-//    outside its nest. Else it is between the levels of A_k, and layer k does not keep its input, because
-//    retention must not cross a loop over channels. If layer k + 1 then keeps A_k, loops over rows or
-//    columns of later layers are between the levels too, outside that over channels. Where neighbours
-//    share what they read along both axes, the buffer folds along one of these loops, and holds D_k
-//    channels. So either layer k + 1 cuts, or layer k does and C_k = D_k. (Loops with one trip are as if
-//    inside all others: if A_{k+1} has one call per lifetime, layer k + 1 counts as cut, as in 5.)
+// 10. Let calls of layer k < n - 1 be narrow, so the loop of layer k + 1 over its inputs is around them
+//    (13 is about layer n - 1). If it is around the lifetime of A_k too, layer k + 1 does not keep its input:
+//    what it keeps is stored outside its nest. Else it is between the levels of A_k, and layer k does not
+//    keep its input, because retention must not cross a loop over channels. If layer k + 1 then keeps A_k,
+//    loops over rows or columns of later layers are between the levels too, outside that over channels.
+//    Where neighbours share what they read along both axes, the buffer folds along one of these loops, and
+//    holds D_k channels. So either layer k + 1 cuts, or layer k does and C_k = D_k. (Loops with one trip are
+//    as if inside all others: if A_{k+1} has one call per lifetime, layer k + 1 counts as cut, as in 5.)
 //
 // 11. If there is no cut but that at n, each piece of A_n reads its hull of A_0, and at the borders less.
 //    halo_borders.h has what all pieces read then, with those that 2 does not count. No piece is longer
@@ -72,6 +72,17 @@
 //    coordinates d are inner. If 2 P - 1 <= d, some piece has P inner ones. Else all of them are in at
 //    most three pieces, and in no more than there are, so one has its share or more. At most d / P + 2
 //    pieces have inner coordinates.
+//
+// 13. Let calls of layer n - 1 be narrow, so the loop of layer n over its inputs is around them, and let
+//    that loop have t > 1 trips. Y lives just outside it, so Y's buffer holds the sums of all that the
+//    loops inside make: of Z channels, where Z is the tile of layer n if its loop over outputs is among
+//    them. Otherwise everything is computed anew for each output, and Z = 1. If no loop over rows or
+//    columns with several trips lies between the store level of A_{n-1} and the loop over inputs, a whole
+//    piece of A_n is made inside that loop, and Y's buffer holds Z p_y p_x. A_{n-1} may have one channel.
+//    Otherwise the loop over inputs is between the levels of A_{n-1}, so layer n - 1 does not keep its
+//    input, as in 10. The buffer of A_{n-1} folds along the loop over rows or columns first. Where
+//    neighbours share what they read along both axes, it holds all t channels. Y's buffer does not count
+//    where others are free, because 9 of call_bound.h may need it for calls.
 //
 // The bound is the least factor over all cuts, pieces and divisions of the memory. Dynamic
 // programming from the first layer to the last finds it, on grids of memory and area that are
@@ -85,6 +96,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -97,10 +109,12 @@ class HaloBound {
 public:
     /// How the last layer reads.
     struct End {
-        double channels = 1;   ///< of A_{n-1}, in its buffer and in a call, at least
+        double channels = 1;   ///< of A_{n-1} that layer n reads at a time, at least
         double per_piece = 0;  ///< what each lifetime of A_{n-1} after the first brings besides (7)
         double per_tile = 0;   ///< what each tile of layer n after the first brings besides (8)
         double per_call = 0;   ///< what each call of layer n - 1 after the first brings besides (9)
+        /// Z of 13 at least, if each call of layer n - 1 makes one channel of several; else 0.
+        double sums = 0;
         friend auto operator<=>(const End&, const End&) = default;
     };
     /// A bound by memory. Its steps are found when they are asked for, because most bounds of
@@ -153,9 +167,14 @@ public:
 
 private:
     struct Found;
+    /// all() for one entry of `found_`, where `end` has the channels of A_{n-1} in its buffer.
+    /// `cuts`: layer n - 1 does not keep its input.
+    [[nodiscard]] const Staircase& of_way(size_t way, const End& end, bool cuts) const;
+
     /// One entry tells of each way of 10; there are none if there is no bound.
     std::vector<std::shared_ptr<Found>> found_;
-    mutable std::map<End, Staircase> all_;
+    mutable std::map<End, Staircase> all_;  ///< where there are several ways
+    mutable std::map<std::tuple<size_t, bool, End>, Staircase> of_ways_;
     std::vector<Staircase> parts_;  ///< [t]
 };
 

@@ -360,6 +360,34 @@ TEST(CallBound, LayersThatMayHaveFewerCallsAddNothingToThem) {
     EXPECT_EQ(most_per_call(layers, 0), 3 * 576);
 }
 
+/// MC-CNN's first three layers at 540 x 960, V = 288 + 2 * 9216, in 11,233 elements. Layer 2 may
+/// make one channel at a time and keep the 288 weights of one beside all of the first and of the
+/// last layer, which leaves 1,441 elements. Lines of ten columns would fit in these, and X would
+/// come 32 times with (10 + 6) / 10 of it. But then A_2 has all channels and lines of layer 2 begin
+/// anew with each of its calls, or Y's buffer has 32 sums of each pixel of a piece, 45 pixels at
+/// most. What the front of all tiles reaches there has calls of all channels.
+TEST(CallBound, CallsOfOneChannelBeforeTheLastLayerKeepNoLines) {
+    const CallBound bound(
+        problems_of(chain(1, 540, 960, std::vector<LayerSpec>(3, {32, square_window(3, 1, 1)}))));
+    EXPECT_GT(bound.accesses(11233), 52.0e6);
+    EXPECT_LE(bound.accesses(11233), 52'140'000);
+}
+
+/// What beats a choice moves no more than it: sets of narrow layers have halos of their own, and
+/// one is not below the other.
+TEST(CallBound, SetsOfNarrowLayersAreToldApart) {
+    const Halos one{.last_channels = 4, .narrow = 1U << 2U},
+        both{.last_channels = 4, .narrow = 3U << 2U};
+    EXPECT_TRUE(one.are_fewer(one));
+    EXPECT_FALSE(one.are_fewer(both));
+    EXPECT_FALSE(both.are_fewer(one));
+    EXPECT_TRUE(Halos{.count = false}.are_fewer(one));
+    Halos with_sums = both;
+    with_sums.sums = 2;
+    EXPECT_TRUE(both.are_fewer(with_sums));
+    EXPECT_FALSE(with_sums.are_fewer(both));
+}
+
 TEST(CallBound, RaisesWhatASearchLeftOpen) {
     const auto problems = problems_of(
         chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));

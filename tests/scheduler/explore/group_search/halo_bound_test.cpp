@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rng.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/dag/dag_groups.h"
+#include "tests/scheduler/explore/space_of_a_chain.h"
 #include "tests/support/chain.h"
 
 namespace laminate::search {
@@ -28,6 +30,17 @@ HaloBound::Staircase bound_of(const std::vector<LayerProblem>& problems, uint32_
                               double per_piece = 0, double per_tile = 0, double per_call = 0) {
     const auto tables = std::make_shared<HaloTables>(problems);
     return HaloBound(tables, problems, 0, free).all({channels, per_piece, per_tile, per_call});
+}
+
+/// Outer loops come before these.
+int position_of(Dim dim, const ChainSchedule::Layer& layer) {
+    return static_cast<int>(std::ranges::find(layer.order, dim) - layer.order.begin());
+}
+
+/// Whether each call of the layer before the last one makes one channel of several.
+bool reads_one_by_one(const ChainSchedule& schedule) {
+    const ChainSchedule::Layer& sink = schedule.layers.back();
+    return sink.tile[Dim::i] > 1 && position_of(Dim::i, sink) < sink.compute;
 }
 
 std::vector<double> steps_of(const HaloBound::Staircase& bound) {
@@ -214,6 +227,96 @@ TEST(HaloBound, CallsOfOneChannelCutLines) {
     EXPECT_LE(wide.all({channels}).input(of_all), 2 * input);
     EXPECT_GT(narrow.all({channels}).input(of_one), 3.5 * input);
     EXPECT_LE(narrow.all({channels}).input(1e9), input);
+}
+
+/// Two layers of 3x3 with one channel at a time of A_1, in memory for lines of eight columns, which read
+/// (8 + 4) / 8 of the input. But then Y's buffer has the sums of a piece, or A_1 has all channels and X
+/// comes with each call of layer 1.
+TEST(HaloBound, SumsOfPiecesOrCutsOfTheLastCalls) {
+    const auto problems = equal_layers(2);
+    const HaloBound bound(std::make_shared<HaloTables>(problems), problems);
+    const double input = channels * rows * columns;
+    const double line = 3 * (8 + 2) + channels * 3 * (8 + 4) + 1;
+    EXPECT_LE(bound.all({}).input(line), 1.52 * input);
+    // Of these 175 elements, a line of s columns leaves 121 - 15 s for the sums of s x l pixels, if one
+    // channel has some: 4 x 15 are best and read 8 / 4 * 19 / 15 of the input. A piece of 8 x 8 in one
+    // call, with 10 x 10 elements of A_1, reads (12 / 8)^2 of it; the bound is for pieces of up to 8 x 16.
+    const double of_one = bound.all({.channels = channels, .sums = 1}).input(line);
+    EXPECT_GT(of_one, 12 / 8.0 * (20 / 16.0) * input);
+    EXPECT_LE(of_one, 12 / 8.0 * (12 / 8.0) * input);
+    // If four channels have sums, pieces are smaller.
+    EXPECT_GT(bound.all({.channels = channels, .sums = 4}).input(line), 1.1 * of_one);
+    EXPECT_LE(bound.all({.channels = channels, .sums = 4}).input(1e9), input);
+}
+
+/// Walks through schedules of two layers whose last layer reads channels of A_1 one by one, towards
+/// little input in little memory.
+void expect_below_calls_of_one_channel(uint64_t first, uint64_t last, int64_t steps) {
+    int64_t schedules = 0;
+    for (uint64_t seed = first; seed <= last; ++seed) {
+        Rng rng(seed);
+        std::vector<LayerSpec> specs;
+        for (int k = 0; k < 2; ++k) {
+            const int64_t kernel = rng.chance(1, 4) ? 1 : 3;
+            specs.push_back({rng.between(2, 5), square_window(kernel, 1, kernel / 2)});
+        }
+        const Network network =
+            chain(rng.between(1, 2), rng.between(14, 30), rng.between(14, 30), specs);
+        const auto problems = layer_problems(network, all_layers(network));
+        const HaloBound bound(std::make_shared<HaloTables>(problems), problems);
+        const SpaceOfAChain space(problems);
+        TwoLevelCache cache;
+        ChainSchedule at;
+        double ratio = INFINITY;
+        for (int64_t n = 0; n < steps; ++n) {
+            const bool starts = n % 1000 == 0;
+            ChainSchedule next = at;
+            if (starts) {
+                do next = space.draw(rng);
+                while (!space.group(next) || !reads_one_by_one(next));
+                ratio = INFINITY;
+            } else {
+                for (int64_t changes = rng.between(1, 3); changes > 0; --changes)
+                    space.change(next, rng);
+            }
+            const auto group = space.group(next);
+            if (!group || !reads_one_by_one(next)) continue;
+            ++schedules;
+            const GroupCounts counts = two_level_counts(problems, *group, &cache);
+            const ChainSchedule::Layer& sink = next.layers.back();
+            const bool is_z_outside = position_of(Dim::z, sink) < sink.store;
+            const int64_t outputs = problems[1][Dim::z];
+            const int64_t again = problems[1][Dim::i] *
+                                  (is_z_outside ? outputs : ceil_div(outputs, sink.tile[Dim::z]));
+            const double memory =
+                static_cast<double>((counts.input_buffers() + counts.layers[0].output_buffer +
+                                     counts.layers[1].output_buffer)
+                                        .value());
+            const double least =
+                bound
+                    .all({.channels = static_cast<double>(sink.tile[Dim::i]),
+                          .sums = is_z_outside ? 1.0 : static_cast<double>(sink.tile[Dim::z])})
+                    .input(memory);
+            const double own =
+                static_cast<double>(counts.input_reads().value()) / static_cast<double>(again);
+            ASSERT_GE(own, std::floor(least))
+                << "seed " << seed << ", memory " << memory << ": " << to_text(*group);
+            const double next_ratio = own / least;
+            if (next_ratio <= ratio) {
+                at = next;
+                ratio = next_ratio;
+            }
+        }
+    }
+    EXPECT_GT(schedules, static_cast<int64_t>(last - first + 1) * steps / 20);
+}
+
+TEST(HaloBound, IsBelowWalksThroughCallsOfOneChannel) {
+    expect_below_calls_of_one_channel(1, 12, 4'000);
+}
+
+TEST(HaloBoundLong, IsBelowWalksThroughCallsOfOneChannel) {
+    expect_below_calls_of_one_channel(100, 400, 20'000);
 }
 
 TEST(HaloBound, OneLayerOrGapsHaveNone) {
