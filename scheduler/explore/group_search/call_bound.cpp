@@ -9,13 +9,14 @@ namespace laminate::search {
 
 namespace {
 
-/// Sums of square roots may come out a little too large.
-constexpr double rounding = 1 - 1e-9;
-
-/// A step of the staircase ends at so many times the memory at which it begins, or before. If it
-/// has more than one element, the bound falls by no more than this factor.
+/// A step of the staircase ends at so many times the memory at which it begins, or before. If it has
+/// more than one element, the bound falls by no more than this factor.
 constexpr double most_step = 1.02;
 constexpr double most_fall_of_step = 1.03;
+
+/// Choices are found for memories up to so many times the first one, and these at least.
+constexpr double most_of_choices = 1.25;
+constexpr double least_last_of_choices = 32;
 
 /// Choices that cost too much are told by what they cost in a little more memory: up to the next of
 /// so many values from one power of two to the next.
@@ -28,11 +29,9 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems, Detail detail,
     : problems_(problems),
       tables_(tables ? std::move(tables) : std::make_shared<HaloTables>(problems)),
       sizes_(problems),
-      choices_(call_choices(sizes_, detail)),
+      detail_(detail),
       input_(sizes_.input()),
       weights_(sizes_.all_weights) {
-    for (const CallChoice& c : choices_)
-        whole_costs_.push_back(inputs_and_outputs(c, 0) + weights_);
     const double macs = least_macs(problems);
     const double least = input_ + sizes_.output + weights_;
     double before = std::numeric_limits<double>::infinity();
@@ -100,40 +99,55 @@ double CallBound::input_with_calls(const CallChoice& c, double memory, double mo
 }
 
 double CallBound::inputs_and_outputs(const CallChoice& c, double input) const {
-    return c.again * std::max(input_, std::floor(input * rounding)) + c.output;
+    return c.again * std::max(input_, std::floor(input * rounding_of_sums)) + c.output;
+}
+
+const CallBound::Choices& CallBound::choices(double memory, double first, double most) const {
+    const auto after = choices_.upper_bound(memory);
+    if (after != choices_.begin() && std::prev(after)->second.last >= memory)
+        return std::prev(after)->second;
+    Choices made;
+    made.last = std::max(least_last_of_choices, memory * most_of_choices);
+    made.all = call_choices(sizes_, detail_, {made.last, most});
+    for (const CallChoice& c : made.all)
+        made.whole_costs.push_back(inputs_and_outputs(c, 0) + weights_);
+    return choices_.emplace(first, std::move(made))->second;
 }
 
 double CallBound::accesses(double memory) const {
-    double best = std::numeric_limits<double>::infinity();
+    double best = std::numeric_limits<double>::infinity(), most = best, first = memory;
     // The bound falls as memory rises, and often the same choice costs least. Trying that one first
     // spares most other choices their bounds of halos.
     const auto after = known_.upper_bound(memory);
-    size_t cheapest = choices_.size();
+    const CallChoice* cheapest = nullptr;
     if (after != known_.begin()) {
         const Known& before = std::prev(after)->second;
+        first = std::prev(after)->first;
         cheapest = before.cheapest;
-        const double most = before.accesses * (1 + 1e-6);
-        const double least = least_of(choices_[cheapest], memory, most);
+        most = before.accesses * (1 + 1e-6);
+        const double least = least_of(*cheapest, memory, most);
         if (least < most) best = least;
     }
-    for (size_t n = 0; n < choices_.size(); ++n) {
+    const Choices& choices = this->choices(memory, first, most);
+    for (size_t n = 0; n < choices.all.size(); ++n) {
+        const CallChoice& choice = choices.all[n];
         // `held` rises, and some element of a buffer must fit too.
-        if (choices_[n].held >= memory) break;
-        if (whole_costs_[n] >= best) continue;
-        const double least = least_of(choices_[n], memory, best);
+        if (choice.held >= memory) break;
+        if (choices.whole_costs[n] >= best) continue;
+        const double least = least_of(choice, memory, best);
         if (least >= best) continue;
         best = least;
-        cheapest = n;
+        cheapest = &choice;
     }
-    if (cheapest < choices_.size()) known_.insert_or_assign(memory, Known{best, cheapest});
+    if (cheapest != nullptr) known_.insert_or_assign(memory, Known{best, cheapest});
     return best;
 }
 
 double CallBound::least_of(const CallChoice& c, double memory, double most) const {
     const double rest = memory - c.held;
-    const double roots = std::max(c.roots, c.groups + c.groups_before);
+    const double roots = c.all_roots();
     // Most choices are out for what calls bring alone.
-    const double of_calls = (c.held + roots * roots / rest) * rounding - 1;
+    const double of_calls = (c.held + roots * roots / rest) * rounding_of_sums - 1;
     if (const double quick = inputs_and_outputs(c, 0) + of_calls; quick >= most) return quick;
     // If `input` elements of X are read for what is computed once, and the memory has two parts,
     // `own` and `others`, in which calls with these roots bring weights.
@@ -142,7 +156,7 @@ double CallBound::least_of(const CallChoice& c, double memory, double most) cons
             const double again =
                 own_roots * own_roots / own + roots_of_others * roots_of_others / others;
             return inputs_and_outputs(c, input) +
-                   std::max(weights_, std::floor((c.held + again) * rounding));
+                   std::max(weights_, std::floor((c.held + again) * rounding_of_sums));
         };
     };
     const auto total = total_of(roots, 0);

@@ -124,9 +124,20 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
+    /// The choices that may cost least in some range of memory, by rising `held`.
+    struct Choices {
+        double last = 0;  ///< memory
+        std::vector<CallChoice> all;
+        /// What each choice costs where the memory is large, by index of the choice.
+        std::vector<double> whole_costs;
+    };
+
     /// What a choice costs at least within `memory` if that is below `most`, else a value that is no
     /// less than `most`.
     [[nodiscard]] double least_of(const CallChoice& choice, double memory, double most) const;
+    /// Choices that may cost least within `memory`. Made when first used, for memories from `first`
+    /// on, where the bound is at most `most`.
+    [[nodiscard]] const Choices& choices(double memory, double first, double most) const;
     /// Made when first used. `free` as of HaloBound.
     [[nodiscard]] const HaloBound& halo_bound(uint32_t narrow, uint32_t free) const;
     [[nodiscard]] const HaloBound::Staircase& halos(const CallChoice& choice, uint32_t free) const;
@@ -151,12 +162,11 @@ private:
     std::vector<LayerProblem> problems_;
     std::shared_ptr<HaloTables> tables_;
     ChainSizes sizes_;
-    std::vector<CallChoice> choices_;  ///< by rising `held`
-    /// What each choice costs where the memory is large, by index of the choice.
-    std::vector<double> whole_costs_;
+    Detail detail_;
+    mutable std::multimap<double, Choices> choices_;  ///< by the first memory
     struct Known {
         double accesses = 0;
-        size_t cheapest = 0;  ///< the choice that costs so much
+        const CallChoice* cheapest = nullptr;  ///< the choice that costs so much
     };
     mutable std::map<double, Known> known_;  ///< answers of accesses(), by memory
     mutable std::map<std::pair<uint32_t, uint32_t>, HaloBound> halos_;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/indexed.h"
+#include "scheduler/explore/group_search/choice_limit.h"
 #include "scheduler/explore/group_search/halo_bound.h"
 #include "scheduler/schedule/window.h"
 
@@ -79,10 +80,6 @@ constexpr size_t most_merged = 40;
 constexpr size_t most_told_apart = 5;
 /// Channels that are told apart by their number of trips.
 constexpr double most_by_trips = 128;
-
-/// Cap on `again`, which limits the number of states. Anything above costs more than any unbeaten
-/// schedule.
-constexpr double most_again = 1e6;
 
 /// Groups are for choices that compute everything up to so many times. Others cost much anyway.
 constexpr double most_again_of_groups = 4;
@@ -175,13 +172,14 @@ double channels_of_halos(const Tile& t, double extent) {
 /// layer's tiles and weights.
 class CallChoices {
 public:
-    CallChoices(const ChainSizes& sizes, Detail detail)
+    CallChoices(const ChainSizes& sizes, Detail detail, const ChoiceLimit& limit)
         : n_(sizes.layers),
           sizes_(sizes),
+          limit_(sizes, limit),
           tells_apart_(detail == Detail::fine && n_ <= most_told_apart),
           is_short_(n_ <= most_layers_of_sets) {}
 
-    [[nodiscard]] std::vector<CallChoice> all() const {
+    [[nodiscard]] std::vector<CallChoice> all() {
         std::vector<CallChoice> choices;
         const double width = sizes_.channels[n_ - 1];
         for (const Tile& t : tiles_of(width, few_trips_of_inputs, tells_apart_)) {
@@ -189,13 +187,16 @@ public:
             const double visits = sizes_.output * (2 * input_tiles - 1);
             for (const bool wide : {true, false}) {
                 for (const Last& last : choices_of_last(t, wide)) {
-                    for (const State& s : states_of(t, input_tiles, wide, last)) {
+                    for (const State& s : states_of(t, input_tiles, wide, last, visits)) {
                         const Halos halos{s.narrow != some_layer,
                                           channels_of_halos(t, width), s.narrow, s.has_parts,
                                           last.comes_with_tiles, s.per_call, last.sums};
-                        choices.push_back({s.held, s.roots + std::sqrt(s.open), s.own,
-                                           s.has_groups ? s.divider : 0, s.groups, s.groups_before,
-                                           s.again, halos, visits});
+                        const CallChoice choice{s.held, s.roots + std::sqrt(s.open), s.own,
+                                                s.has_groups ? s.divider : 0, s.groups,
+                                                s.groups_before, s.again, halos, visits};
+                        if (!limit_.is_out(0, choice.held, choice.all_roots(), choice.again,
+                                           visits))
+                            choices.push_back(choice);
                     }
                 }
             }
@@ -240,7 +241,7 @@ private:
 
     /// All layers decided, for one choice of the last layer's tile `t` of its inputs and weights.
     [[nodiscard]] States states_of(const Tile& t, double input_tiles, bool wide,
-                                   const Last& last) const {
+                                   const Last& last, double visits) {
         const double width = sizes_.channels[n_ - 1];
         const double c = wide ? t.least : 1;
         const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
@@ -251,6 +252,12 @@ private:
         first.has_groups = wide && again_before <= most_again_of_groups;
         decide({n_ - 1, c, again_before, sizes_.weights[n_ - 1] * c / width, !wide, last.extra},
                first, states);
+        limit_.begin(last.held, again_before);
+        // Layers 1 .. `open` are not decided.
+        const auto is_out = [&](size_t open, const State& s) {
+            return limit_.is_out(open, s.held, s.roots + std::sqrt(s.open), s.again, visits);
+        };
+        std::erase_if(states, [&](const State& s) { return is_out(n_ - 2, s); });
         for (size_t k = n_ - 1; k-- > 1;) {
             const double channels = sizes_.channels[k], weights = sizes_.weights[k];
             std::map<std::array<double, 7>, States> next;
@@ -259,12 +266,14 @@ private:
                 made.clear();
                 decide({k, channels, s.again, weights, false, 0}, s, made);
                 decide({k, 1, std::min(most_again, s.again * channels), weights, true, 0}, s, made);
-                for (const State& m : made)
+                for (const State& m : made) {
+                    if (is_out(k - 1, m)) continue;
                     next[{m.open, m.again, static_cast<double>(m.narrow),
                           static_cast<double>(m.own),
                           m.has_groups ? static_cast<double>(m.divider) : -1,
                           m.has_parts ? 1.0 : 0, m.calls_on ? 1.0 : 0}]
                         .push_back(m);
+                }
             }
             states.clear();
             for (auto& [key, alike] : next) {
@@ -363,6 +372,7 @@ private:
 
     size_t n_;
     const ChainSizes& sizes_;
+    LimitOfChoices limit_;
     bool tells_apart_;
     bool is_short_;
     static constexpr int most_narrow = most_told_apart;
@@ -415,8 +425,9 @@ ChainSizes::ChainSizes(const std::vector<LayerProblem>& problems)
     }
 }
 
-std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail) {
-    std::vector<CallChoice> choices = CallChoices(sizes, detail).all();
+std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail,
+                                     const ChoiceLimit& limit) {
+    std::vector<CallChoice> choices = CallChoices(sizes, detail, limit).all();
     std::sort(choices.begin(), choices.end(),
               [](const CallChoice& a, const CallChoice& b) { return a.held < b.held; });
     std::vector<CallChoice> kept;

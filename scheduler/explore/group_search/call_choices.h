@@ -2,7 +2,9 @@
 // how many channels each call makes. Section numbers and symbols are those of call_bound.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "scheduler/schedule/problem.h"
@@ -48,6 +50,10 @@ struct Halos {
 /// Stands for sets of layers that are not told apart.
 inline constexpr uint32_t some_layer = ~0U;
 
+/// Cap on `again`, which limits the number of choices. Anything above costs more than any unbeaten
+/// schedule.
+inline constexpr double most_again = 1e6;
+
 /// A choice for all layers.
 struct CallChoice {
     double held = 0;   ///< sum of R_k
@@ -60,14 +66,27 @@ struct CallChoice {
     double again = 1;   ///< rho_0
     Halos halos;
     double output = 0;      ///< accesses of Y
+
+    /// All calls together bring at least its square over the memory that they have.
+    [[nodiscard]] double all_roots() const { return std::max(roots, groups + groups_before); }
 };
 
 /// How much the choices tell apart: of chains of up to five layers, fine ones bound more and take
 /// some ten times as long to find.
 enum class Detail { coarse, fine };
 
-/// All choices that no other one beats in every respect, by rising `held`.
-[[nodiscard]] std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail);
+/// Sums of square roots may come out a little too large.
+inline constexpr double rounding_of_sums = 1 - 1e-9;
+
+/// Choices that are asked for: those that may cost as little as `accesses` in less than `memory`.
+struct ChoiceLimit {
+    double memory = std::numeric_limits<double>::infinity();
+    double accesses = std::numeric_limits<double>::infinity();
+};
+
+/// All choices within the limit that no other one beats in every respect, by rising `held`.
+[[nodiscard]] std::vector<CallChoice> call_choices(const ChainSizes& sizes, Detail detail,
+                                                   const ChoiceLimit& limit = {});
 
 /// MACs of what is needed for the whole output, each once.
 [[nodiscard]] double least_macs(const std::vector<LayerProblem>& problems);

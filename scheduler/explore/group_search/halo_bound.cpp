@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/vector_width.h"
 #include "scheduler/explore/group_search/halo_borders.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/schedule/window.h"
@@ -280,7 +281,8 @@ struct Besides {
     }
     /// What all pieces bring if they cover this area and have such sides on average.
     [[nodiscard]] double with_pieces(double area, double short_side, double long_side) const {
-        return each(short_side) * std::max(0.0, area / (short_side * long_side) - 1);
+        const double one = each(short_side);
+        return one == 0 ? 0 : one * std::max(0.0, area / (short_side * long_side) - 1);
     }
 };
 
@@ -344,6 +346,48 @@ private:
     double whole_;
 };
 
+/// Areas of calls of A_m, on average, for which factors are found together.
+struct Areas {
+    std::vector<double> area;
+    std::vector<double> longest;  ///< no piece is longer than that
+    std::vector<double> square;   ///< the longest that a shorter side may be
+    /// [m2][piece][area]: factors of such pieces of A_m before a cut at m2, infinite where
+    /// there are none.
+    std::vector<double> factors;
+    [[nodiscard]] size_t size() const { return area.size(); }
+};
+
+/// Whether one of the products of `factors` and `times` is below its limit.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+bool any_below(const double* factors, double times, const double* limits, size_t size) {
+    int below = 0;
+    for (size_t n = 0; n < size; ++n) below |= factors[n] * times < limits[n] ? 1 : 0;
+    return below != 0;
+}
+
+/// Pieces whose sides lie within bounds: those of the largest one, or those on average.
+struct Piece {
+    double side = 1;  ///< the shorter one of the largest piece, at least
+    double least_short = 1, most_short = 1;
+    double least_long = 1, most_long = 1;
+    double long_average = 1;  ///< at least; `least_short` is an average in any case
+};
+
+/// By the axes of a piece along which its calls of the layer before are whole (6).
+enum class Calls {
+    any,
+    moving,  ///< not along the longer one
+    whole_along_longer,
+    whole,  ///< along both
+};
+/// The calls of layer m - 1 for pieces of A_m.
+struct LastCalls {
+    Calls kind = Calls::any;
+    double line = 1;     ///< lines of A_{m-1} and the layers before are for so many coordinates
+    double more = 0;     ///< elements that the buffer of A_{m-1} holds beside a line
+    double besides = 0;  ///< what they and pieces bring
+};
+
 /// The least factors of the first m layers, by the memory of A_1 .. A_{m-1} and the area of the
 /// calls of A_m.
 class Factors {
@@ -377,77 +421,73 @@ public:
         find_cuts(m);
     }
 
-    /// The factor, if it is below `best`, else that. `area`: of a call of A_m, on average. No piece
-    /// is longer than `most`. Needs prepare(m). `map`: of A_m, if all of it is meant.
-    [[nodiscard]] double least(size_t m, double memory, double area, double most, double best,
-                               const Besides& besides = {}, const WholeMap* map = nullptr) const {
-        const double longest = std::min(most, chain_.largest(m));
-        const double square = std::min(std::sqrt(area), longest);
-        const auto all_pieces = [&](double short_side, double long_side) {
-            return besides.with_pieces(area, short_side, long_side);
-        };
-        const double sums = chain_.sums(m);
-        // The longer side of a piece whose sums have so much memory.
-        const auto longest_of_sums = [&](double shorter, double left) {
-            return sums > 0 ? std::min(longest, std::floor(left / (sums * shorter))) : longest;
-        };
-        // No cut after this one.
-        const size_t last_cut = chain_.cut_before(m);
-        const double piece = std::min(square, chain_.longest_line(m, memory));
-        for (size_t p = 0; sums > 0 && p < pieces_.size() && pieces_[p] <= piece; ++p) {
-            const double side = pieces_[p];
-            const double most_long = longest_of_sums(side, memory - chain_.line(m).of(side));
-            if (most_long < side || last_cut > 0) break;
-            const double most_short = std::min(longest_at(p, piece), most_long);
-            double own = factor(m, 0, most_short, most_long) + all_pieces(most_short, most_long);
-            if (map != nullptr && own < best)
-                own = std::max(own, map->least_of_pieces(most_short, most_long));
-            best = std::min(best, own);
+    /// No piece is longer than `most`.
+    [[nodiscard]] Areas areas_of(size_t m, std::vector<double> areas, double most) const {
+        Areas of{std::move(areas), {}, {}, {}};
+        for (const double area : of.area) {
+            of.longest.push_back(std::min(most, chain_.largest(m)));
+            of.square.push_back(std::min(std::sqrt(area), of.longest.back()));
         }
-        for (const double side : {std::min(piece, 1.0), piece}) {
-            if (sums > 0 || side <= 0 || last_cut > 0) break;
-            const double most_long = std::min(area / side, longest);
-            double own = factor(m, 0, side, most_long) + all_pieces(side, most_long);
-            if (map != nullptr && own < best)
-                own = std::max(own, map->least(std::ceil(side), besides.each(side)));
-            best = std::min(best, own);
-        }
-        // The next cut is at m2. Pieces between two values of the grid stand for each other.
-        for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
-            for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
-                const double side = pieces_[p];
-                const Cut& cut = cuts_[m2][p];
-                const double rest = memory - cut.later - sums * side * side;
-                if (rest < cut.own) break;
-                const double longest_here = longest_of_sums(side, memory - cut.later - cut.own);
-                const double most_short = std::min(longest_at(p, square), longest_here);
-                const double any_calls = with_buffer(m2, rest, cut);
-                const double most_long = std::min(area / most_short, longest_here);
-                const double at_least = factor(m, m2, most_short, most_long) * any_calls +
-                                        all_pieces(most_short, most_long);
-                if (at_least >= best) continue;
-                if (!chain_.moves(m, m2)) {
-                    best = at_least;
-                    continue;
-                }
-                Piece at{side, std::max(1.0, side - 1), most_short};
-                for (double l = at.least_short; l * at.least_short <= area && l <= longest_here;
-                     l *= step_of_long_sides) {
-                    at.least_long = at.long_average = l;
-                    // Calls of narrower pieces may be longer, but no piece is better than the squarest.
-                    at.most_long =
-                        std::min({l * step_of_long_sides, area / at.least_short, longest_here});
-                    const double long_side = std::min(at.most_long, most_long);
-                    const double pieces = factor(m, m2, most_short, long_side);
-                    const double more = all_pieces(most_short, long_side);
-                    if (pieces * any_calls + more >= best) continue;
-                    const double left = memory - sums * side * std::max(side, l);
-                    best = std::min(
-                        best, pieces * std::max(any_calls, with_calls(m, m2, left, at)) + more);
+        for (size_t m2 = 0; m2 < m; ++m2) {
+            for (size_t p = 0; p < pieces_.size(); ++p) {
+                for (size_t n = 0; n < of.size(); ++n) {
+                    const double most_short = longest_at(p, of.square[n]);
+                    of.factors.push_back(
+                        pieces_[p] - 1 < of.square[n]
+                            ? factor(m, m2, most_short,
+                                     std::min(of.area[n] / most_short, of.longest[n]))
+                            : never);
                 }
             }
         }
-        return best;
+        return of;
+    }
+
+    /// Takes the factors within `memory`, by area, if they are below those in `best`. Needs
+    /// prepare(m). `map`: of A_m, if all of it is meant.
+    void least(size_t m, double memory, const Areas& of, std::vector<double>& best,
+               const Besides& besides = {}, const WholeMap* map = nullptr) const {
+        // No cut after this one.
+        const size_t last_cut = chain_.cut_before(m);
+        const double line = chain_.longest_line(m, memory);
+        const double sums = chain_.sums(m);
+        for (size_t n = 0; n < of.size(); ++n) {
+            const double piece = std::min(of.square[n], line);
+            for (size_t p = 0; sums > 0 && p < pieces_.size() && pieces_[p] <= piece; ++p) {
+                const double side = pieces_[p];
+                const double most_long = std::min(
+                    of.longest[n], longest_of_sums(m, side, memory - chain_.line(m).of(side)));
+                if (most_long < side || last_cut > 0) break;
+                const double most_short = std::min(longest_at(p, piece), most_long);
+                double own = factor(m, 0, most_short, most_long) +
+                             besides.with_pieces(of.area[n], most_short, most_long);
+                if (map != nullptr && own < best[n])
+                    own = std::max(own, map->least_of_pieces(most_short, most_long));
+                best[n] = std::min(best[n], own);
+            }
+            for (const double side : {std::min(piece, 1.0), piece}) {
+                if (sums > 0 || side <= 0 || last_cut > 0) break;
+                const double most_long = std::min(of.area[n] / side, of.longest[n]);
+                double own = factor(m, 0, side, most_long) +
+                             besides.with_pieces(of.area[n], side, most_long);
+                if (map != nullptr && own < best[n])
+                    own = std::max(own, map->least(std::ceil(side), besides.each(side)));
+                best[n] = std::min(best[n], own);
+            }
+        }
+        // The next cut is at m2. Pieces between two values of the grid stand for each other.
+        const double largest_square = std::ranges::max(of.square);
+        for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
+            for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < largest_square; ++p) {
+                const Cut& cut = cuts_[m2][p];
+                const double rest = memory - cut.later - sums * pieces_[p] * pieces_[p];
+                if (rest < cut.own) break;
+                const double any_calls = with_buffer(m2, rest, cut);
+                const double* factors = of.factors.data() + (m2 * pieces_.size() + p) * of.size();
+                if (any_below(factors, any_calls, best.data(), of.size()))
+                    least_with_cut(m, m2, p, memory, any_calls, of, factors, best, besides);
+            }
+        }
     }
 
     /// The same for all of A_m, where each call of A_{m-1} costs `per_call`.
@@ -468,13 +508,63 @@ public:
     }
 
 private:
-    /// Pieces whose sides lie within bounds: those of the largest one, or those on average.
-    struct Piece {
-        double side = 1;  ///< the shorter one of the largest piece, at least
-        double least_short = 1, most_short = 1;
-        double least_long = 1, most_long = 1;
-        double long_average = 1;  ///< at least; `least_short` is an average in any case
-    };
+    /// Takes the factors of pieces `p` before a cut at m2, if they are below `best`. `factors`:
+    /// those of the pieces alone.
+    void least_with_cut(size_t m, size_t m2, size_t p, double memory, double any_calls,
+                        const Areas& of, const double* factors, std::vector<double>& best,
+                        const Besides& besides) const {
+        // Where the area limits neither side, all areas have the same pieces.
+        struct Known {
+            double factor, calls;
+        };
+        constexpr size_t most_known = 64;  // doubled so often, a side is longer than any
+        std::array<Known, most_known> known;
+        size_t count = 0;
+        const double side = pieces_[p], sums = chain_.sums(m);
+        const Cut& cut = cuts_[m2][p];
+        const double with_sums = longest_of_sums(m, side, memory - cut.later - cut.own);
+        const double unlimited_short = longest_at(p, never);
+        Piece at{side, std::max(1.0, side - 1)};
+        for (size_t n = 0; n < of.size(); ++n) {
+            if (factors[n] * any_calls >= best[n]) continue;
+            const double area = of.area[n], longest = std::min(of.longest[n], with_sums);
+            at.most_short = std::min(longest_at(p, of.square[n]), longest);
+            const double most_long = std::min(area / at.most_short, longest);
+            const double at_least = factor(m, m2, at.most_short, most_long) * any_calls +
+                                    besides.with_pieces(area, at.most_short, most_long);
+            if (at_least >= best[n]) continue;
+            if (!chain_.moves(m, m2)) {
+                best[n] = at_least;
+                continue;
+            }
+            size_t place = 0;
+            for (double l = at.least_short; l * at.least_short <= area && l <= longest;
+                 l *= step_of_long_sides, ++place) {
+                at.least_long = at.long_average = l;
+                // Calls of narrower pieces may be longer, but no piece is better than the squarest.
+                at.most_long = std::min({l * step_of_long_sides, area / at.least_short, longest});
+                const double long_side = std::min(at.most_long, most_long);
+                const double more = besides.with_pieces(area, at.most_short, long_side);
+                const double left = memory - sums * side * std::max(side, l);
+                if (at.most_short < unlimited_short || long_side < l * step_of_long_sides) {
+                    const double pieces = factor(m, m2, at.most_short, long_side);
+                    if (pieces * any_calls + more < best[n])
+                        best[n] = std::min(
+                            best[n],
+                            pieces * std::max(any_calls, with_calls(m, m2, left, at)) + more);
+                    continue;
+                }
+                for (; count <= place; ++count) known[count] = {never, never};
+                Known& own = known[place];
+                if (own.factor == never) own.factor = factor(m, m2, at.most_short, long_side);
+                if (own.factor * any_calls + more >= best[n]) continue;
+                if (own.calls == never)
+                    own.calls = std::max(any_calls, with_calls(m, m2, left, at));
+                best[n] = std::min(best[n], own.factor * own.calls + more);
+            }
+        }
+    }
+
     /// For pieces of A_m of some length and the next cut at m2: the least memory of
     /// A_{m-1} .. A_{m2+1} and that of A_m2, with its place in the grid.
     struct Cut {
@@ -530,21 +620,6 @@ private:
         return least({Calls::whole, at.side, std::max(0.0, more), of_pieces});
     }
 
-    /// By the axes of a piece along which its calls of the layer before are whole (6).
-    enum class Calls {
-        any,
-        moving,  ///< not along the longer one
-        whole_along_longer,
-        whole,  ///< along both
-    };
-    /// The calls of layer m - 1 for pieces of A_m.
-    struct LastCalls {
-        Calls kind = Calls::any;
-        double line = 1;     ///< lines of A_{m-1} and the layers before are for so many coordinates
-        double more = 0;     ///< elements that the buffer of A_{m-1} holds beside a line
-        double besides = 0;  ///< what they and pieces bring
-    };
-
     /// The least factor of layers 1 .. m and what comes besides for such pieces of A_m, if that is
     /// below `best`.
     [[nodiscard]] double least_of(size_t m, double memory, const WholeMap& map, const Piece& at,
@@ -557,12 +632,13 @@ private:
             best = std::min(best, input + calls.besides);
         }
         for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
+            const double pieces = factor(m, m2, at.most_short, long_side);
+            if (pieces + calls.besides >= best) continue;
             Cut cut{chain_.lines(m, m2 + 1).of(calls.line), chain_.buffer(m, m2).of(calls.line), 0};
             (m2 + 1 < m ? cut.later : cut.own) += calls.more;
-            cut.place = memory_.down(cut.own);
             const double rest = memory - cut.later;
             if (rest < cut.own) continue;
-            const double pieces = factor(m, m2, at.most_short, long_side);
+            cut.place = memory_.down(cut.own);
             double before = with_buffer(m2, rest, cut);
             if (pieces * before + calls.besides >= best) continue;
             if (chain_.moves(m, m2)) {
@@ -574,26 +650,62 @@ private:
         return best;
     }
 
-    /// The factors of layers 1 .. m by memory and area.
+    /// The factors of layers 1 .. m by memory and area. They fall as memory rises, so where those of
+    /// two memories are equal, those of all memories between are.
     [[nodiscard]] HaloTables::Table all_of(size_t m) {
         find_cuts(m);
-        const double largest = chain_.largest(m);
-        HaloTables::Table of(memory_.size() * area_.size());
-        for (size_t i = 0; i < memory_.size(); ++i) {
-            for (size_t a = 0; a < area_.size(); ++a) {
-                float& own = of[i * area_.size() + a];
-                const double with_less_area = a > 0 ? *(&own - 1) : never;
-                // No call of A_m has a larger area than all of it.
-                if (a > 0 && area_[a - 1] >= largest * largest) {
-                    own = *(&own - 1);
-                    continue;
-                }
-                const double with_less_memory = i > 0 ? *(&own - area_.size()) : never;
-                own = HaloTables::rounded_down(least(m, memory_[i], area_[a], never,
-                                                     std::min(with_less_area, with_less_memory)));
-            }
+        // No call of A_m has a larger area than all of it.
+        std::vector<double> areas;
+        const double all = chain_.largest(m) * chain_.largest(m);
+        for (size_t a = 0; a < area_.size() && (a == 0 || area_[a - 1] < all); ++a)
+            areas.push_back(area_[a]);
+        const Areas of = areas_of(m, std::move(areas), never);
+        HaloTables::Table table(memory_.size() * area_.size());
+        const size_t last = memory_.size() - 1;
+        find_row(m, of, 0, nullptr, nullptr, table);
+        find_row(m, of, last, row(table, 0), nullptr, table);
+        find_between(m, of, 0, last, table);
+        return table;
+    }
+    [[nodiscard]] float* row(HaloTables::Table& table, size_t i) const {
+        return table.data() + i * area_.size();
+    }
+    /// Finds the rows between two that are found.
+    void find_between(size_t m, const Areas& of, size_t first, size_t last,
+                      HaloTables::Table& table) const {
+        const float* above = row(table, first);
+        const float* below = row(table, last);
+        if (last - first < 2) return;
+        if (std::equal(above, above + area_.size(), below)) {
+            for (size_t i = first + 1; i < last; ++i)
+                std::copy(above, above + area_.size(), row(table, i));
+            return;
         }
-        return of;
+        const size_t middle = (first + last) / 2;
+        find_row(m, of, middle, above, below, table);
+        find_between(m, of, first, middle, table);
+        find_between(m, of, middle, last, table);
+    }
+    /// Finds the i-th row. `above` is one of less memory, `below` one of more; or null.
+    void find_row(size_t m, const Areas& of, size_t i, const float* above, const float* below,
+                  HaloTables::Table& table) const {
+        constexpr double found = 0;  // no factor is below that
+        std::vector<double> best(of.size(), never);
+        for (size_t a = 0; above != nullptr && a < of.size(); ++a)
+            best[a] = below != nullptr && above[a] == below[a] ? found : above[a];
+        least(m, memory_[i], of, best);
+        float* const own = row(table, i);
+        for (size_t a = 0; a < area_.size(); ++a) {
+            if (a < of.size())
+                own[a] = best[a] == found ? above[a] : HaloTables::rounded_down(best[a]);
+            if (a > 0) own[a] = a < of.size() ? std::min(own[a], own[a - 1]) : own[a - 1];
+        }
+    }
+
+    /// The longer side of pieces of A_m whose sums have so much memory (13).
+    [[nodiscard]] double longest_of_sums(size_t m, double shorter, double memory) const {
+        const double sums = chain_.sums(m);
+        return sums > 0 ? std::floor(memory / (sums * shorter)) : never;
     }
 
     [[nodiscard]] double factor(size_t m, size_t j, double short_side, double long_side) const {
@@ -776,16 +888,24 @@ struct HaloBound::Found {
         : tables(std::move(shared)),
           chain(problems, way, free),
           sides{inner_sides(problems, 0), inner_sides(problems, 1)},
-          windows{windows_along(problems, 0), windows_along(problems, 1)},
-          factors(chain, *tables) {}
+          factors(chain, *tables),
+          map(std::make_shared<WholeMap>(
+              chain,
+              std::array{windows_along(problems, 0), windows_along(problems, 1)},
+              chain.layers(), inputs(chain.layers()))) {}
     /// The same with what is told of the last layers (set_last()).
     Found(const Found& other, double last_channels, double sums, bool cuts)
         : tables(other.tables),
           chain(other.chain),
           sides(other.sides),
-          windows(other.windows),
-          factors(chain, other.factors) {
+          factors(chain, other.factors),
+          map(other.map) {
         chain.set_last(last_channels, sums, cuts);
+    }
+
+    /// Elements of a channel of A_0 that inner coordinates of A_t are counted for.
+    [[nodiscard]] double inputs(size_t t) const {
+        return sides[0][t] * sides[1][t] * chain.slope(t, 0, 0) * chain.slope(t, 0, 1);
     }
 
     /// The bound of layers 1 .. t of `found`, which is for this alone.
@@ -793,29 +913,33 @@ struct HaloBound::Found {
                                              const Besides& besides) {
         const Chain& chain = found->chain;
         const double rows = found->sides[0][t], columns = found->sides[1][t];
-        const double whole = chain.channels(0) * rows * columns * chain.slope(t, 0, 0) *
-                             chain.slope(t, 0, 1);
+        const double whole = chain.channels(0) * found->inputs(t);
         found->factors.prepare(t);
         const Besides parts{besides.per_piece / whole, besides.per_tile / whole,
                             besides.per_call / whole};
-        const double area = rows * columns, longest = std::max(rows, columns);
-        const auto map =
-            t < chain.layers()
-                ? nullptr
-                : std::make_shared<WholeMap>(chain, found->windows, t, whole / chain.channels(0));
-        const auto find = [found, t, parts, area, longest, map](double memory, double most) {
-            return parts.per_call > 0
-                       ? found->factors.least_with_calls(t, memory, *map, most, parts)
-                       : found->factors.least(t, memory, area, longest, most, parts, map.get());
-        };
-        return {memories_of(chain, t, std::min(rows, columns)), whole, find};
+        const WholeMap* map = t < chain.layers() ? nullptr : found->map.get();
+        Staircase::Find find;
+        if (parts.per_call > 0) {
+            find = [found, t, parts, map](double memory, double most) {
+                return found->factors.least_with_calls(t, memory, *map, most, parts);
+            };
+        } else {
+            find = [found, t, parts, map,
+                    area = found->factors.areas_of(t, {rows * columns}, std::max(rows, columns))](
+                       double memory, double most) {
+                std::vector<double> best{most};
+                found->factors.least(t, memory, area, best, parts, map);
+                return best.front();
+            };
+        }
+        return {memories_of(chain, t, std::min(rows, columns)), whole, std::move(find)};
     }
 
     std::shared_ptr<HaloTables> tables;
     Chain chain;
     std::array<std::vector<double>, 2> sides;  ///< inner coordinates of A_0 .. A_n
-    std::array<std::vector<AxisWindow>, 2> windows;
     Factors factors;
+    std::shared_ptr<const WholeMap> map;  ///< of A_n
 };
 
 HaloBound::HaloBound(std::shared_ptr<HaloTables> tables, const std::vector<LayerProblem>& problems,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/rng.h"
 #include "scheduler/counts/bounds.h"
@@ -273,6 +274,60 @@ TEST(CallBound, NothingIsBeforeTheFirstLayer) {
         }
     }
     EXPECT_TRUE(has_before);
+}
+
+/// What a choice costs at least within `memory` for what calls bring, halos apart.
+double cost_without_halos(const ChainSizes& sizes, const CallChoice& c, double memory) {
+    const double roots = c.all_roots();
+    return c.again * sizes.input() + c.output +
+           std::max(sizes.all_weights, c.held + roots * roots / (memory - c.held));
+}
+
+/// Layers that are not decided yet may be held, come anew or be narrow. Choices are dropped before
+/// all layers are decided, but for each that costs little enough, it or one that beats it is there.
+TEST(CallBound, NoChoiceWithinTheLimitIsLost) {
+    const std::vector<std::vector<LayerSpec>> chains{{6, {16, square_window(3, 1, 1)}},
+                                                     {10, {64, square_window(3, 1, 1)}},
+                                                     {{56, square_window(5, 1, 2)},
+                                                      {12, square_window(1)},
+                                                      {12, square_window(3, 1, 1)},
+                                                      {12, square_window(3, 1, 1)},
+                                                      {56, square_window(1)},
+                                                      {2, square_window(9, 1, 4)}}};
+    size_t within = 0, beyond = 0;
+    for (const auto& layers : chains) {
+        const ChainSizes sizes(problems_of(chain(3, 90, 120, layers)));
+        const std::vector<CallChoice> all = call_choices(sizes, Detail::coarse);
+        for (double memory = 50; memory < 2 * sizes.all_weights; memory *= 3) {
+            double least = std::numeric_limits<double>::infinity();
+            for (const CallChoice& c : all) {
+                if (c.held < memory) least = std::min(least, cost_without_halos(sizes, c, memory));
+            }
+            for (const double times : {1.0, 1.3, 4.0}) {
+                const double most = least * times;
+                const std::vector<CallChoice> some =
+                    call_choices(sizes, Detail::coarse, {memory, most});
+                beyond += all.size() - some.size();
+                for (const CallChoice& c : all) {
+                    if (c.held >= memory || cost_without_halos(sizes, c, memory) > most) continue;
+                    ++within;
+                    const auto beats = [&](const CallChoice& o) {
+                        return o.held <= c.held && o.roots <= c.roots && o.again <= c.again &&
+                               o.output <= c.output && (o.own & c.own) == c.own &&
+                               (o.divider == 0 ||
+                                (o.divider == c.divider && o.groups <= c.groups &&
+                                 o.groups_before <= c.groups_before)) &&
+                               o.halos.are_fewer(c.halos);
+                    };
+                    EXPECT_TRUE(std::ranges::any_of(some, beats))
+                        << layers.size() << " layers, memory " << memory << ", held " << c.held
+                        << ", roots " << c.roots << ", again " << c.again;
+                }
+            }
+        }
+    }
+    EXPECT_GT(within, 1000U);
+    EXPECT_GT(beyond, 100'000U);
 }
 
 /// SRVGG's eighteen layers at 540 x 960, V = 619,200, with one element less than lines of three rows
