@@ -33,7 +33,7 @@ namespace {
 struct ExploreTwoLevelOptions {
     std::string memory;
     bool no_recompute = false;
-    std::string axes;       ///< of the front; empty: accesses and memory, and MACs of short chains
+    std::string axes;       ///< of the front; empty: accesses and memory, and MACs of up to three layers
     std::string objective;  ///< one schedule only: "accesses" or "time"
     std::string speed;
     [[nodiscard]] bool is_timed() const {
@@ -280,7 +280,7 @@ RunModel declare(CLI::App& app) {
         ->default_str("live");
     app.add_option("--axes", options->axes,
                    "Of the front, a list of accesses, memory, macs and time (default: "
-                   "accesses,memory, for short chains also macs). With time: schedules with "
+                   "accesses,memory, for up to three layers also macs). With time: schedules with "
                    "kernels, as compile and run choose them; any subset")
         ->type_name("LIST");
     app.add_option(

@@ -58,7 +58,7 @@ public:
             throw InputError("network " + network.name +
                              ": no layer that a schedule covers; nothing to explore");
         macs_is_axis_ =
-            options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
+            options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 3);
         std::vector<LayerId> layers;
         for (const auto& sequence : sequences_)
             layers.insert(layers.end(), sequence.begin(), sequence.end());

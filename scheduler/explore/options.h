@@ -50,7 +50,7 @@ struct ExploreOptions {
     bool recompute = true;
     std::optional<Elements> memory;  ///< only schedules whose `footprint` fits
     /// Whether MACs are a third axis; otherwise they only decide between equals. By default they
-    /// are an axis for one sequence of at most four layers. Sums of three-axis fronts multiply, so
+    /// are an axis for one sequence of at most three layers. Sums of three-axis fronts multiply, so
     /// for several sequences the axis may be dropped (Front::macs_is_axis).
     std::optional<bool> macs_is_axis;
     /// Bounds evaluated in one segment (about 0.2 us each) before the rest of it is bounded instead

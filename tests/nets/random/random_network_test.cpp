@@ -110,7 +110,7 @@ TEST(RandomNetwork, EveryLayerOfPicturesOccurs) {
             if (layer.onnx_name.starts_with("stacked")) ++seen["rows or columns joined"];
             if (layer.onnx_name.starts_with("looked")) ++seen["extreme beside a sum"];
             if (layer.inputs.size() == 2 && layer.kind == LayerKind::general) {
-                ++seen[operation_text(layer) + " of two"];
+                ++seen[std::string(operation_text(layer)) + " of two"];
                 const auto& a = network.tensor(layer.inputs[0]).dims;
                 const auto& b = network.tensor(layer.inputs[1]).dims;
                 if (a[1] != b[1]) ++seen["of one channel"];
