@@ -92,7 +92,7 @@ public:
                                          long_ones.size()));
         layers_ = long_ones[name.number];
         options_.unit = vector_unit(Halide::get_host_target());
-        options_.speed = usual_cpu_speed(options_.unit.lanes);
+        options_.speed = usual_cpu_speed(options_.unit);
         options_.second_level_cache = second_level_cache();
         const auto answer = fastest_schedule(network_, options_);
         for (const GroupSchedule& group : std::get<Schedule>(answer).groups()) {

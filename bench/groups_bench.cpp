@@ -63,7 +63,7 @@ struct Options {
 
 CpuSpeed cpu_speed(const Options& options) {
     return options.speed.empty()
-               ? usual_cpu_speed(vector_unit(Halide::get_host_target()).lanes)
+               ? usual_cpu_speed(vector_unit(Halide::get_host_target()))
                : open_cpu_speed(options.speed);
 }
 

@@ -50,7 +50,7 @@ TimedOptions timed_options(const Options& options) {
     TimedOptions timed;
     timed.unit = vector_unit(Halide::get_host_target());
     timed.speed =
-        options.speed.empty() ? usual_cpu_speed(timed.unit.lanes) : open_cpu_speed(options.speed);
+        options.speed.empty() ? usual_cpu_speed(timed.unit) : open_cpu_speed(options.speed);
     timed.threads = options.threads;
     timed.second_level_cache = second_level_cache();
     return timed;

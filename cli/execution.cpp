@@ -45,7 +45,7 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     verb->add_option("--speed", speed,
                      "Speed of the processor, which the fastest schedule is chosen for: a name of "
                      "`laminate machine list` or a file of `laminate machine measure -o` "
-                     "(default: avx512 or avx2)")
+                     "(default: avx512, zen4 or avx2)")
         ->type_name("FILE");
     if (!with_layer_by_layer) return;
     auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer,
@@ -128,7 +128,7 @@ Schedule ScheduleArgument::fastest(const Network& network, const TimedOptions& o
 TimedOptions ScheduleArgument::timed_options(int threads, const std::string& target) const {
     TimedOptions options;
     options.unit = vector_unit(code_target(target));
-    options.speed = speed.empty() ? usual_cpu_speed(options.unit.lanes) : open_cpu_speed(speed);
+    options.speed = speed.empty() ? usual_cpu_speed(options.unit) : open_cpu_speed(speed);
     options.kernels = kernels();
     options.threads = threads;
     options.second_level_cache = second_level_cache;

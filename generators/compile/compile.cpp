@@ -53,6 +53,8 @@ std::vector<std::string> cpu_features(const Halide::Target& target) {
         {Target::AVX512_Cannonlake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
         {Target::AVX512_Zen4,
          {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
+        {Target::AVX512_Zen5,
+         {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
         {Target::AVX512_SapphireRapids,
          {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
     };

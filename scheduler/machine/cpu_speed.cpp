@@ -58,7 +58,7 @@ CpuSpeed open_cpu_speed(const std::string& name_or_file) {
     if (std::ranges::count(cpu_speed_names(), name_or_file) > 0) return speed;
     // Work without a time would look as if it took none, and be chosen everywhere. Files of older
     // versions have fewer kinds of work.
-    for (const auto& [term, unused] : usual_cpu_speed(1).nanoseconds) {
+    for (const auto& [term, unused] : usual_cpu_speed({.lanes = 1}).nanoseconds) {
         if (speed.nanoseconds.contains(term)) continue;
         throw InputError(found.where + ": nanoseconds." + term + ": found none, expected a time of " +
                          "each kind of work, as laminate machine measure -o writes them");
@@ -66,9 +66,9 @@ CpuSpeed open_cpu_speed(const std::string& name_or_file) {
     return speed;
 }
 
-CpuSpeed usual_cpu_speed(int64_t lanes) {
+CpuSpeed usual_cpu_speed(const VectorUnit& unit) {
     constexpr int64_t wide = 16;
-    return open_cpu_speed(lanes >= wide ? "avx512" : "avx2");
+    return open_cpu_speed(unit.lanes < wide ? "avx2" : unit.has_halves ? "zen4" : "avx512");
 }
 
 double nanoseconds_of(const std::map<std::string, double>& amounts, const CpuSpeed& speed) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
 
 namespace laminate {
 
@@ -30,12 +31,12 @@ struct CpuSpeed {
 [[nodiscard]] CpuSpeed parse_cpu_speed(const std::string& json, const std::string& where);
 [[nodiscard]] std::string to_json(const CpuSpeed& speed);
 
-/// Names of the processors that come with the program, sorted: "avx2", "avx512".
+/// Names of the processors that come with the program, sorted: "avx2", "avx512", "zen4".
 [[nodiscard]] std::vector<std::string> cpu_speed_names();
 /// Opens one of them, or else a file. Throws InputError like parse_cpu_speed, or with the names.
 [[nodiscard]] CpuSpeed open_cpu_speed(const std::string& name_or_file);
-/// The one that comes with the program for code with vectors of `lanes` elements.
-[[nodiscard]] CpuSpeed usual_cpu_speed(int64_t lanes);
+/// The one that comes with the program for code for such vectors.
+[[nodiscard]] CpuSpeed usual_cpu_speed(const VectorUnit& unit);
 
 /// Time of one core for `amounts`, in nanoseconds. A term without a measured time counts nothing.
 [[nodiscard]] double nanoseconds_of(const std::map<std::string, double>& amounts,

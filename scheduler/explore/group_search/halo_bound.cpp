@@ -176,6 +176,10 @@ public:
     [[nodiscard]] bool counts_output() const { return free_ == 0; }
     /// Elements of Y's buffer for each pixel of a piece of A_m.
     [[nodiscard]] double sums(size_t m) const { return m == n_ && counts_output() ? sums_ : 0; }
+    /// The longer side of pieces of A_m whose sums have so much memory.
+    [[nodiscard]] double longest_of_sums(size_t m, double shorter, double memory) const {
+        return sums(m) > 0 ? std::floor(memory / (sums(m) * shorter)) : never;
+    }
     /// The same for all that layers 1 .. m hold without a cut, but for sums. The input of layer 1 alone
     /// counts as nothing (5).
     [[nodiscard]] Hull line(size_t m) const {
@@ -380,6 +384,12 @@ enum class Calls {
     whole_along_longer,
     whole,  ///< along both
 };
+/// For pieces of A_m of some length and the next cut at m2: the least memory of A_{m-1} .. A_{m2+1}
+/// and that of A_m2, with its place in the grid.
+struct Cut {
+    double later = 0, own = 0;
+    size_t place = 0;
+};
 /// The calls of layer m - 1 for pieces of A_m.
 struct LastCalls {
     Calls kind = Calls::any;
@@ -456,7 +466,8 @@ public:
             for (size_t p = 0; sums > 0 && p < pieces_.size() && pieces_[p] <= piece; ++p) {
                 const double side = pieces_[p];
                 const double most_long = std::min(
-                    of.longest[n], longest_of_sums(m, side, memory - chain_.line(m).of(side)));
+                    of.longest[n],
+                    chain_.longest_of_sums(m, side, memory - chain_.line(m).of(side)));
                 if (most_long < side || last_cut > 0) break;
                 const double most_short = std::min(longest_at(p, piece), most_long);
                 double own = factor(m, 0, most_short, most_long) +
@@ -522,7 +533,8 @@ private:
         size_t count = 0;
         const double side = pieces_[p], sums = chain_.sums(m);
         const Cut& cut = cuts_[m2][p];
-        const double with_sums = longest_of_sums(m, side, memory - cut.later - cut.own);
+        const double with_sums =
+            chain_.longest_of_sums(m, side, memory - cut.later - cut.own);
         const double unlimited_short = longest_at(p, never);
         Piece at{side, std::max(1.0, side - 1)};
         for (size_t n = 0; n < of.size(); ++n) {
@@ -564,13 +576,6 @@ private:
             }
         }
     }
-
-    /// For pieces of A_m of some length and the next cut at m2: the least memory of
-    /// A_{m-1} .. A_{m2+1} and that of A_m2, with its place in the grid.
-    struct Cut {
-        double later = 0, own = 0;
-        size_t place = 0;
-    };
 
     /// The least factor where the largest piece of A_m is such a one and calls of A_{m-1} bring
     /// something, if that is below `best`. Pieces that may be below it are looked at in parts, whose
@@ -700,12 +705,6 @@ private:
                 own[a] = best[a] == found ? above[a] : HaloTables::rounded_down(best[a]);
             if (a > 0) own[a] = a < of.size() ? std::min(own[a], own[a - 1]) : own[a - 1];
         }
-    }
-
-    /// The longer side of pieces of A_m whose sums have so much memory (13).
-    [[nodiscard]] double longest_of_sums(size_t m, double shorter, double memory) const {
-        const double sums = chain_.sums(m);
-        return sums > 0 ? std::floor(memory / (sums * shorter)) : never;
     }
 
     [[nodiscard]] double factor(size_t m, size_t j, double short_side, double long_side) const {

@@ -24,7 +24,7 @@ namespace {
 TimedOptions options_for(int64_t lanes, int threads = 1) {
     TimedOptions options;
     options.unit = lanes == 16 ? VectorUnit{16, 24} : VectorUnit{8, 12};
-    options.speed = usual_cpu_speed(lanes);
+    options.speed = usual_cpu_speed({.lanes = lanes});
     options.threads = threads;
     return options;
 }
@@ -464,7 +464,7 @@ TEST(StripsCache, StripsAreWiderWhereTheColumnsThatTheySaveTakeTime) {
     options.unit = {16, 24};
     // Without products, wide strips save nothing; with products that take long, they do.
     const auto times_with = [&](double product_nanoseconds) {
-        CpuSpeed speed = usual_cpu_speed(16);
+        CpuSpeed speed = usual_cpu_speed({.lanes = 16});
         for (auto& [term, time] : speed.nanoseconds) {
             if (term.starts_with("columns."))
                 time = term == "columns.products" ? product_nanoseconds : 0;
@@ -477,7 +477,7 @@ TEST(StripsCache, StripsAreWiderWhereTheColumnsThatTheySaveTakeTime) {
 }
 
 TEST(CpuSpeed, AFileWithoutAKernelIsRefused) {
-    CpuSpeed speed = usual_cpu_speed(8);
+    CpuSpeed speed = usual_cpu_speed({.lanes = 8});
     std::erase_if(speed.nanoseconds,
                   [](const auto& entry) { return entry.first.starts_with("map_pixels."); });
     try {
@@ -491,7 +491,7 @@ TEST(CpuSpeed, AFileWithoutAKernelIsRefused) {
 }
 
 TEST(CpuSpeed, PrintsAndParses) {
-    const CpuSpeed speed = usual_cpu_speed(16);
+    const CpuSpeed speed = usual_cpu_speed({.lanes = 16});
     const CpuSpeed again = parse_cpu_speed(to_json(speed), "text");
     EXPECT_EQ(again.name, speed.name);
     EXPECT_EQ(again.second_level_cache, speed.second_level_cache);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 
@@ -166,11 +168,21 @@ TEST(Machine, EveryFileOfTheFolderIsEmbedded) {
         if (entry.path().extension() != ".json") continue;
         const std::string name = entry.path().stem().string();
         if (name.starts_with("convfusion")) continue;  // energy tables
-        if (name.starts_with("avx"))
+        const std::vector<std::string> speeds = cpu_speed_names();
+        if (std::ranges::count(speeds, name) > 0)
             EXPECT_EQ(open_cpu_speed(name).name, name);
         else
             EXPECT_EQ(open_machine(name).name, name);
     }
+}
+
+TEST(CpuSpeed, UsualOneIsThatOfTheVectors) {
+    EXPECT_EQ(usual_cpu_speed({.lanes = 8, .accumulators = 12}).name, "avx2");
+    EXPECT_EQ(usual_cpu_speed({.lanes = 16}).name, "avx512");
+    const CpuSpeed halves = usual_cpu_speed({.lanes = 16, .has_halves = true});
+    EXPECT_EQ(halves.name, "zen4");
+    EXPECT_GT(halves.nanoseconds.at("map_pixels.products"),
+              1.5 * usual_cpu_speed({.lanes = 16}).nanoseconds.at("map_pixels.products"));
 }
 
 }  // namespace
