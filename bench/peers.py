@@ -174,7 +174,9 @@ def start(command):
 def output_of(process):
     output, errors = process.communicate()
     if process.returncode != 0:
-        raise Failed(f"{' '.join(process.args)}: exit {process.returncode}: {last_line(errors)}")
+        # Names alone: files of results say nothing of the machine's folders.
+        words = " ".join(os.path.basename(word) for word in process.args)
+        raise Failed(f"{words}: exit {process.returncode}: {last_line(errors)}")
     return output
 
 

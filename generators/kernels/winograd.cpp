@@ -213,7 +213,8 @@ private:
     std::string array_;
     int64_t of_channel_;  ///< elements
     Expr begin_;
-    Expr is_asked_for_;  ///< of plain weights by the first part of a step, for all of its parts
+    /// The first part of a step asks for plain weights, for all of its parts.
+    Expr is_asked_for_;
 };
 
 Stmt multiply_by_tiles(const Step& s, const Expr& part, const Block& block, const Expr& f) {

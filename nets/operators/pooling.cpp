@@ -68,7 +68,7 @@ void join_sum(const float* __restrict from, int64_t step, float* __restrict stat
 constexpr size_t most_rows = 5;
 using Rows = std::array<const float*, most_rows>;
 
-/// states = join of so many rows, the first of which may be the states.
+/// Sets states to the join of so many rows, the first of which may be the states.
 template <class Join>
 [[gnu::always_inline]] inline void join_rows(const Rows& rows, size_t count, float* states,
                                              int64_t columns, const Join& join) {
@@ -89,7 +89,7 @@ template <class Join>
     }
 }
 
-/// results = join of elements `step` apart from up to three places on.
+/// Sets each result to the join of an element from each of up to three places on, `step` apart.
 template <class Join>
 [[gnu::always_inline]] inline void join_columns_at(const Rows& places, size_t count, int64_t step,
                                                    float* __restrict results, int64_t columns,
@@ -260,7 +260,8 @@ struct Pooling {
     }
 };
 
-/// By joins in single precision; rows of pictures are so short that each pass over one counts.
+/// Pools by joins in single precision. It joins several rows and columns in one pass, because rows of
+/// pictures are so short that each pass counts.
 template <class JoinRows, class JoinColumns, class JoinColumn, class Join, class Finish>
 void pool_plainly(const Pooling& pooling, const float* input, float* output, int threads,
                   float start, const JoinRows& join_rows, const JoinColumns& join_columns,
@@ -286,10 +287,10 @@ void pool_plainly(const Pooling& pooling, const float* input, float* output, int
             const float* joined = lines[0];
 
             constexpr size_t together = 3;
-            Rows places{};
-            for (size_t n = 0; n < std::min(together, taps.size()); ++n)
-                places[n] = joined + pooling.column(taps[n], first);
             if (first < end) {
+                Rows places{};
+                for (size_t n = 0; n < std::min(together, taps.size()); ++n)
+                    places[n] = joined + pooling.column(taps[n], first);
                 join_columns(places, std::min(together, taps.size()), stride, results + first,
                              end - first);
                 for (size_t n = together; n < taps.size(); ++n)
@@ -310,7 +311,7 @@ void pool_plainly(const Pooling& pooling, const float* input, float* output, int
     });
 }
 
-/// By sums in double precision: join_row(row, states, count) takes in a row of the input.
+/// Pools by sums in double precision. take_row(row, states, count) adds a row of the input to them.
 template <class JoinRow, class Finish>
 void pool_in_doubles(const Pooling& pooling, const float* input, float* output, int threads,
                      const JoinRow& take_row, const Finish& finish) {

@@ -867,7 +867,7 @@ private:
             {.kind = GeneralKind::binary, .function = GeneralFunction::divide}, m);
     }
 
-    /// A few whole numbers raised to others.
+    /// Raises whole numbers from 1 to 3 to powers from -1 to 2.
     TensorId raise(TensorId x) {
         if (magnitude(x).fraction > 0 || is_rounded(x)) return shuffle(x);
         const bool is_plane = rng_.chance(1, 4), is_pixel = rng_.chance(1, 4);

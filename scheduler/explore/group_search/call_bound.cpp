@@ -139,6 +139,8 @@ double CallBound::accesses(double memory) const {
         best = least;
         cheapest = &choice;
     }
+    // Choices that are not among these cost more than that.
+    best = std::min(best, most);
     if (cheapest != nullptr) known_.insert_or_assign(memory, Known{best, cheapest});
     return best;
 }

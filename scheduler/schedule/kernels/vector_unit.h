@@ -11,7 +11,8 @@ struct VectorUnit {
     /// Vector registers that a kernel may use for sums. The rest, a quarter of all, hold loaded
     /// values.
     int64_t accumulators = 24;
-    /// Whether the processor executes each instruction as two on half a register, as Zen 4 does with 512 bits.
+    /// Whether the processor executes each instruction as two on half a register, as Zen 4 does
+    /// with 512 bits.
     bool has_halves = false;
     [[nodiscard]] int64_t registers() const { return accumulators * 4 / 3; }
     /// How many values a kernel multiplies with each of `vectors` loaded vectors at once. The sums,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "generators/ir/layer_output.h"
+#include "generators/kernels/group_kernels.h"
 #include "generators/kernels/map_addition.h"
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
@@ -183,6 +184,18 @@ TEST(Layout, PanelsOfAFewPixelsStayInTheCaches) {
     EXPECT_EQ(chunks.chunks, 3);
     EXPECT_EQ(chunks.scratch_elements(), 66 * 16 + 700 * 66 + 8);
     EXPECT_FALSE(layout(700, by_sixteen).has_panel);
+}
+
+TEST(VectorUnit, HasHalvesWhereHalideKnowsAZen4) {
+    const auto unit = [](const std::string& features) {
+        return vector_unit(Halide::Target("x86-64-linux-sse41-avx-avx2-fma-f16c" + features));
+    };
+    const std::string avx512_features = "-avx512-avx512_skylake-avx512_cannonlake";
+    EXPECT_FALSE(unit("").has_halves);
+    EXPECT_FALSE(unit(avx512_features).has_halves);
+    EXPECT_TRUE(unit(avx512_features + "-avx512_zen4").has_halves);
+    EXPECT_FALSE(unit(avx512_features + "-avx512_zen4-avx512_zen5").has_halves);
+    EXPECT_EQ(unit(avx512_features + "-avx512_zen4").lanes, 16);
 }
 
 TEST(Layout, PanelsOfWindowsGoByRows) {

@@ -278,6 +278,16 @@ TEST(Explore, PartitionsEqualTheirCombinationByHand) {
     EXPECT_EQ(costs(front.points), front_of(all));
 }
 
+TEST(Explore, MacsAreAnAxisOfUpToThreeLayers) {
+    for (const size_t layers : {3, 4}) {
+        ExploreOptions options;
+        options.tiles = TileSizes::powers_of_two;
+        const Network network =
+            chain(1, 6, 6, std::vector<LayerSpec>(layers, {1, square_window(1)}));
+        EXPECT_EQ(explore(network, options).macs_is_axis, layers <= 3) << layers;
+    }
+}
+
 TEST(Explore, DoesNotDependOnThreads) {
     ExploreOptions one;
     ExploreOptions three;
