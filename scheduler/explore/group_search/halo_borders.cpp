@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/indexed.h"
 #include "base/units.h"
 #include "scheduler/schedule/window.h"
 
@@ -64,7 +63,20 @@ PieceReads::PieceReads(const std::vector<AxisWindow>& chain, size_t t, double sl
 
 double PieceReads::inner_of(double piece) const {
     if (2 * piece - 1 <= inner()) return piece;
-    return std::ceil(inner() / std::min(3.0, std::ceil(outputs() / piece)));
+    if (inner_of_.empty()) {
+        // Of pieces of `size`, one has most inner coordinates; longer ones may have fewer.
+        inner_of_.resize(outputs_.size() + 1);
+        auto least = static_cast<int64_t>(inner());
+        for (int64_t size = outputs_.size(); size > 0; --size) {
+            int64_t most = 0;
+            for (int64_t first = outputs_.begin; first < end_of_inner_; first += size)
+                most = std::max(most, std::min(first + size, end_of_inner_) -
+                                          std::max(first, first_inner_));
+            inner_of_[size] = least = std::min(least, most);
+        }
+    }
+    const auto size = static_cast<int64_t>(std::ceil(piece));
+    return static_cast<double>(inner_of_[std::min(size, outputs_.size())]);
 }
 
 double PieceReads::pieces(int64_t longest) const {

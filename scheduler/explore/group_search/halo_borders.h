@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "base/indexed.h"
 #include "base/range.h"
 #include "scheduler/schedule/problem.h"
 
@@ -43,7 +44,8 @@ public:
     /// Coordinates of A_t that are needed and read something, and those of them that meet no border.
     [[nodiscard]] double outputs() const { return static_cast<double>(readers_); }
     [[nodiscard]] double inner() const { return static_cast<double>(end_of_inner_ - first_inner_); }
-    /// Inner coordinates that one of equal pieces of so many has at least.
+    /// Inner coordinates that one of equal pieces of so many or more has at least. The last one may be
+    /// shorter than the others.
     [[nodiscard]] double inner_of(double piece) const;
     /// Equal pieces that are there at least, if none has more inner coordinates than so many.
     [[nodiscard]] double pieces(int64_t longest) const;
@@ -65,6 +67,7 @@ private:
     int64_t readers_ = 0;
     int64_t first_inner_, end_of_inner_;
     mutable std::map<int64_t, double> known_;
+    mutable IndexVector<int64_t, int64_t> inner_of_;  ///< by the size of pieces
 };
 
 }  // namespace laminate::search

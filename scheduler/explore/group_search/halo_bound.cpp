@@ -323,10 +323,14 @@ public:
     }
     /// Pixels of A_m, and its longer side.
     [[nodiscard]] double area() const { return axes_[0].outputs() * axes_[1].outputs(); }
-    /// The least that pixels are if only inner coordinates count along one axis.
-    [[nodiscard]] double area_of_moving() const {
-        return std::min(axes_[0].inner() * axes_[1].outputs(),
-                        axes_[0].outputs() * axes_[1].inner());
+    /// Pieces of such sides at least.
+    [[nodiscard]] double pieces(double shorter, double longer) const {
+        return std::min(along(0, shorter) * along(1, longer), along(0, longer) * along(1, shorter));
+    }
+    /// Calls at least, if pieces have such a side along one axis, and one call for each inner
+    /// coordinate along the other.
+    [[nodiscard]] double moving_calls(double side) const {
+        return std::min(axes_[0].inner() * along(1, side), along(0, side) * axes_[1].inner());
     }
     [[nodiscard]] double longest() const {
         return std::max(axes_[0].outputs(), axes_[1].outputs());
@@ -345,7 +349,13 @@ public:
         }
         return std::max(1.0, std::min(least, piece));
     }
+
 private:
+    /// Pieces along an axis.
+    [[nodiscard]] double along(size_t axis, double side) const {
+        return std::ceil(axes_[axis].outputs() / side);
+    }
+
     std::vector<PieceReads> axes_;
     double whole_;
 };
@@ -496,7 +506,7 @@ public:
                 const double any_calls = with_buffer(m2, rest, cut);
                 const double* factors = of.factors.data() + (m2 * pieces_.size() + p) * of.size();
                 if (any_below(factors, any_calls, best.data(), of.size()))
-                    least_with_cut(m, m2, p, memory, any_calls, of, factors, best, besides);
+                    least_with_cut(m, m2, p, memory, any_calls, of, factors, best, besides, map);
             }
         }
     }
@@ -523,7 +533,7 @@ private:
     /// those of the pieces alone.
     void least_with_cut(size_t m, size_t m2, size_t p, double memory, double any_calls,
                         const Areas& of, const double* factors, std::vector<double>& best,
-                        const Besides& besides) const {
+                        const Besides& besides, const WholeMap* map) const {
         // Where the area limits neither side, all areas have the same pieces.
         struct Known {
             double factor, calls;
@@ -545,8 +555,12 @@ private:
             const double at_least = factor(m, m2, at.most_short, most_long) * any_calls +
                                     besides.with_pieces(area, at.most_short, most_long);
             if (at_least >= best[n]) continue;
+            // Whatever is cut again, each piece reads all of its hull, at the borders too.
+            const double hulls =
+                map == nullptr ? 0 : map->least(at.most_short, besides.each(at.most_short));
+            if (hulls >= best[n]) continue;
             if (!chain_.moves(m, m2)) {
-                best[n] = at_least;
+                best[n] = std::max(at_least, hulls);
                 continue;
             }
             size_t place = 0;
@@ -563,7 +577,9 @@ private:
                     if (pieces * any_calls + more < best[n])
                         best[n] = std::min(
                             best[n],
-                            pieces * std::max(any_calls, with_calls(m, m2, left, at)) + more);
+                            std::max(hulls, pieces * std::max(any_calls,
+                                                              with_calls(m, m2, left, at)) +
+                                                more));
                     continue;
                 }
                 for (; count <= place; ++count) known[count] = {never, never};
@@ -572,7 +588,7 @@ private:
                 if (own.factor * any_calls + more >= best[n]) continue;
                 if (own.calls == never)
                     own.calls = std::max(any_calls, with_calls(m, m2, left, at));
-                best[n] = std::min(best[n], own.factor * own.calls + more);
+                best[n] = std::min(best[n], std::max(hulls, own.factor * own.calls + more));
             }
         }
     }
@@ -604,12 +620,12 @@ private:
                                       const Besides& besides, double best) const {
         const double area = map.area();
         const double long_side = std::min(at.most_long, area / at.side);
-        const double pieces = besides.with_pieces(area, at.most_short, long_side);
+        const double count_of_pieces = map.pieces(at.most_short, long_side);
+        const double pieces = besides.each(at.most_short) * (count_of_pieces - 1);
         const auto and_calls = [&](double count) {
             return pieces + besides.per_call * std::max(0.0, count - 1);
         };
-        const double of_pieces = and_calls(area / (at.most_short * long_side));
-        const double moving = map.area_of_moving();
+        const double of_pieces = and_calls(count_of_pieces);
         const auto least = [&](const LastCalls& calls) {
             return least_of(m, memory, map, at, long_side, calls, best);
         };
@@ -620,8 +636,8 @@ private:
         const double longer = std::max(at.side, at.least_long);
         const double more =
             chain_.areas(m, m - 1, at.side, longer) - chain_.buffer(m, m - 1).of(at.side);
-        best = least({Calls::moving, at.side, 0, and_calls(moving / at.most_short)});
-        best = least({Calls::whole_along_longer, longer, 0, and_calls(moving / long_side)});
+        best = least({Calls::moving, at.side, 0, and_calls(map.moving_calls(at.most_short))});
+        best = least({Calls::whole_along_longer, longer, 0, and_calls(map.moving_calls(long_side))});
         return least({Calls::whole, at.side, std::max(0.0, more), of_pieces});
     }
 
@@ -646,11 +662,13 @@ private:
             cut.place = memory_.down(cut.own);
             double before = with_buffer(m2, rest, cut);
             if (pieces * before + calls.besides >= best) continue;
+            const double hulls = map.least_of_pieces(at.most_short, long_side);
+            if (hulls + calls.besides >= best) continue;
             if (chain_.moves(m, m2)) {
                 const Calls kind = m2 + 1 == m ? calls.kind : Calls::any;
                 before = std::max(before, with_calls(m, m2, memory, at, kind));
             }
-            best = std::min(best, pieces * before + calls.besides);
+            best = std::min(best, std::max(hulls, pieces * before) + calls.besides);
         }
         return best;
     }
@@ -722,15 +740,21 @@ private:
         const double longer = std::max(at.side, at.least_long);
         double least = never;
         if (may_be(Calls::moving))
-            least = with_area(m2, memory - chain_.lines(m, m2).of(at.side),
-                              whole(at.most_short) * moving(at.long_average));
+            least = with_sides(m2, memory - chain_.lines(m, m2).of(at.side), whole(at.most_short),
+                               moving(at.long_average));
         if (may_be(Calls::whole_along_longer))
-            least = std::min(least, with_area(m2, memory - chain_.lines(m, m2).of(longer),
-                                              whole(at.most_long) * moving(at.least_short)));
+            least = std::min(least, with_sides(m2, memory - chain_.lines(m, m2).of(longer),
+                                               whole(at.most_long), moving(at.least_short)));
         if (may_be(Calls::whole))
-            least = std::min(least, with_area(m2, memory - chain_.areas(m, m2, at.side, longer),
-                                              whole(at.most_short) * whole(at.most_long)));
+            least = std::min(least, with_sides(m2, memory - chain_.areas(m, m2, at.side, longer),
+                                               whole(at.most_short), whole(at.most_long)));
         return least;
+    }
+
+    /// with_area() of calls whose sides are at most these on average. Pieces of calls have no longer
+    /// ones, and each reads all of its hull.
+    [[nodiscard]] double with_sides(size_t m, double memory, double a, double b) const {
+        return std::max(with_area(m, memory, a * b), factor(m, 0, a, b));
     }
 
     /// The factor of layers 1 .. m if `memory` is left beside A_m, whose calls have at most `area`

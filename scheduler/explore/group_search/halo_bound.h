@@ -35,6 +35,8 @@
 //    axes are whole, a call makes the hull of the piece along both, and so do the calls of the
 //    layers between: B_j holds C_j times that. Where one is, B_j holds the hull along that axis,
 //    be it the longer one. The least traffic has no more pieces than inner coordinates, so p >= 1.
+//    Pieces of A_m' are no longer than its calls along either axis, on average, and each reads its hull
+//    of A_0, whatever layers before cut.
 // 7. Weights that live as long as A_{n-1} come once per piece of layer n. There are at least d / p
 //    pieces along an axis, so what they bring and the halos of 2 rise together as p falls.
 //
@@ -63,15 +65,15 @@
 //    holds D_k channels. So either layer k + 1 cuts, or layer k does and C_k = D_k. (Loops with one trip are
 //    as if inside all others: if A_{k+1} has one call per lifetime, layer k + 1 counts as cut, as in 5.)
 //
-// 11. If there is no cut but that at n, each piece of A_n reads its hull of A_0, and at the borders less.
+// 11. Whatever layers before cut, each piece of A_n reads its hull of A_0, and at the borders less.
 //    halo_borders.h has what all pieces read then, with those that 2 does not count. No piece is longer
 //    than the largest along the axis along which that is shorter. Tiles of layer n are equal, but for the
 //    last one of an axis.
 // 12. In 9, all pieces count, with those that 2 does not; but where calls move, one along the border may
-//    need nothing new, so only inner coordinates count along that axis. Let P be their size along an axis, of whose
-//    coordinates d are inner. If 2 P - 1 <= d, some piece has P inner ones. Else all of them are in at
-//    most three pieces, and in no more than there are, so one has its share or more. At most d / P + 2
-//    pieces have inner coordinates.
+//    need nothing new, so only inner coordinates count along that axis. Pieces are equal tiles, so along an
+//    axis there are as many as are needed for all coordinates. Let P be their size along an axis, of whose
+//    coordinates d are inner. If 2 P - 1 <= d, some piece has P inner ones. Else so few pieces have some
+//    that one has most; all sizes from P on are tried. At most d / P + 2 pieces have inner coordinates.
 //
 // 13. Let calls of layer n - 1 be narrow, so the loop of layer n over its inputs is around them, and let
 //    that loop have t > 1 trips. Y lives just outside it, so Y's buffer holds the sums of all that the

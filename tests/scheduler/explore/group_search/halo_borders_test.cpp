@@ -46,9 +46,20 @@ TEST(PieceReads, CountsTheBordersToo) {
     EXPECT_EQ(reads.pieces(7), 9);
     EXPECT_EQ(reads.pieces(17), 1);
     EXPECT_EQ(reads.inner_of(25), 25);
-    EXPECT_EQ(reads.inner_of(26), 17);
+    EXPECT_EQ(reads.inner_of(26), 25);
     EXPECT_EQ(reads.inner_of(30), 25);
     EXPECT_EQ(reads.inner_of(60), 50);
+    // Pieces may be longer, and the last one shorter.
+    for (int64_t piece = 1; piece <= 60; ++piece) {
+        int64_t least = 50;
+        for (int64_t size = piece; size <= 60; ++size) {
+            int64_t most = 0;
+            for (int64_t first = 0; first < 60; first += size)
+                most = std::max(most, std::min<int64_t>(first + size, 55) - std::max<int64_t>(first, 5));
+            least = std::min(least, most);
+        }
+        EXPECT_EQ(reads.inner_of(static_cast<double>(piece)), least) << piece;
+    }
     // There may be two or three pieces, most of whose coordinates are not inner.
     EXPECT_EQ(reads.read_by(17), 60);
     // By ones, coordinate c reads 11 less what lies beyond the borders: 5, 4, .. 1 of each.

@@ -123,16 +123,17 @@ TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
     // 238 x 298 coordinates meet no border; a column brings 1 + 2 columns, and a row 1 + 2 / 298.
     EXPECT_NEAR(bound.input(one), channels * (238 + 2) * 298.0 * 3, channels * 240.0 * 3 * 10);
 
-    // They are 238 lines of one row, or more pieces. Each but the first brings 100 elements besides.
+    // They are 240 lines of one row, two at the border among them, or more pieces. Each but the first
+    // brings 100 elements besides.
     const HaloBound::Staircase with_pieces = bound_of(problems, 0, 100);
-    EXPECT_NEAR(with_pieces.input(one) - bound.input(one), 100 * (238 - 1), 1e-3);
+    EXPECT_NEAR(with_pieces.input(one) - bound.input(one), 100 * (240 - 1), 1e-3);
     EXPECT_EQ(with_pieces.input(1e9), bound.input(1e9));
 
     // What comes with tiles costs nothing where coordinates come one by one, because tiles may be of any
-    // size then. Lines of two rows are 119 tiles.
+    // size then. Lines of two rows are 120 tiles.
     const HaloBound::Staircase with_tiles = bound_of(problems, 0, 0, 100);
     EXPECT_EQ(with_tiles.input(one), bound.input(one));
-    EXPECT_NEAR(with_tiles.input(two) - bound.input(two), 100 * (119 - 1), 1e-3);
+    EXPECT_NEAR(with_tiles.input(two) - bound.input(two), 100 * (120 - 1), 1e-3);
     const HaloBound::Staircase with_large_tiles = bound_of(problems, 0, 0, 1e9);
     EXPECT_NEAR(with_large_tiles.input(two), bound.input(one), 1e-3);
 }
@@ -205,8 +206,21 @@ TEST(HaloBound, CallsOfLinesHaveOneRow) {
     const HaloBound::Staircase bound = bound_of(problems);
     double line = 0;
     for (int j = 1; j <= 16; ++j) line += channels * 3 * (1 + 2 * j);
-    EXPECT_GT(bound.input(line * 0.9), 20.0 * channels * rows * columns);
+    EXPECT_GT(bound.input(line * 0.9), 25.0 * channels * rows * columns);
     EXPECT_LE(bound.input(line), 33.0 * channels * rows * columns);
+}
+
+/// Lines of two columns through 16 layers, with an element of the output, read (2 + 32) / 2 times the
+/// input, less what lies beyond the borders. Without the room for one column of these, what is cut again
+/// reads more: calls are rows of a line, and pieces of rows are no squares of the same area.
+TEST(HaloBound, PiecesOfCallsAreNoSquares) {
+    const auto problems = equal_layers(16);
+    const HaloBound::Staircase bound = bound_of(problems);
+    double lines = 1;
+    for (int j = 1; j <= 16; ++j) lines += channels * 3 * (2 + 2 * j);
+    EXPECT_GT(bound.input(lines), 16.0 * channels * rows * columns);
+    EXPECT_LE(bound.input(lines), 17.0 * channels * rows * columns);
+    EXPECT_GT(bound.input(lines - 1), 20.0 * channels * rows * columns);
 }
 
 /// Lines of eight columns through four layers read (8 + 8) / 8 times the input. If calls of layer 2 make
