@@ -84,10 +84,11 @@
 //    (halo_bound.h, 9). The same holds for V_{n-1} where those of layer n - 1 are in its own nest, since
 //    a call brings those of t channels. This is another bound of what 2 and 6 say, so it counts without
 //    the terms of 2 to 6.
-// 13. Each of these calls of layer n - 1 calls all layers before it, as far as layers are wide and none of
-//    them from layer n - 1 on is transposed. Where calls move, it asks for a coordinate of A_{n-2} that is
+// 13. Each of these calls of layer n - 1 calls all layers before it, as far as none of them from layer
+//    n - 1 on is transposed. Where calls move, it asks for a coordinate of A_{n-2} that is
 //    new in its lifetime, as in 10, and so do the calls of layer n - 2 that make it. Where a piece has one
-//    call, this is the first of its lifetime, and reads something. So if weights of layer k < n - 1 are in
+//    call, this is the first of its lifetime, and reads something. Of a narrow layer there is such a call
+//    for each of its channels, with inputs of its own (3). So if weights of layer k < n - 1 are in
 //    its own nest, each call of layer n - 1 brings all V_k of them besides: rho_k V_k for all tiles of z
 //    and i together. With those of 12, rho_{n-1} V_{n-1} among them, let this be q for each call. What a
 //    schedule reads of X and brings with calls is linear in q, so the least of all schedules is concave.

@@ -303,7 +303,7 @@ private:
         if (d.is_narrow) narrow = with(narrow, d.k, tells_apart_ ? most_narrow : is_short_ ? 1 : 0);
         out.push_back({s.held, roots, weights * d.c * s.again * sizes_.pixels[d.k] + d.extra,
                        d.again_before, narrow, with_own(s.own, d.k)});
-        if (s.calls_on && !d.is_narrow) out.back().per_call = weights * s.again;
+        if (s.calls_on) out.back().per_call = weights * s.again;
         if (s.has_groups && !d.is_narrow) add_group(d, s, out.back());
         out.push_back({s.held + d.long_held, roots, d.extra, d.again_before, narrow,
                        d.extra > 0 ? with_own(s.own, d.k) : s.own});
@@ -324,8 +324,7 @@ private:
             State& made = out[n];
             made.has_parts |= s.has_parts;
             made.per_call += s.per_call;
-            made.calls_on =
-                s.calls_on && made.per_call > 0 && !d.is_narrow && sizes_.transposed[d.k] == 0;
+            made.calls_on = s.calls_on && made.per_call > 0 && sizes_.transposed[d.k] == 0;
         }
     }
 
