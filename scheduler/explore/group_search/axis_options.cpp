@@ -1,9 +1,9 @@
 #include "scheduler/explore/group_search/axis_options.h"
 
 #include <algorithm>
-#include <compare>
 
 #include "base/units.h"
+#include "scheduler/explore/group_search/kept_rows.h"
 
 namespace laminate::search {
 
@@ -47,8 +47,9 @@ void Options::shrink_to_fit() {
 
 size_t Options::counted_bytes(size_t terms) const {
     if (empty()) return 0;
-    // An Option by itself has two vectors, whose own 24 bytes, a pattern and its padding make 56, and
-    // each vector's allocation has 16 more. The vector of tiles has room for twice what it needs.
+    // An Option by itself has two vectors, whose own 24 bytes, a pattern and its padding make 56,
+    // and each vector's allocation has 16 more. The vector of tiles has room for twice what it
+    // needs.
     constexpr size_t of_an_option = 56;
     constexpr size_t of_an_allocation = 16;
     const size_t tiles = tiles_of_each_ < 2 ? tiles_of_each_ : 2 * (tiles_of_each_ - 1);
@@ -81,7 +82,6 @@ Options keep_useful(Options options, bool by_pattern) {
         AxisPatterns::Id pattern;
         double sum;  ///< an option that is no worse has no larger sum, so it comes first
         size_t index;
-        auto operator<=>(const Candidate&) const = default;
     };
     std::vector<Candidate> order;
     order.reserve(options.size());
@@ -90,30 +90,19 @@ Options keep_useful(Options options, bool by_pattern) {
         for (size_t c = 0; c < width; ++c) sum += options.factors(n)[terms[c]] * scale[c];
         order.push_back({by_pattern ? options.pattern(n) : AxisPatterns::Id{}, sum, n});
     }
-    std::sort(order.begin(), order.end());
+    std::sort(order.begin(), order.end(), [](const Candidate& a, const Candidate& b) {
+        if (a.pattern != b.pattern) return a.pattern < b.pattern;
+        return a.sum != b.sum ? a.sum < b.sum : a.index < b.index;
+    });
     Options result = options.none();
-    std::vector<double> kept;  // factors of kept options of this pattern, row by row
+    KeptRows kept(width);  // factors of kept options of this pattern
     std::vector<double> own(width);
-    const auto beats = [&](size_t row) {
-        const double* other = kept.data() + row;
-        size_t c = 0;
-        while (c < width && other[c] <= own[c]) ++c;
-        return c == width;
-    };
-    size_t last = 0;  // the row that beat an option last often beats the next one too
     for (size_t n = 0; n < order.size(); ++n) {
         if (n > 0 && order[n].pattern != order[n - 1].pattern) kept.clear();
         const double* factors = options.factors(order[n].index);
         for (size_t c = 0; c < width; ++c) own[c] = factors[terms[c]];
-        bool is_beaten = width == 0 && n > 0 && order[n].pattern == order[n - 1].pattern;
-        if (last < kept.size() && beats(last)) continue;
-        for (size_t row = kept.size(); row > 0 && !is_beaten;) {
-            row -= width;
-            is_beaten = beats(row);
-            if (is_beaten) last = row;
-        }
-        if (is_beaten) continue;
-        kept.insert(kept.end(), own.begin(), own.end());
+        if (kept.any_below(own.data())) continue;
+        kept.add(own.data());
         result.add(options, order[n].index);
     }
     return result;
