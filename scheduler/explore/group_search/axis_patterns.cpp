@@ -38,6 +38,22 @@ std::vector<Range> read_by(const AxisWindow& w, const std::vector<Range>& parts)
     return result;
 }
 
+/// Of `count` neighbours, `first` and as many parts of its size after it, the number that come
+/// before the border of the input clips a window. None if it clips the first one.
+int64_t unclipped(const AxisWindow& w, Range first, int64_t count) {
+    const int64_t begin = first.begin * w.stride - w.pad_begin;
+    const int64_t end = (first.end - 1) * w.stride + w.span() - w.pad_begin;
+    if (begin < 0 || end > w.in) return 0;
+    return std::min(count, (w.in - end) / (first.size() * w.stride) + 1);
+}
+
+/// The same neighbours without the first and the last of these, if each of them brings its size
+/// times the stride: so many equal calls, which need not be looked at one by one.
+int64_t alike_between(const AxisWindow& w, Range first, int64_t count) {
+    if (w.is_sampled() || w.transposed || w.span() < w.stride || first.empty()) return 0;
+    return std::max<int64_t>(0, unclipped(w, first, count) - 2);
+}
+
 }  // namespace
 
 AxisPatterns::AxisPatterns(std::vector<AxisWindow> windows) : windows_(std::move(windows)) {
@@ -60,16 +76,16 @@ AxisPatterns::AxisPatterns(std::vector<AxisWindow> windows) : windows_(std::move
     whole_ = intern(static_cast<int>(layers), {{{Call{{0, windows_.back().out}, 0}}, 1}}, 0);
 }
 
-void AxisPatterns::add(Scope& scope, Range part, int level) {
+void AxisPatterns::add(Scope& scope, Range part, int level, int64_t count) {
     if (!scope.empty()) {
         Call& last = scope.back();
         if (last.level == level && last.part.size() == part.size() &&
             last.all().end == part.begin) {
-            ++last.count;
+            last.count += count;
             return;
         }
     }
-    scope.push_back({part, level});
+    scope.push_back({part, level, count});
 }
 
 AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int levels) {
@@ -206,6 +222,11 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
                 const Range fresh{std::max(need.begin, frontier), need.end};
                 frontier = std::max(frontier, need.end);
                 if (!fresh.empty()) add(scope, fresh, scope.empty() ? 0 : 1);
+                const int64_t alike = alike_between(w, {at, at + 1}, part.end - at);
+                if (alike == 0) continue;
+                add(scope, {frontier, frontier + w.stride}, 1, alike);
+                frontier += alike * w.stride;
+                at += alike;
             }
             step.held[0] =
                 std::max(step.held[0], scope.back().all().end - scope.front().part.begin);
@@ -248,15 +269,29 @@ AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind k
             add(scope, fresh, fresh_level);
             fresh_level = levels + 1;
         };
+        // After read() of `first`: passes over the neighbours that bring as much as the next one,
+        // and returns their number. The last one that brings as much says what bodies hold.
+        const auto pass = [&](Range first, int64_t neighbours, int level) -> int64_t {
+            const int64_t alike = alike_between(w, first, neighbours);
+            const bool is_new = fresh_level > levels && frontier == window_of(w, first).end;
+            if (alike == 0 || !is_new) return 0;
+            const int64_t brought = first.size() * w.stride;
+            add(scope, {frontier, frontier + brought}, level, alike);
+            frontier += alike * brought;
+            return alike;
+        };
         for (const Call& call : calls) {
             for (int64_t n = 0; n < call.count; ++n) {
                 const Range part = call.at(n);
                 if (kind == Kind::kept_below) {
                     read(window_of(w, part), call.level);
+                    n += pass(part, call.count - n, call.level);
                     continue;
                 }
-                for (int64_t at = part.begin; at < part.end; ++at)
+                for (int64_t at = part.begin; at < part.end; ++at) {
                     read(window_of(w, {at, at + 1}), at == part.begin ? call.level : levels);
+                    at += pass({at, at + 1}, part.end - at, levels);
+                }
             }
         }
         scopes[std::move(scope)] += count;
@@ -313,13 +348,12 @@ int64_t AxisPatterns::next_input_tile(Id id, int64_t tile) const {
         if (trips == 1) continue;
         next = std::min(next, ceil_div(call.size(), trips - 1));
         // All tiles but the last one end inside.
-        if (call.end > inner.end)
-            next = std::min(next, (inner.end - call.begin) / (trips - 1) + 1);
+        if (call.end > inner.end) next = std::min(next, (inner.end - call.begin) / (trips - 1) + 1);
         // The second tile of several is full and begins inside, or the first of two is as large as
         // the second one for `tile`, though the border clips it.
         const int64_t clipped = inner.begin - call.begin;
-        const bool holds_most = trips > 2 ? tile + 1 >= clipped
-                                          : tile + 1 - (call.size() - tile) >= clipped;
+        const bool holds_most =
+            trips > 2 ? tile + 1 >= clipped : tile + 1 - (call.size() - tile) >= clipped;
         if (clipped > 0 && !holds_most) return tile + 1;
     }
     return std::max(next, tile + 1);

@@ -85,10 +85,10 @@ public:
     /// For the kinds above, between and below.
     [[nodiscard]] InputStep input_step(Id id, Kind kind, int64_t tile) const;
     /// A larger tile. All tiles from `tile` up to it, without it, bring, hold and are no less than
-    /// `tile` in input_step() and tiles(). If each call of E coordinates takes as many tiles, windows
-    /// bring as much altogether, only less where a border clips them. Larger tiles begin later, so
-    /// the first border clips less of them, and as long as all but the last one end inside, the other
-    /// border clips as much. A full tile that no border clips holds the most.
+    /// `tile` in input_step() and tiles(). If each call of E coordinates takes as many tiles,
+    /// windows bring as much altogether, only less where a border clips them. Larger tiles begin
+    /// later, so the first border clips less of them, and as long as all but the last one end
+    /// inside, the other border clips as much. A full tile that no border clips holds the most.
     [[nodiscard]] int64_t next_input_tile(Id id, int64_t tile) const;
     /// Number of tiles of all calls. If `tile` is at least the largest call, it is the number of
     /// calls.
@@ -123,7 +123,7 @@ private:
     };
     /// add() joins equal calls wherever it can, so equal sequences of calls are equal scopes.
     using Scope = std::vector<Call>;
-    static void add(Scope& scope, Range part, int level);
+    static void add(Scope& scope, Range part, int level, int64_t count = 1);
     struct Entry {
         std::vector<std::pair<Scope, int64_t>> scopes;     ///< with their counts
         std::vector<std::pair<int64_t, int64_t>> extents;  ///< of calls, with their counts
