@@ -94,6 +94,38 @@ public:
         return true;
     }
 
+    /// The same for many costs at once, on two axes: memory rises, and (accesses, MACs) fall. Equal
+    /// to offering one after the other, but what stands behind a new point is moved once for all of
+    /// them. `item_of(n)` makes the item of the n-th cost.
+    template <class ItemOf>
+    void offer_stairs(const std::vector<Cost>& stairs, const ItemOf& item_of) {
+        std::vector<Cost> costs;
+        std::vector<Item> items;
+        costs.reserve(costs_.size() + stairs.size());
+        items.reserve(costs_.size() + stairs.size());
+        const auto add = [&](const Cost& cost, const auto& item) {
+            if (!costs.empty() && beats(costs.back(), cost, false)) return;
+            if (!costs.empty() && costs.back().memory == cost.memory) {
+                costs.pop_back();
+                items.pop_back();
+            }
+            costs.push_back(cost);
+            items.push_back(item());
+        };
+        size_t known = 0;
+        const auto add_known = [&](double last_memory) {
+            for (; known < costs_.size() && costs_[known].memory <= last_memory; ++known)
+                add(costs_[known], [&] { return std::move(items_[known]); });
+        };
+        for (size_t n = 0; n < stairs.size(); ++n) {
+            add_known(stairs[n].memory);
+            add(stairs[n], [&] { return item_of(n); });
+        }
+        add_known(std::numeric_limits<double>::infinity());
+        costs_ = std::move(costs);
+        items_ = std::move(items);
+    }
+
 private:
     /// On two axes the points that the new one beats are neighbours, because (accesses, MACs) fall
     /// as memory rises.
@@ -131,29 +163,38 @@ private:
 /// axes only the best within each memory counts, so one pass over both suffices.
 template <class A, class B, class Sum, class Join>
 void add_pairs(const Archive<A>& a, const Archive<B>& b, Archive<Sum>& sum, const Join& join) {
-    const auto offer = [&](size_t i, size_t j) {
-        const Cost cost = together(a.costs()[i], b.costs()[j]);
-        if (!sum.beats_all_above(cost)) sum.offer(cost, join(a.items()[i], b.items()[j]));
-    };
     if (sum.macs_is_axis()) {
         for (size_t i = 0; i < a.size(); ++i) {
-            for (size_t j = 0; j < b.size(); ++j) offer(i, j);
+            for (size_t j = 0; j < b.size(); ++j) {
+                const Cost cost = together(a.costs()[i], b.costs()[j]);
+                if (!sum.beats_all_above(cost)) sum.offer(cost, join(a.items()[i], b.items()[j]));
+            }
         }
         return;
     }
     if (a.size() == 0 || b.size() == 0) return;
+    std::vector<Cost> stairs;
+    std::vector<std::pair<size_t, size_t>> pairs;
     constexpr double never = std::numeric_limits<double>::infinity();
     for (size_t i = 0, j = 0;;) {
-        offer(i, j);
+        const Cost cost = together(a.costs()[i], b.costs()[j]);
+        if (!sum.beats_all_above(cost)) {
+            stairs.push_back(cost);
+            pairs.emplace_back(i, j);
+        }
         // Go to the next memory in which either has something better.
         const double next_a = i + 1 == a.size() ? never : a.costs()[i + 1].memory;
         const double next_b = j + 1 == b.size() ? never : b.costs()[j + 1].memory;
         const double next =
             std::max({a.costs()[i].memory, b.costs()[j].memory, std::min(next_a, next_b)});
-        if (next == never) return;
+        if (next == never) break;
         if (next_a <= next) ++i;
         if (next_b <= next) ++j;
     }
+    if (stairs.empty()) return;
+    sum.offer_stairs(stairs, [&](size_t n) {
+        return join(a.items()[pairs[n].first], b.items()[pairs[n].second]);
+    });
 }
 
 }  // namespace laminate::search

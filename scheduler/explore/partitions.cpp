@@ -132,7 +132,7 @@ CostFront Partitions::limits(size_t begin, size_t end) const {
     const CostFront& before = before_[begin];
     const CostFront& after = after_[end];
     const std::vector<double> memories = memories_of({&own, &known_, &before, &after});
-    CostFront limits(false);
+    std::vector<Cost> falling;  // limits, by falling memory
     // `largest` is the largest cost, from the largest memory on, that the segment must stay below.
     std::optional<Cost> largest;
     for (size_t n = memories.size(); n-- > 0;) {
@@ -142,7 +142,7 @@ CostFront Partitions::limits(size_t begin, size_t end) const {
         const Cost* last = within(after, memory);
         // The other layers need more, so this matters as much as what needs more.
         if (first == nullptr || last == nullptr) {
-            if (largest) limits.offer({largest->accesses, 0, largest->macs}, {});
+            if (largest) falling.push_back({largest->accesses, 0, largest->macs});
             break;
         }
         std::optional<Cost> here;
@@ -156,8 +156,10 @@ CostFront Partitions::limits(size_t begin, size_t end) const {
         if (largest && is_less(*here, *largest)) here = largest;
         here->memory = memory;
         largest = here;
-        limits.offer(*here, {});
+        falling.push_back(*here);
     }
+    CostFront limits(false);
+    for (size_t n = falling.size(); n-- > 0;) limits.offer(falling[n], {});
     return limits;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/rng.h"
@@ -138,6 +139,30 @@ TEST(Partitions, LimitsAreWhatIsLeftBesideTheOtherLayers) {
     // In 4 elements, the three alone move 130, of which 100 are layer 2's; in 16 they move 80.
     const std::vector<Cost> expected{{100, 4, 1}, {70, 8, 1}, {50, 16, 1}};
     EXPECT_EQ(partitions.limits(1, 2).costs(), expected);
+}
+
+/// Sums of pairs are offered many at a time. The first of equal costs stays, as if one were offered
+/// after the other.
+TEST(Partitions, StairsAreAFrontAsIfOfferedOneByOne) {
+    Rng rng(11);
+    const auto random_cost = [&] {
+        return Cost{static_cast<double>(rng.below(12)), static_cast<double>(rng.below(12)),
+                    static_cast<double>(rng.below(3))};
+    };
+    int64_t kept = 0;
+    for (int n = 0; n < 5000; ++n) {
+        Archive<int64_t> known(false), stairs(false);
+        for (int64_t m = rng.below(8); m > 0; --m) known.offer(random_cost(), -m);
+        for (int64_t m = rng.below(8); m > 0; --m) stairs.offer(random_cost(), m);
+        Archive<int64_t> one_by_one = known, at_once = known;
+        for (size_t m = 0; m < stairs.size(); ++m)
+            one_by_one.offer(stairs.costs()[m], stairs.items()[m]);
+        at_once.offer_stairs(stairs.costs(), [&](size_t m) { return stairs.items()[m]; });
+        ASSERT_EQ(at_once.costs(), one_by_one.costs()) << "front " << n;
+        ASSERT_EQ(at_once.items(), one_by_one.items()) << "front " << n;
+        kept += std::ranges::count_if(at_once.items(), [](int64_t item) { return item > 0; });
+    }
+    EXPECT_GT(kept, 5000);
 }
 
 TEST(Partitions, TheWeakerOfTwoLimitsBeatsWhatBothBeat) {
