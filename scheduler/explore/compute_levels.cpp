@@ -1,6 +1,7 @@
 #include "scheduler/explore/compute_levels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <utility>
 
@@ -109,9 +110,10 @@ void move_compute_levels_out(const Network& network, const std::vector<GroupSche
     }
     const auto count = static_cast<size_t>(std::max(1, threads));
     const auto in_turn = [&](size_t size, const auto& move) {
-        in_parallel(count, threads, [&](size_t thread) {
+        std::atomic<size_t> next{0};
+        in_parallel(count, threads, [&](size_t) {
             TwoLevelCache cache;
-            for (size_t n = thread; n < size; n += count) move(n, cache);
+            for (size_t n = next++; n < size; n = next++) move(n, cache);
         });
     };
     in_turn(firsts.size(), [&](size_t n, TwoLevelCache& cache) {
