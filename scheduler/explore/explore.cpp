@@ -153,7 +153,10 @@ private:
             for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin)
                 partitions_[s].combine(begin, begin + length);
         }
-        const std::vector<size_t> all = shapes(length, length);
+        // The last pair of DMCNN-VD takes as long as all others together, so last segments begin
+        // first.
+        std::vector<size_t> all = shapes(length, length);
+        std::ranges::reverse(all);
         const auto limits = limits_of(length);
         in_parallel(all.size(), std::max(1, options_.threads), [&](size_t n) {
             Segment& segment = segments_[all[n]];
