@@ -195,7 +195,7 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
         ir::sums_of_products(p_.name, {lanes, at_.vectors, at_.tile}, {term}, store, start));
 }
 
-/// What a chunk of bands makes for some blocks of output channels.
+/// What a chunk of bands makes for some blocks of output channels, group by group of channels.
 class MapChunk {
 public:
     MapChunk(const MapCode& code, const WinogradMapLayout& at)
@@ -207,7 +207,24 @@ public:
           outputs_(code, at) {}
 
     [[nodiscard]] Stmt code(const Interval& blocks, const Expr& band, const Expr& bands) const {
-        const auto patches = [&](const Expr& part) { return patches_.code(part, band, bands); };
+        if (at_.channel_groups == 1) return of_group(0, blocks, band, bands);
+        const Expr of_each = size(at_.blocks_of_group());
+        const Interval groups{simplify(blocks.begin / of_each),
+                              simplify((blocks.end + of_each - 1) / of_each)};
+        return code_.loop(".group", groups, [&](const Expr& group) {
+            const Interval here{simplify(Halide::max(blocks.begin, group * of_each)),
+                                simplify(Halide::min(blocks.end, (group + 1) * of_each))};
+            return of_group(group, here, band, bands);
+        });
+    }
+
+private:
+    /// The same of blocks of one group.
+    [[nodiscard]] Stmt of_group(const Expr& group, const Interval& blocks, const Expr& band,
+                                const Expr& bands) const {
+        const auto patches = [&](const Expr& part) {
+            return patches_.code(group, part, band, bands);
+        };
         const auto products = [&](const Expr& part, const Expr& z, const Expr& place) {
             return products_.code(part, z, place, bands);
         };
@@ -235,7 +252,6 @@ public:
              })});
     }
 
-private:
     /// Calls `make` for each block of output channels, with its place in M.
     [[nodiscard]] Stmt each_block(
         const Interval& blocks,

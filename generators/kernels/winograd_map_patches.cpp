@@ -31,11 +31,13 @@ Expr PatchPlaces::of_tile(const Expr& tile) const {
     return Halide::cast<int32_t>(slot / number(at_.run) * number(at_.inputs * at_.run) + lane);
 }
 
-Stmt MapPatches::code(const Expr& part, const Expr& first, const Expr& bands) const {
+Stmt MapPatches::code(const Expr& group, const Expr& part, const Expr& first,
+                      const Expr& bands) const {
     const Interval vectors{
         0, simplify((bands + size(at_.bands_of_vector - 1)) / size(at_.bands_of_vector))};
-    const Expr channel = simplify(part * size(at_.inputs));
-    const Interval channels{0, places_.inputs_from(channel)};
+    const Expr of_group = simplify(part * size(at_.inputs));
+    const Interval channels{0, places_.inputs_from(of_group)};
+    const Expr channel = simplify(group * size(at_.all_inputs) + of_group);
     const auto of_channel = [&](const Expr& i, const Vectors& at) {
         return patch(channel + i, at.place + i * size(at_.run), at.x, at.rows);
     };

@@ -51,8 +51,9 @@ public:
     MapPatches(const MapCode& code, const WinogradMapLayout& at)
         : code_(code), p_(code.problem()), at_(at), places_(code, at) {}
 
-    /// Makes the patches of a part of the input channels, of `bands` bands from `first` on.
-    [[nodiscard]] Stmt code(const Expr& part, const Expr& first, const Expr& bands) const;
+    /// Makes the patches of a part of a group's input channels, of `bands` bands from `first` on.
+    [[nodiscard]] Stmt code(const Expr& group, const Expr& part, const Expr& first,
+                            const Expr& bands) const;
 
 private:
     /// Rows that the bands of a vector read, one after the other: their first elements, and whether

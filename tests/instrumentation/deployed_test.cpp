@@ -387,6 +387,27 @@ TEST(Deployed, MinimalFilteringOfAPartOfABlock) {
     }
 }
 
+/// Blocks of output channels are those of one group each, two or three groups of a thread's in
+/// turn.
+TEST(Deployed, MinimalFilteringOfGroupsOfChannels) {
+    for (const auto& [inputs, outputs, groups] :
+         {std::array<int64_t, 3>{64, 96, 2}, {99, 240, 3}}) {
+        const Network network =
+            chain(inputs, 9, 11,
+                  {{.channels = outputs, .window = square_window(3, 1, 1), .groups = groups}});
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+            GroupSchedule group = line_buffer_group(network, {0});
+            Kernel& kernel = group.nests[0].kernel;
+            kernel = {KernelKind::winograd_map, {}};
+            kernel.size[KernelSize::pairs] = 2;
+            kernel.size[KernelSize::form] = 1;
+            kernel.size[KernelSize::sums] = unit.accumulators;
+            kernel.size[KernelSize::lanes] = unit.lanes;
+            expect_executed(network, group);
+        }
+    }
+}
+
 /// The last vector of a row begins early, and stores only what the one before it has not. The second layer
 /// has channels that do not fill the last block, the third one a panel of several tiles.
 TEST(Deployed, TransposedLayersWithoutOverlap) {

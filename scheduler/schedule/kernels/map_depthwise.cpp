@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "scheduler/schedule/kernels/kernel_layouts.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
 #include "scheduler/schedule/kernels/rows_of_table.h"
 
@@ -15,7 +16,7 @@ namespace laminate {
 namespace {
 
 bool map_depthwise_accepts(const LayerProblem& p) {
-    constexpr int64_t most_taps = 25, most_stride = 2;
+    constexpr int64_t most_taps = 49, most_stride = 2;
     return p.has_weights() && !is_transposed(p) && p.groups > 1 && p.groups == p[Dim::z] &&
            p[Dim::i] == 1 && p.x().stride <= most_stride && p.y().stride <= most_stride &&
            p.y().kernel * p.x().kernel <= most_taps && p[Dim::x] > 1;
@@ -28,11 +29,18 @@ bool map_depthwise_pays(const LayerProblem& p) {
     return p[Dim::y] * p[Dim::x] <= side * side && p.x().in <= side && p.y().in <= side;
 }
 
-/// Vectors of rows, however short these are. Products hide behind the loads.
+/// Vectors of rows, however short these are. Products of nine taps hide behind the loads; weights of more do
+/// not stay in registers. Columns of stride 2 are taken from twice as many vectors.
 KernelWork map_depthwise_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const auto inputs =
         static_cast<double>(p[Dim::z] * p.y().in * ceil_div(p.x().in, kernel[KernelSize::lanes]));
-    return {{"inputs", inputs}, {"outputs", output_vectors(asked.box, kernel)}};
+    const double outputs = output_vectors(asked.box, kernel);
+    constexpr double hidden_taps = 9;
+    const double products = vectors_of(map_depthwise_layout(p, unit_of(kernel)).multiplications(), kernel);
+    return {{"inputs", inputs},
+            {"outputs", outputs},
+            {"products", static_cast<double>(p.x().stride) *
+                             std::max(0.0, products - hidden_taps * outputs)}};
 }
 
 }  // namespace
@@ -43,7 +51,7 @@ const KernelRow map_depthwise_kernel{
     .sizes = {KernelSize::sums, KernelSize::lanes},
     .formula = "sums over a vector of columns of one channel",
     .scope = KernelScope::map,
-    .layers = "a depthwise convolution of stride 1 or 2 and at most 25 taps, on 2 columns or more",
+    .layers = "a depthwise convolution of stride 1 or 2 and at most 49 taps, on 2 columns or more",
     .accepts = map_depthwise_accepts,
     .pays = map_depthwise_pays,
     .work = map_depthwise_work,

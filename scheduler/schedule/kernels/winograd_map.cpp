@@ -8,6 +8,7 @@
 // Such layers have more weights than pixels, so plain weights come from memory and are transformed
 // block by block in the second-level cache. Where V would lie far away, all blocks add their products of a part
 // of the input channels before patches of the next part are made. Threads divide chunks of rows, then channels.
+// The groups of a grouped convolution are computed one after the other.
 #include <algorithm>
 #include <string>
 
@@ -22,9 +23,12 @@ namespace {
 
 bool winograd_map_accepts(const LayerProblem& p) {
     constexpr int64_t most_columns = 256, narrowest = 5, enough_channels = 32;
-    return is_dense_convolution(p) && has_filtered_window(p) && p[Dim::x] >= narrowest &&
-           p[Dim::x] <= most_columns && p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels &&
-           p[Dim::i] >= enough_channels;
+    // Blocks of output channels are whole vectors of a group.
+    constexpr int64_t longest_vector = 16;
+    return p.has_weights() && has_filtered_window(p) && p[Dim::x] >= narrowest &&
+           p[Dim::x] <= most_columns && p[Dim::y] <= most_columns &&
+           p.group_outputs() >= enough_channels && p[Dim::i] >= enough_channels &&
+           (p.groups == 1 || p.group_outputs() % longest_vector == 0);
 }
 
 bool winograd_map_pays(const LayerProblem& p) {
@@ -81,8 +85,8 @@ const KernelRow winograd_map_kernel{
     .scope = KernelScope::map,
     .filters = true,
     .layers =
-        "a dense convolution of 3x3, 5x5, 1x5, 5x1, 1x7 or 7x1, stride 1 and dilation 1, of 5 to 256 "
-        "columns, at most 256 rows and 32 channels or more",
+        "a convolution of 3x3, 5x5, 1x5, 5x1, 1x7 or 7x1, stride 1 and dilation 1, of 5 to 256 columns, "
+        "at most 256 rows and 32 channels or more in each group, outputs of several by sixteens",
     .accepts = winograd_map_accepts,
     .pays = winograd_map_pays,
     .work = winograd_map_work,

@@ -32,7 +32,7 @@ bool winograd_accepts(const LayerProblem& p) {
 /// about 240 per input channel and 160 per output channel, against 72 products.
 bool winograd_pays(const LayerProblem& p) {
     const auto in = static_cast<double>(p[Dim::i]);
-    const auto out = static_cast<double>(p[Dim::z]);
+    const auto out = static_cast<double>(p.group_outputs());
     return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;
 }
 

@@ -194,6 +194,11 @@ TEST(WholeMap, DepthwiseLayers) {
     // Strided rows with columns of padding behind them: wider and narrower than what is read.
     expect_right(layer_of(16, 18, 57, depthwise(16, square_window(5, 2, 2))), avx512,
                  "5 x 5 of stride 2, 29 columns");
+    expect_right(layer_of(3, 11, 11, depthwise(3, square_window(7, 1, 3))), avx512, "7 x 7");
+    expect_right(layer_of(16, 30, 44, depthwise(16, square_window(7, 1, 3))), avx512,
+                 "7 x 7, several tiles of rows and runs");
+    expect_right(layer_of(16, 20, 43, depthwise(16, square_window(7, 2, 3))), {8, 12},
+                 "7 x 7, stride 2");
     expect_right(layer_of(2, 11, 20, depthwise(2, square_window(5, 2, 2))), avx512,
                  "5 x 5 of stride 2, 10 columns");
     expect_right(layer_of(16, 70, 126, depthwise(16, square_window(3, 1, 1))), avx512,

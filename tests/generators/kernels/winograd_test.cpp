@@ -26,7 +26,7 @@ namespace {
 
 /// A chain of 3x3 convolutions with seeded weights between -1 and 1, biases and PRelu.
 Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& channels,
-                 const Window& window) {
+                 const Window& window, int64_t groups = 1) {
     std::mt19937 random(7);
     const auto values = [&](int64_t count) {
         std::vector<float> all(static_cast<size_t>(count));
@@ -37,7 +37,7 @@ Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& chan
     TensorId last = 0;
     for (size_t k = 1; k < channels.size(); ++k) {
         last = append(network, "conv" + std::to_string(k), last,
-                      {.channels = channels[k], .window = window});
+                      {.channels = channels[k], .window = window, .groups = groups});
         Layer& layer = network.layers.back();
         const std::vector<int64_t> dims = layer.weights->dims;
         layer.weights =
@@ -162,26 +162,29 @@ TEST(WinogradMap, WholeLayers) {
 
 /// Patches of all rows lie far away, so blocks keep their products from part to part of the inputs.
 TEST(WinogradMap, KeptProductsHaveTheBitsOfOthers) {
-    const Network network = chain_of(64, 64, {384, 40}, same());
-    const LayerProblem p = layer_problem(network, 0);
-    const std::vector<std::vector<float>> inputs = random_group_inputs(network, {p}, 3);
-    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}}) {
-        for (const int64_t form : {1, 2}) {
-            std::vector<std::vector<float>> outputs;
-            for (const int64_t bands : {1, 7}) {
-                const GroupSchedule group = on_whole_map(network, unit, form, bands);
-                EXPECT_EQ(winograd_map_layout(p, group.nests.front().kernel).parts_outermost,
-                          bands == 7);
-                const GroupCode code = default_code(network, group, unit);
-                for (const bool by_strips : {false, true}) {
-                    const Outcome made = run_poisoned(
-                        code, static_cast<size_t>(p.output_elements().value()), inputs, by_strips);
-                    EXPECT_TRUE(made.guards_intact);
-                    outputs.push_back(made.output);
-                }
+    for (const auto& [unit, form, groups] : {std::tuple{VectorUnit{16, 24}, 1, 1},
+                                             {VectorUnit{16, 24}, 2, 1},
+                                             {VectorUnit{8, 12}, 1, 1},
+                                             {VectorUnit{8, 12}, 2, 1},
+                                             {VectorUnit{16, 24}, 1, 2}}) {
+        const int64_t channels = groups == 1 ? 40 : 64;
+        const Network network = chain_of(64, 64, {384 * groups, channels}, same(), groups);
+        const LayerProblem p = layer_problem(network, 0);
+        const std::vector<std::vector<float>> inputs = random_group_inputs(network, {p}, 3);
+        std::vector<std::vector<float>> outputs;
+        for (const int64_t bands : {1, 7}) {
+            const GroupSchedule group = on_whole_map(network, unit, form, bands);
+            EXPECT_EQ(winograd_map_layout(p, group.nests.front().kernel).parts_outermost,
+                      bands == 7);
+            const GroupCode code = default_code(network, group, unit);
+            for (const bool by_strips : {false, true}) {
+                const Outcome made = run_poisoned(
+                    code, static_cast<size_t>(p.output_elements().value()), inputs, by_strips);
+                EXPECT_TRUE(made.guards_intact);
+                outputs.push_back(made.output);
             }
-            for (const std::vector<float>& other : outputs) EXPECT_EQ(outputs[0], other);
         }
+        for (const std::vector<float>& other : outputs) EXPECT_EQ(outputs[0], other);
     }
 }
 
@@ -228,6 +231,34 @@ TEST(WinogradMap, OtherWindowsThanThreeByThree) {
     EXPECT_TRUE(winograd_map_code(network, line_buffer_group(network, {0}), unit));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0}), unit, {.tile_rows = 2}));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0}), unit, {.winograd = false}));
+}
+
+/// Groups of channels, of which a part of a thread's has one, a piece of one or pieces of two;
+/// input channels of a group in one part and in several.
+TEST(WinogradMap, GroupsOfChannels) {
+    struct Case {
+        int64_t inputs, outputs, groups, rows, columns, bands;
+    };
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
+        for (const Case& c : {Case{64, 64, 2, 13, 13, 2},
+                              {270, 96, 2, 9, 14, 1},
+                              {105, 240, 3, 9, 11, 3},
+                              {160, 160, 5, 14, 14, 4}}) {
+            for (const Window& window : {same(), square_window(5, 1, 2)}) {
+                const Network network =
+                    chain_of(c.rows, c.columns, {c.inputs, c.outputs}, window, c.groups);
+                const GroupSchedule group = on_whole_map(network, unit, 1, c.bands);
+                const LayerProblem p = layer_problem(network, 0);
+                ASSERT_EQ(kernel_refusal(p, group.nests.front().kernel), std::nullopt);
+                EXPECT_LE(error_of(network, group, unit), 8 * allowed)
+                    << c.groups << " groups, " << c.inputs << " -> " << c.outputs << ", "
+                    << to_text(group.nests.front().kernel);
+            }
+        }
+    }
+    // Blocks of output channels do not reach from one group into the next.
+    const LayerProblem ragged = layer_problem(chain_of(9, 9, {64, 72}, same(), 2), 0);
+    EXPECT_FALSE(kernel_row(KernelKind::winograd_map).accepts(ragged));
 }
 
 /// The largest differences of a layer without activation from sums in double precision, as a part of

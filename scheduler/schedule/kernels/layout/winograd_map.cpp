@@ -74,8 +74,10 @@ void choose_blocks(WinogradMapLayout& at, const LayerProblem& p, const VectorUni
     // Where a tile's patches are is in a general register, of which processors have 16.
     constexpr int64_t most_places = 12;
     // A block's weights and one element at a time leave the other registers to sums. A single vector
-    // reads V twice as often as two.
-    for (int64_t v = at.stays_near ? 1 : 2; v <= (at.stays_near ? 1 : 4); ++v) {
+    // reads V twice as often as two. Every group of channels has whole blocks.
+    const bool is_grouped = p.groups > 1;
+    for (int64_t v = at.stays_near || is_grouped ? 1 : 2; v <= (at.stays_near ? 1 : 4); ++v) {
+        if (is_grouped && p.group_outputs() % (v * at.lanes) != 0) continue;
         const int64_t most = std::min({all, (unit.registers() - v - 1) / v, most_places});
         const bool waits =
             v * (of_input * inputs_together(p, most_inputs) + products) > most_elements;
@@ -127,8 +129,11 @@ double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, 
     for (int64_t chunk = begin / at.channel_parts; chunk * at.channel_parts < end; ++chunk) {
         const int64_t first = std::max<int64_t>(begin - chunk * at.channel_parts, 0);
         const int64_t last = std::min(end - chunk * at.channel_parts, at.channel_parts);
-        const int64_t blocks =
-            last * at.blocks / at.channel_parts - first * at.blocks / at.channel_parts;
+        const int64_t first_block = first * at.blocks / at.channel_parts;
+        const int64_t last_block = last * at.blocks / at.channel_parts;
+        const int64_t blocks = last_block - first_block;
+        const int64_t groups_read =
+            ceil_div(last_block, at.blocks_of_group()) - first_block / at.blocks_of_group();
         const int64_t multiplied = at.multiplications(chunk, blocks);
         const double kept = at.parts_outermost ? of_kept * static_cast<double>(at.input_parts - 1) /
                                                      static_cast<double>(at.all_inputs)
@@ -136,8 +141,8 @@ double share(const WinogradMapLayout& at, const LayerProblem& p, int64_t begin, 
         const double products = part(multiplied, at.lanes) * (1 / pace + kept);
         const double rows = part(at.first_band(chunk + 1) - at.first_band(chunk), at.bands);
         const double channels = part(blocks, at.blocks);
-        sum += products + rows * inputs + channels * (weights / static_cast<double>(at.chunks) +
-                                                      rows * outputs);
+        sum += products + rows * part(groups_read, at.channel_groups) * inputs +
+               channels * (weights / static_cast<double>(at.chunks) + rows * outputs);
     }
     return sum;
 }
@@ -167,7 +172,7 @@ void place(WinogradMapLayout& at) {
     at.product_block = at.frequencies * (at.parts_outermost ? at.product_frequency : all * at.block);
     at.weights = at.parts_with_patches() * at.frequencies * at.patch_frequency;
     at.products = at.weights + at.frequencies_together() * at.weight_frequency;
-    at.staged = at.products + (at.parts_outermost ? at.blocks : 1) * at.product_block;
+    at.staged = at.products + (at.parts_outermost ? at.blocks_of_group() : 1) * at.product_block;
     at.elements = at.staged + at.strip_columns() * at.rows_of_tile * at.lanes;
 }
 
@@ -214,6 +219,7 @@ WinogradMapLayout winograd_map_layout(const LayerProblem& p, const VectorUnit& u
     at.rows_of_tile = at.row_taps == 1 ? 1 : chunks.rows_of_tile;
     at.columns_of_tile = at.column_taps == 1 ? 1 : std::max<int64_t>(4, chunks.rows_of_tile);
     at.frequencies = at.patch_rows() * at.patch_columns();
+    at.channel_groups = p.groups;
     at.all_inputs = p[Dim::i];
     choose_tiles(at, p);
     at.chunk_bands = std::min(chunks.bands, at.bands);

@@ -8,7 +8,8 @@
 // the input channels; M[register tile][vector of output channels][frequency][tile][lane], products of a
 // block; then a strip of outputs. Where blocks keep their products from part to part (`parts_outermost`),
 // V has one part, and M[block][frequency][register tile][vector][tile][lane] those of all blocks, in the
-// order in which sums of a part are added.
+// order in which sums of a part are added. The groups of a grouped convolution follow each other in a chunk:
+// V, and M of kept products, are those of one of them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ struct WinogradMapLayout {
     int64_t columns_of_tile = 4;  ///< or 6; 1 where windows have one column
     int64_t row_taps = 3, column_taps = 3;
     int64_t frequencies = 0;
-    int64_t all_inputs = 1;  ///< input channels
+    int64_t channel_groups = 1;  ///< of a grouped convolution
+    int64_t all_inputs = 1;  ///< input channels, of a group
 
     // Tiles of bands, in chunks that share V.
     int64_t row_tiles = 0;  ///< of a band
@@ -47,7 +49,7 @@ struct WinogradMapLayout {
     int64_t tile = 1;           ///< tiles whose sums are in registers together
     double pace = 1;            ///< part of the multipliers' time that products take
     int64_t block = 1;          ///< output channels
-    int64_t blocks = 1;         ///< of all output channels; zero weights fill up the last one
+    int64_t blocks = 1;         ///< of all output channels; zero weights fill up the last one of one group
     int64_t inputs = 1;         ///< input channels whose transformed weights lie in U together
     int64_t input_parts = 1;    ///< of all input channels
     /// All blocks take their products of a part of the input channels before patches of the next part are
@@ -96,6 +98,7 @@ struct WinogradMapLayout {
         return static_cast<double>(chunks * problem[Dim::z] * problem[Dim::i] * frequencies) * 9 / 24;
     }
     [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
+    [[nodiscard]] int64_t blocks_of_group() const { return blocks / channel_groups; }
     /// Parts of the input channels whose patches V has together.
     [[nodiscard]] int64_t parts_with_patches() const { return parts_outermost ? 1 : input_parts; }
     [[nodiscard]] int64_t scratch_elements() const { return ceil_div(elements, 16) * 16; }
