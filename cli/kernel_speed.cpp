@@ -48,6 +48,7 @@ constexpr Probed probed[] = {
     {"zoo:fsrcnn?height=200&width=960", false},
     {"zoo:mc-cnn?height=200&width=960", false},
     {"zoo:mobilenetv2", true},
+    {"zoo:mcunet-320kb", false},
     {"zoo:resnet18", false},
     {"zoo:squeezenet", false},
     {"zoo:inceptionv3?height=171&width=171", false},

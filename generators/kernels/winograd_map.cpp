@@ -49,8 +49,8 @@ private:
     /// with each frequency; else a few channels before they are transformed (docs/performance.md, "Weights of
     /// whole maps").
     [[nodiscard]] bool asks_for_next_part() const { return at_.lanes >= ir::elements_of_line; }
-    /// Asks for `lines` lines of plain weights from element `begin` on.
-    [[nodiscard]] Stmt weights_ahead(const Expr& begin, int64_t lines) const;
+    /// Asks for these lines of plain weights, counted from element `begin`.
+    [[nodiscard]] Stmt weights_ahead(const Expr& begin, const Interval& lines) const;
     /// Adds to all tiles of M the products of the `count` input channels of a part at the frequencies
     /// of `rows`. Asks for the weights of the next part, from channel `next` on.
     [[nodiscard]] Stmt multiplied(const Rows& rows, const Expr& blocks_of_tiles, const Expr& count,
@@ -95,19 +95,21 @@ Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, cons
         const Expr behind = size((rows.back() - 1) * columns);
         const Expr f = is_run ? n + size(rows.front() * columns)
                               : Halide::select(n < size(columns), n, n + behind);
-        const Stmt products = code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
-            return sums(n, f, t, count, part, place);
+        return code_.loop(".t", {0, blocks_of_tiles}, [&](const Expr& t) {
+            const Stmt products = sums(n, f, t, count, part, place);
+            if (!asks_for_next_part()) return products;
+            const int64_t lines = ceil_div(taps_ * at_.block * at_.inputs,
+                                           ir::elements_of_line * at_.frequencies);
+            const Expr share = weights_of(next) + f * size(lines * ir::elements_of_line);
+            const Interval of_tile{t * size(lines) / blocks_of_tiles,
+                                   (t + 1) * size(lines) / blocks_of_tiles};
+            return ir::sequence({weights_ahead(share, of_tile), products});
         });
-        if (!asks_for_next_part()) return products;
-        const int64_t lines = ceil_div(taps_ * at_.block * at_.inputs,
-                                       ir::elements_of_line * at_.frequencies);
-        const Expr share = weights_of(next) + f * size(lines * ir::elements_of_line);
-        return ir::sequence({weights_ahead(share, lines), products});
     });
 }
 
-Stmt MapProducts::weights_ahead(const Expr& begin, int64_t lines) const {
-    return code_.loop(".ahead", {0, size(lines)}, [&](const Expr& line) {
+Stmt MapProducts::weights_ahead(const Expr& begin, const Interval& lines) const {
+    return code_.loop(".ahead", lines, [&](const Expr& line) {
         return ir::prefetch(code_.weights(), begin + line * size(ir::elements_of_line));
     });
 }
@@ -117,10 +119,10 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
     const int64_t lanes = at_.lanes;
     const Expr channel = z * size(p_[Dim::i]) + first + i;
     std::vector<Stmt> all;
-    if (rows.front() == 0 && !asks_for_next_part()) {
-        constexpr int64_t channels_ahead = 4;
+    if (rows.front() == 0) {
+        const int64_t channels_ahead = asks_for_next_part() ? 2 : 4;
         all.push_back(weights_ahead(weights_of(channel + size(channels_ahead)),
-                                    ceil_div(taps_ * at_.block, ir::elements_of_line)));
+                                    {0, size(ceil_div(taps_ * at_.block, ir::elements_of_line))}));
     }
     for (int64_t v = 0; v < at_.vectors; ++v) {
         Values name(p_.name + ".weights");

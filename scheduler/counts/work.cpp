@@ -169,11 +169,16 @@ Elements weights_read(const LayerProblem& p, const Kernel& kernel,
                : p.weight_elements();
 }
 
-/// Whether weights are in the second-level cache by the time that they are needed: map_channels asks
-/// for the next ones while it computes, and with so many pixels, memory takes less time than the sums.
-bool asks_for_weights_ahead(const LayerProblem& p, const Kernel& kernel) {
+/// Whether a layer has so many pixels that its sums take longer than its weights from memory.
+bool has_enough_pixels(const LayerProblem& p) {
     constexpr int64_t enough_pixels = 16;
-    return kernel.kind == KernelKind::map_channels && p[Dim::y] * p[Dim::x] >= enough_pixels;
+    return p[Dim::y] * p[Dim::x] >= enough_pixels;
+}
+
+/// Whether weights are in the second-level cache by the time that they are needed: map_channels asks
+/// for the next ones while it computes.
+bool asks_for_weights_ahead(const LayerProblem& p, const Kernel& kernel) {
+    return kernel.kind == KernelKind::map_channels && has_enough_pixels(p);
 }
 
 /// How often the code of a box reads its weights: those of minimal filtering over lines for every batch
@@ -267,7 +272,13 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
     for (size_t k = 0; k < problems.size(); ++k) {
         const Kernel& kernel = group.nests[k].kernel;
         const Bytes between = asks_for_weights_ahead(problems[k], kernel) ? Bytes() : weights;
-        add_memory(terms, weights_read(problems[k], kernel), between, caches);
+        const Elements read = weights_read(problems[k], kernel);
+        add_memory(terms, read, between, caches);
+        // Where sums do not hide it, code that asks for no weights waits for them as for pieces of rows.
+        if (kernel_row(kernel.kind).scope == KernelScope::nest && !has_enough_pixels(problems[k])) {
+            terms["lines.main"] += part_from_main(static_cast<double>(between.value()), caches) *
+                                   static_cast<double>(read.value()) / vector_elements;
+        }
     }
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;

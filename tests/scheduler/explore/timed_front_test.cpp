@@ -47,6 +47,22 @@ TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
     }
 }
 
+/// On one thread, tiles of channels look as fast as map_channels if code that asks for no weights waits for
+/// none.
+TEST(TimedFront, DenseLayersOfLargeWeightsAskForThem) {
+    const Network network = open_network("zoo:alexnet");
+    TimedOptions options = options_for(16);
+    options.speed = usual_cpu_speed({.lanes = 16, .has_halves = true});
+    const Schedule schedule = std::get<Schedule>(fastest_schedule(network, options));
+    int dense = 0;
+    for (const GroupSchedule& group : schedule.groups()) {
+        if (!group.nests.front().layer.starts_with("fc")) continue;
+        ++dense;
+        EXPECT_EQ(group.nests.front().kernel.kind, KernelKind::map_channels) << to_text(group);
+    }
+    EXPECT_EQ(dense, 3);
+}
+
 /// Threads share the strips of all images, so four of them take no longer than one four times.
 TEST(TimedFront, TimesAreOfAllImagesOfTheBatch) {
     const TimedOptions options = options_for(8, 2);
@@ -395,6 +411,27 @@ TEST(GroupWork, ArraysBeyondTheCachesComeFromFurtherAway) {
     const double weights = 32 * 64 / 16.0;
     EXPECT_EQ(work.at("memory.main"), (64 * 256 + 32 * 256) / 16.0 + weights / 2);
     EXPECT_EQ(work.at("memory.third"), weights / 2);
+}
+
+/// A dense layer reads each weight once, and map_channels alone asks for those of the next pass.
+TEST(GroupWork, DenseLayersWaitForWeightsThatNoCodeAsksFor) {
+    const Network network = chain(4096, 1, 1, {{1024, square_window(1)}});
+    const auto waited = [&](const Network& of, const std::string& tile, const std::string& kernel) {
+        const GroupSchedule group = parse_group(
+            of, "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile +
+                    "; X root/yo; W root/root; Y xi/xi; kernel " + kernel + "}");
+        // The weights' 16 MiB exceed half of the third level.
+        const WorkTerms work = group_work(group, group_problems(of, group),
+                                          {Bytes(1 << 20), Bytes(16 << 20)});
+        const auto found = work.find("lines.main");
+        return found == work.end() ? 0.0 : found->second;
+    };
+    EXPECT_EQ(waited(network, "z1024 y1 x1 i4096", "channels z4 x1 v16"), 4096 * 1024 / 16.0);
+    EXPECT_EQ(waited(network, "z1024 y1 x1 i4096", "map_channels a24 v16"), 0);
+    // The sums of 16 pixels take longer.
+    EXPECT_EQ(waited(chain(4096, 4, 4, {{1024, square_window(1)}}), "z1024 y4 x4 i4096",
+                     "channels z4 x4 v16"),
+              0);
 }
 
 TEST(GroupWork, ShortPiecesOfFarMapsComeFromWhatTheyAreAskedOf) {
