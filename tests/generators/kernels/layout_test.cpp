@@ -336,6 +336,15 @@ TEST(Layout, AdditionMultipliesNothing) {
     }
 }
 
+/// A tile of r rows loads the r + 2 rows that they read, so two rows would load each of them twice.
+TEST(Layout, DepthwiseTilesOfLongRowsHaveFourRows) {
+    const Alone layer = alone(16, 112, 112, {16, square_window(3, 1, 1), 16});
+    EXPECT_EQ(map_depthwise_layout(layer.problem, by_sixteen).tile_rows, 4);
+    EXPECT_EQ(map_depthwise_layout(layer.problem, by_sixteen, 6).tile_rows, 3);  // of a band
+    const Alone narrow = alone(16, 14, 14, {16, square_window(3, 1, 1), 16});
+    EXPECT_EQ(map_depthwise_layout(narrow.problem, by_sixteen).tile_rows, 14);
+}
+
 /// Whether blocks keep their products; none where the layer has no such kernel.
 std::optional<bool> expect_winograd_map_done(const Alone& layer, const VectorUnit& unit, int64_t form,
                                              int64_t bands) {

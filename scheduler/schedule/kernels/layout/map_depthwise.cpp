@@ -8,10 +8,10 @@ namespace laminate {
 
 namespace {
 
-/// Rows of a tile: no more than the registers hold sums for, few if rows are long, and no smaller
+/// Rows of a tile: no more than the registers hold sums for, four if rows are long, and no smaller
 /// tile at the end if possible; none at the end of a band.
 int64_t rows_of_tile(int64_t extent, int64_t band, int64_t runs, const VectorUnit& unit) {
-    constexpr int64_t most_vectors = 16, fewest_rows = 2;
+    constexpr int64_t most_vectors = 16, fewest_rows = 4;
     int64_t rows =
         std::min({unit.accumulators * 2 / 3, std::max(fewest_rows, most_vectors / runs), extent});
     if (band == 0) return ceil_div(extent, ceil_div(extent, rows));
