@@ -184,6 +184,13 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
         [&](const Expr& i, int64_t t) {
             return ir::load(scratch, places[static_cast<size_t>(t)] + i * size(at_.run));
         }};
+    std::vector<Stmt> all;
+    // Products of all blocks lie beyond the second-level cache, and the few lines of a register tile are
+    // read before any processor foresees the next ones.
+    if (at_.parts_outermost) {
+        for (int64_t c = 0; c < at_.block * at_.tile; c += ir::elements_of_line)
+            all.push_back(ir::prefetch(scratch, to + size(at_.product_tile + c)));
+    }
     const auto start = [&](int64_t v, int64_t t) -> Expr {
         const Expr zero = make_zero(Halide::Float(32, static_cast<int>(lanes)));
         return at_.input_parts == 1 ? zero
@@ -193,8 +200,9 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
     const auto store = [&](int64_t v, int64_t t, const Expr& sum) {
         return ir::store(scratch, sum, product(v, t));
     };
-    return once.around(
+    all.push_back(
         ir::sums_of_products(p_.name, {lanes, at_.vectors, at_.tile}, {term}, store, start));
+    return once.around(ir::sequence(all));
 }
 
 /// What a chunk of bands makes for some blocks of output channels, group by group of channels.
