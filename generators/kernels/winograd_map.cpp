@@ -185,8 +185,8 @@ Stmt MapProducts::sums(const Expr& n, const Expr& f, const Expr& number, const E
             return ir::load(scratch, places[static_cast<size_t>(t)] + i * size(at_.run));
         }};
     std::vector<Stmt> all;
-    // Products of all blocks lie beyond the second-level cache, and the few lines of a register tile are
-    // read before any processor foresees the next ones.
+    // Products of all blocks lie beyond the second-level cache, and a register tile has too few lines
+    // of them for a processor to foresee those of the next one.
     if (at_.parts_outermost) {
         for (int64_t c = 0; c < at_.block * at_.tile; c += ir::elements_of_line)
             all.push_back(ir::prefetch(scratch, to + size(at_.product_tile + c)));
