@@ -74,8 +74,9 @@ struct Exponential {
     Expr power, r, square, series;
 };
 
-/// `make` of the parts of e^x. x lies between -88, where the power is 0, and 89, where it is infinite,
-/// or is NaN, which stays in r. The polynomial is that of Cephes (expf).
+/// `make` of the parts of e^x. x lies between -88, where the power is 0, and 89, where it is
+/// infinite, or is NaN, which stays in r. The polynomial is that of
+/// nets/operators/vector_functions.h.
 Expr with_exponential(const Expr& x, const std::function<Expr(const Exponential&)>& make) {
     constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
     constexpr float ln2_low = -2.12194440e-4f;
@@ -90,10 +91,10 @@ Expr with_exponential(const Expr& x, const std::function<Expr(const Exponential&
             return with_value(Halide::reinterpret(v.type(), exponent), [&](const Expr& power) {
                 return with_value(rest, [&](const Expr& r) {
                     return with_value(r * r, [&](const Expr& square) {
-                        const Expr series = polynomial_of_pairs(
-                            r, square,
-                            {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
-                             8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f});
+                        const Expr series =
+                            polynomial_of_pairs(r, square,
+                                                {4.9999994e-1f, 1.6666521e-1f, 4.1668285e-2f,
+                                                 8.368695e-3f, 1.3819219e-3f});
                         return make({power, r, square, series});
                     });
                 });

@@ -102,6 +102,7 @@ struct Run {
 /// first of these inputs within a channel.
 struct Inside {
     int64_t begin = 0, end = 0, input = 0;
+    friend bool operator==(const Inside&, const Inside&) = default;
 };
 
 /// These two do the same as std::fill_n and std::copy_n, faster where runs are short.
@@ -199,6 +200,8 @@ private:
         return sums_.data() + static_cast<int64_t>(phase) * channels * width_;
     }
 
+    /// Phases in turn that read the same inputs, such as those of windows that do not overlap, find
+    /// them packed.
     void sum(size_t phase, const float* input, int64_t group, int64_t first, int64_t channels,
              int64_t count) {
         const int64_t all = taps(phase), most = std::clamp<int64_t>(all, 1, most_depth);
@@ -215,7 +218,9 @@ private:
             for (int64_t tap = 0; tap < all; tap += most) {
                 const int64_t block = std::min(most, all - tap);
                 if (all > most) set_insides(phase, tap, block);
-                pack(phase, of_inputs, inputs, block, count);
+                const bool is_packed = phase > 0 && block == all && inputs == group_in_ &&
+                                       insides_[phase] == insides_[phase - 1];
+                if (!is_packed) pack(phase, of_inputs, inputs, block, count);
                 multiply(phase, group, first, channels, i, inputs, tap, block, to);
             }
         }

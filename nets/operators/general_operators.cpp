@@ -221,7 +221,7 @@ LAMINATE_IN_VECTORS float apply_binary(float a, float b) {
 
 void run_unary(const GeneralOperator& op, const float* input, const Dims& out, float* output,
                int threads) {
-    constexpr int64_t longest = 1 << 10;
+    constexpr int64_t longest = 1 << 12;
     const int64_t count = element_count(out);
     parallel_for(ceil_div(count, longest), threads, [&](int64_t part) {
         const int64_t begin = part * longest;

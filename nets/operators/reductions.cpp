@@ -62,7 +62,7 @@ struct Part {
     float* output;
 };
 
-constexpr int64_t most_columns = 64;
+constexpr int64_t most_columns = 128;
 
 enum class Join { sum, product, largest, smallest };
 
@@ -115,6 +115,10 @@ struct Joined {
     }
 };
 
+/// Lanes of loops that sum in double precision. With sixteen, as many as floats in the widest vector,
+/// the compiler takes vectors apart more often than it adds.
+constexpr int doubles = 8;
+
 /// Sums rows from number k on, four at once, so that none waits for the lanes of another to be
 /// added. Returns the first that is left.
 template <class Term, class Finish>
@@ -127,7 +131,7 @@ LAMINATE_IN_VECTORS int64_t fold_four_rows(const Part& part, int64_t k, const Te
         float* results = output + k;
         const float of_a = results[0], of_b = results[1], of_c = results[2], of_d = results[3];
         double sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
-#pragma omp simd reduction(+ : sum_a, sum_b, sum_c, sum_d)
+#pragma omp simd reduction(+ : sum_a, sum_b, sum_c, sum_d) simdlen(doubles)
         for (int64_t x = 0; x < loops.run; ++x) {
             sum_a += term(a[x], of_a);
             sum_b += term(b[x], of_b);
@@ -148,6 +152,7 @@ template <Join join, class State, class Term, class Finish>
 LAMINATE_IN_VECTORS void fold(const Part& part, const Term& term, const Finish& finish) {
     const auto& [loops, rows, columns, input, output] = part;
     const int64_t joined = loops.reduced.count();
+    constexpr int lanes = sizeof(State) == sizeof(double) ? doubles : 16;
     int64_t k = rows.begin;
     if constexpr (join == Join::sum) {
         if (loops.is_run_reduced && joined == 1) k = fold_four_rows(part, k, term, finish);
@@ -166,12 +171,25 @@ LAMINATE_IN_VECTORS void fold(const Part& part, const Term& term, const Finish& 
         std::array<State, most_columns> states;
         std::array<int32_t, most_columns> unordered{};
         states.fill(Joined<join, State>().state);
-        for (int64_t j = 0; j < joined; ++j) {
-            const float* row = first + loops.reduced.offset(j) + columns.begin;
+        const auto add = [&](size_t n, float x) {
+            Joined<join, State>::add(term(x, results[n]), states[n], unordered[n]);
+        };
+        const auto row = [&](int64_t j) { return first + loops.reduced.offset(j) + columns.begin; };
+        int64_t j = 0;
+        for (; j + 4 <= joined; j += 4) {  // a state is loaded and stored once for four rows
+            const float *a = row(j), *b = row(j + 1), *c = row(j + 2), *d = row(j + 3);
+#pragma omp simd simdlen(lanes)
             for (int64_t x = 0; x < count; ++x) {
                 const auto n = static_cast<size_t>(x);
-                Joined<join, State>::add(term(row[x], results[x]), states[n], unordered[n]);
+                add(n, a[x]);
+                add(n, b[x]);
+                add(n, c[x]);
+                add(n, d[x]);
             }
+        }
+        for (; j < joined; ++j) {
+            const float* of_row = row(j);
+            for (int64_t x = 0; x < count; ++x) add(static_cast<size_t>(x), of_row[x]);
         }
         for (int64_t x = 0; x < count; ++x) {
             const auto n = static_cast<size_t>(x);
@@ -297,7 +315,7 @@ LAMINATE_IN_VECTORS void sum_four_rows(const float* input, float* output, int64_
                                        double* sums, int64_t columns) {
     const float *second = input + step, *third = second + step, *fourth = third + step;
     float *to_second = output + step, *to_third = to_second + step, *to_fourth = to_third + step;
-#pragma GCC ivdep
+#pragma omp simd simdlen(doubles)
     for (int64_t x = 0; x < columns; ++x) {
         const double a = sums[x], b = a + static_cast<double>(input[x]),
                      c = b + static_cast<double>(second[x]), d = c + static_cast<double>(third[x]),

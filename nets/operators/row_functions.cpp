@@ -203,19 +203,57 @@ using RowLanes = std::array<float, row_lanes>;
 /// How many elements stand behind a row's whole vectors; none if the row is shorter than a vector.
 constexpr int64_t left_of(int64_t count) { return count < row_lanes ? 0 : count % row_lanes; }
 
+using Lanes [[gnu::vector_size(sizeof(RowLanes))]] = float;
+
+// Arguments are references, because how vectors are passed depends on the processor.
+LAMINATE_IN_VECTORS void load(const float* values, Lanes& lanes) {
+    std::memcpy(&lanes, values, sizeof lanes);
+}
+
+/// Joins all lanes, halves first: join(a, b) makes of a what both are together. A loop over the
+/// lanes in an array would wait for the memory and for one lane after the other.
+template <class Join>
+LAMINATE_IN_VECTORS float joined(Lanes lanes, const Join& join) {
+    join(lanes, __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7, 0, 1, 2, 3));
+    join(lanes, __builtin_shufflevector(lanes, lanes, 2, 3, 0, 1, 6, 7, 4, 5));
+    join(lanes, __builtin_shufflevector(lanes, lanes, 1, 0, 3, 2, 5, 4, 7, 6));
+    return lanes[0];
+}
+
 /// largest_of() 1, where the last vector overlaps the one before.
 LAMINATE_IN_VECTORS float largest_in_vectors(const float* row, int64_t count) {
-    using Lanes [[gnu::vector_size(sizeof(RowLanes))]] = float;
     if (count < row_lanes) return largest_of(1, row, count);
-    Lanes most = Lanes{} - std::numeric_limits<float>::infinity();
+    const auto take_larger = [](Lanes& a, const Lanes& b) { a = b > a ? b : a; };
+    Lanes most = Lanes{} - std::numeric_limits<float>::infinity(), values;
     for (int64_t x = 0; x < count; x += row_lanes) {
-        Lanes values;
-        std::memcpy(&values, row + std::min(x, count - row_lanes), sizeof values);
-        most = values > most ? values : most;
+        load(row + std::min(x, count - row_lanes), values);
+        take_larger(most, values);
     }
-    RowLanes lanes;
-    std::memcpy(lanes.data(), &most, sizeof most);
-    return largest_of(1, lanes.data(), row_lanes);
+    return joined(most, take_larger);
+}
+
+/// The sum of numbers of one sign. A NaN makes it NaN.
+LAMINATE_IN_VECTORS double sum_in_vectors(const float* row, int64_t count) {
+    if (count < row_lanes)
+        return sum_of<double>(row, count, [](float x) { return static_cast<double>(x); });
+    constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
+    constexpr Lanes places{0, 1, 2, 3, 4, 5, 6, 7};
+    const auto add = [](Lanes& a, const Lanes& b) { a += b; };
+    const int64_t left = left_of(count), whole = count - left;
+    const Lanes counted = Lanes{} + static_cast<float>(row_lanes - left);
+    Lanes values, sum;
+    load(row + count - row_lanes, values);
+    sum = places < counted ? Lanes{} : values;
+    double total = 0;
+    for (int64_t begin = 0; begin < whole; begin += run) {
+        for (int64_t k = begin; k < std::min(whole, begin + run); k += row_lanes) {
+            load(row + k, values);
+            sum += values;
+        }
+        total += static_cast<double>(joined(sum, add));
+        sum = Lanes{};
+    }
+    return total;
 }
 
 /// output = value(input); `output` may be `input`.
@@ -226,7 +264,10 @@ LAMINATE_IN_VECTORS void each_in_vectors(const float* input, float* output, int6
     RowLanes last;  // copied because `output` may be `input`
     if (left > 0) std::copy_n(input + count - row_lanes, row_lanes, last.begin());
     each(input, output, count - left, value);
-    if (left > 0) each(last.data(), output + count - row_lanes, row_lanes, value);
+    if (left == 0) return;
+#pragma omp simd  // else the compiler takes the elements one by one
+    for (size_t k = 0; k < last.size(); ++k) last[k] = value(last[k]);
+    std::copy_n(last.begin(), row_lanes, output + count - row_lanes);
 }
 
 /// e^(x - most), where no x is above `most`. A row of equal infinities makes it NaN.
@@ -236,36 +277,6 @@ LAMINATE_IN_VECTORS float exponential_below(float most, float x) {
     return e.power * (e.series * e.square + (e.r + 1));
 }
 
-/// Writes e^(x - most) and returns the sum. A NaN of the row makes the sum NaN.
-LAMINATE_IN_VECTORS double exponentials_below(float most, const float* input, float* output,
-                                              int64_t count) {
-    constexpr int64_t run = 512;  // few enough that their sum in single precision is exact enough
-    const int64_t left = left_of(count), whole = count - left;
-    RowLanes last{};  // copied because `output` may be `input`
-    if (left > 0) std::copy_n(input + count - row_lanes, row_lanes, last.begin());
-    double total = 0;
-    for (int64_t begin = 0; begin < whole; begin += run) {
-        const int64_t end = std::min(whole, begin + run);
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t k = begin; k < end; ++k) {
-            const float part = exponential_below(most, input[k]);
-            output[k] = part;
-            sum += part;
-        }
-        total += static_cast<double>(sum);
-    }
-    if (left == 0) return total;
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t k = 0; k < row_lanes; ++k) {
-        const float part = exponential_below(most, last[static_cast<size_t>(k)]);
-        output[count - row_lanes + k] = part;
-        sum += k < row_lanes - left ? 0 : part;
-    }
-    return total + static_cast<double>(sum);
-}
-
 /// softmax or log_softmax of up to most_together rows. Each pass takes all of them, so that a row
 /// need not wait for the largest value, the sum and the quotient of the row before.
 constexpr int64_t most_together = 64;
@@ -273,16 +284,18 @@ constexpr int64_t most_together = 64;
 LAMINATE_IN_VECTORS void softmax_rows(bool is_log, const float* input, float* output, int64_t rows,
                                       int64_t count) {
     std::array<float, most_together> most, factors;
-    std::array<double, most_together> sums;
     for (int64_t r = 0; r < rows; ++r)
         most[static_cast<size_t>(r)] = largest_in_vectors(input + r * count, count);
     // Subtracting the largest keeps e^x from overflowing and changes nothing else.
     for (int64_t r = 0; r < rows; ++r) {
-        const auto n = static_cast<size_t>(r);
-        sums[n] = exponentials_below(most[n], input + r * count, output + r * count, count);
+        const float top = most[static_cast<size_t>(r)];
+        each_in_vectors(input + r * count, output + r * count, count,
+                        [top](float x) { return exponential_below(top, x); });
     }
-    for (size_t n = 0; n < static_cast<size_t>(rows); ++n)
-        factors[n] = static_cast<float>(is_log ? std::log(sums[n]) : 1 / sums[n]);
+    for (int64_t r = 0; r < rows; ++r) {
+        const double sum = sum_in_vectors(output + r * count, count);
+        factors[static_cast<size_t>(r)] = static_cast<float>(is_log ? std::log(sum) : 1 / sum);
+    }
     for (int64_t r = 0; r < rows; ++r) {
         const float factor = factors[static_cast<size_t>(r)], top = most[static_cast<size_t>(r)];
         float* to = output + r * count;

@@ -32,16 +32,15 @@ struct Exponential {
 };
 
 /// x lies between -88, where the power is 0, and 89, where it is infinite, or is NaN, which stays
-/// in r. The polynomial is that of Cephes (expf).
+/// in r. The polynomial is fitted for the least relative error of e^r, 3.2e-9.
 LAMINATE_IN_VECTORS Exponential exponential_parts(float x) {
     constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
     constexpr float ln2_low = -2.12194440e-4f;
     constexpr float to_whole = 0x1.8p23f;  // the sum's last bits are the nearest whole number
     const float shifted = x * std::numbers::log2e_v<float> + to_whole, k = shifted - to_whole;
     const float r = (x - k * ln2_high) - k * ln2_low, square = r * r;
-    const float series =
-        polynomial(r, square, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
-                   8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f);
+    const float series = polynomial(r, square, 4.9999994e-1f, 1.6666521e-1f, 4.1668285e-2f,
+                                    8.368695e-3f, 1.3819219e-3f);
     const uint32_t exponent =
         std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(to_whole) + 127;
     return {std::bit_cast<float>(exponent << 23), r, square, series};
