@@ -126,7 +126,7 @@ TimedOptions timed_options(const Network& network, const ExploreTwoLevelOptions&
     TimedOptions timed = argument.timed_options(request.common.thread_count());
     timed.stop = request.stop;
     if (budget_bytes) timed.memory = Bytes(*budget_bytes);
-    if (options.names_a_search()) timed.searched = explore(network, wanted).groups;
+    if (options.names_a_search()) timed.searched = groups_of_steps(explore(network, wanted));
     return timed;
 }
 

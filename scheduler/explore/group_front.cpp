@@ -29,9 +29,9 @@ void add_point(Points& front, GroupSchedule group, const GroupCounts& counts, Fo
                             memory_of(front.counts.back(), footprint), counts.macs()});
 }
 
-/// Adds a point of the search after checking its costs against the model. The search takes loops with
-/// one trip for loops with several. So a point costs less in the model, where a search that was cut
-/// short did not come to the structure that has these loops innermost; it never costs more.
+/// Adds a point of the search after checking its costs against the model. The search takes loops
+/// with one trip for loops with several. So a point costs less in the model, where a search that
+/// was cut short did not come to the structure that has these loops innermost; it never costs more.
 void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems,
                        const GroupSearch::Point& point, Footprint footprint, TwoLevelCache& cache) {
     GroupSchedule group = search::group_schedule(problems, point.choice);

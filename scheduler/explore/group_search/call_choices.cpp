@@ -54,13 +54,13 @@ std::vector<int64_t> needed_coordinates(const std::vector<LayerProblem>& problem
 /// Layers n - 1 .. k decided.
 struct State {
     double held = 0;
-    double roots = 0;     ///< without that of `open`
-    double open = 0;      ///< a_k so far: layer k - 1 may add to it
-    double again = 1;     ///< rho_{k-1}
-    uint32_t narrow = 0;  ///< bit j: calls of layer j make one channel; or some_layer
-    uint32_t own = 0;     ///< bit j: a_j > 0, or some_layer
-    bool has_parts = false;     ///< as of Halos
-    double per_call = 0;        ///< as of Halos, so far
+    double roots = 0;        ///< without that of `open`
+    double open = 0;         ///< a_k so far: layer k - 1 may add to it
+    double again = 1;        ///< rho_{k-1}
+    uint32_t narrow = 0;     ///< bit j: calls of layer j make one channel; or some_layer
+    uint32_t own = 0;        ///< bit j: a_j > 0, or some_layer
+    bool has_parts = false;  ///< as of Halos
+    double per_call = 0;     ///< as of Halos, so far
     /// Whether each call of layer n - 1 calls layer k - 1 and, if k < n, brings weights (13).
     bool calls_on = false;
     // Of 10:
@@ -119,8 +119,8 @@ void keep_best(States& states) {
         states = std::move(kept);
         return;
     }
-    // Those that cost most are told apart least: neighbours of them are merged into one state that is
-    // as good as the best of them in each respect.
+    // Those that cost most are told apart least: neighbours of them are merged into one state that
+    // is as good as the best of them in each respect.
     const auto by_roots = [](const State& s) { return std::tuple(s.roots, s.held); };
     std::ranges::sort(kept, {}, by_roots);
     const auto costly = kept.begin() + static_cast<std::ptrdiff_t>(most_states - most_merged);
@@ -189,11 +189,17 @@ public:
                 for (const Last& last : choices_of_last(t, wide)) {
                     for (const State& s : states_of(t, input_tiles, wide, last, visits)) {
                         const Halos halos{s.narrow != some_layer,
-                                          channels_of_halos(t, width), s.narrow, s.has_parts,
-                                          last.comes_with_tiles, s.per_call, last.sums};
-                        const CallChoice choice{s.held, s.roots + std::sqrt(s.open), s.own,
-                                                s.has_groups ? s.divider : 0, s.groups,
-                                                s.groups_before, s.again, halos, visits};
+                                          channels_of_halos(t, width),
+                                          s.narrow,
+                                          s.has_parts,
+                                          last.comes_with_tiles,
+                                          s.per_call,
+                                          last.sums};
+                        const CallChoice choice{s.held,   s.roots + std::sqrt(s.open),
+                                                s.own,    s.has_groups ? s.divider : 0,
+                                                s.groups, s.groups_before,
+                                                s.again,  halos,
+                                                visits};
                         if (!limit_.is_out(0, choice.held, choice.all_roots(), choice.again,
                                            visits))
                             choices.push_back(choice);
@@ -208,7 +214,7 @@ private:
     /// The last layer's weights (6).
     struct Last {
         double held = 0, again = 1, extra = 0;
-        double per_buffer = 0;  ///< over Y's buffer, which is held with the others
+        double per_buffer = 0;          ///< over Y's buffer, which is held with the others
         bool comes_with_tiles = false;  ///< all weights with each tile of rows and columns
         bool comes_with_calls = false;  ///< all weights with each call of layer n - 1
         double sums = 0;                ///< as of HaloBound::End
@@ -240,8 +246,8 @@ private:
     }
 
     /// All layers decided, for one choice of the last layer's tile `t` of its inputs and weights.
-    [[nodiscard]] States states_of(const Tile& t, double input_tiles, bool wide,
-                                   const Last& last, double visits) {
+    [[nodiscard]] States states_of(const Tile& t, double input_tiles, bool wide, const Last& last,
+                                   double visits) {
         const double width = sizes_.channels[n_ - 1];
         const double c = wide ? t.least : 1;
         const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
@@ -270,8 +276,8 @@ private:
                     if (is_out(k - 1, m)) continue;
                     next[{m.open, m.again, static_cast<double>(m.narrow),
                           static_cast<double>(m.own),
-                          m.has_groups ? static_cast<double>(m.divider) : -1,
-                          m.has_parts ? 1.0 : 0, m.calls_on ? 1.0 : 0}]
+                          m.has_groups ? static_cast<double>(m.divider) : -1, m.has_parts ? 1.0 : 0,
+                          m.calls_on ? 1.0 : 0}]
                         .push_back(m);
                 }
             }
@@ -292,8 +298,8 @@ private:
         bool is_narrow = false;   ///< one channel at a time
         double extra = 0;         ///< what layer k + 1 adds to a_k
     };
-    /// Makes the states that follow `s`: weights of layer k in its own nest, kept as long as A_k, all
-    /// of them kept where those are a part, or (narrow) one channel of them kept as long as its
+    /// Makes the states that follow `s`: weights of layer k in its own nest, kept as long as A_k,
+    /// all of them kept where those are a part, or (narrow) one channel of them kept as long as its
     /// channel.
     void decide(const Decision& d, const State& s, States& out) const {
         const double weights = sizes_.weights[d.k];
@@ -330,12 +336,12 @@ private:
 
     /// Layer k begins a group: all layers from it to the next one that does.
     void add_group(const Decision& d, const State& s, State& to) const {
-        begin_group(d.k,
-                    sizes_.weights[d.k] * (d.c * s.again * sizes_.pixels[d.k] + s.waiting) + d.extra,
-                    s, to);
+        begin_group(
+            d.k, sizes_.weights[d.k] * (d.c * s.again * sizes_.pixels[d.k] + s.waiting) + d.extra,
+            s, to);
     }
-    /// The weights of layer k are held, so its calls are no more than those of a layer before; unless
-    /// those of layer n come with them.
+    /// The weights of layer k are held, so its calls are no more than those of a layer before;
+    /// unless those of layer n come with them.
     void wait_for_group(const Decision& d, const State& s, State& to) const {
         if (d.extra > 0) {
             begin_group(d.k, d.extra, s, to);
@@ -352,8 +358,8 @@ private:
     void begin_group(size_t k, double elements, const State& s, State& to) const {
         const double group = std::sqrt(elements);
         to.has_groups = true;
-        // Any of these layers may be the divider. The earlier it is, the fewer layers have halos, so
-        // what the layer moves with calls must make up for it.
+        // Any of these layers may be the divider. The earlier it is, the fewer layers have halos,
+        // so what the layer moves with calls must make up for it.
         const bool divides = group * (2 * k > n_ ? 2 : 1) >= s.groups;
         to.divider = divides ? k : s.divider;
         to.groups = s.groups + (divides ? s.groups_before + group : 0);

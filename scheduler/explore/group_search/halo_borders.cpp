@@ -11,10 +11,6 @@ namespace laminate::search {
 
 namespace {
 
-/// Halos of longer pieces are small beside them. To try all pieces takes time that grows with the
-/// square of their length.
-constexpr int64_t longest_piece = 64;
-
 /// What `range` of the last layer's outputs reads; of tensors between, what their borders leave.
 Range read_by_all(std::span<const AxisWindow> layers, Range range) {
     for (size_t k = layers.size(); k-- > 0 && range.size() > 0;)
@@ -36,9 +32,8 @@ bool meets_no_border(std::span<const AxisWindow> layers, int64_t at) {
         const AxisWindow& w = layers[k];
         const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.span() - 1)
                                            : range.begin * w.stride - w.pad_begin;
-        const int64_t last = w.transposed
-                                 ? (range.end - 1 + w.pad_begin) / w.stride
-                                 : (range.end - 1) * w.stride + w.span() - 1 - w.pad_begin;
+        const int64_t last = w.transposed ? (range.end - 1 + w.pad_begin) / w.stride
+                                          : (range.end - 1) * w.stride + w.span() - 1 - w.pad_begin;
         if (first < 0 || last >= w.in) return false;
         range = window_of(w, range);
     }
@@ -55,8 +50,7 @@ PieceReads::PieceReads(const std::vector<AxisWindow>& chain, size_t t, double sl
       end_of_inner_(outputs_.end) {
     for (int64_t at = outputs_.begin; at < outputs_.end; ++at)
         readers_ += hull_of({at, at + 1}) > 0 ? 1 : 0;
-    while (first_inner_ < outputs_.end && !meets_no_border(layers_, first_inner_))
-        ++first_inner_;
+    while (first_inner_ < outputs_.end && !meets_no_border(layers_, first_inner_)) ++first_inner_;
     while (end_of_inner_ > first_inner_ && !meets_no_border(layers_, end_of_inner_ - 1))
         --end_of_inner_;
 }
@@ -70,8 +64,8 @@ double PieceReads::inner_of(double piece) const {
         for (int64_t size = outputs_.size(); size > 0; --size) {
             int64_t most = 0;
             for (int64_t first = outputs_.begin; first < end_of_inner_; first += size)
-                most = std::max(most, std::min(first + size, end_of_inner_) -
-                                          std::max(first, first_inner_));
+                most = std::max(
+                    most, std::min(first + size, end_of_inner_) - std::max(first, first_inner_));
             inner_of_[size] = least = std::min(least, most);
         }
     }
@@ -84,9 +78,10 @@ double PieceReads::pieces(int64_t longest) const {
 }
 
 double PieceReads::read_by(int64_t longest) const {
-    const auto known = known_.find(longest);
-    if (known != known_.end()) return known->second;
-    return known_.emplace(longest, least_read(longest)).first->second;
+    if (longest > longest_piece || !limits(longest)) return needed_;
+    double& known = known_[static_cast<size_t>(longest)];
+    if (known == 0) known = least_read(longest);
+    return known;
 }
 
 double PieceReads::hull_of(Range piece) const {
@@ -94,14 +89,16 @@ double PieceReads::hull_of(Range piece) const {
 }
 
 double PieceReads::least_read(int64_t longest) const {
-    if (longest > longest_piece || !limits(longest)) return needed_;
     const double inner = slope_ + extra_ / static_cast<double>(longest);
     IndexVector<double, int64_t> least(outputs_.size(), std::numeric_limits<double>::infinity());
     for (int64_t at = first_inner_; at < end_of_inner_; ++at) least[at - outputs_.begin] = inner;
     for (int64_t first = outputs_.begin; first < outputs_.end; ++first) {
-        for (int64_t size = 1; size <= longest && first + size <= outputs_.end; ++size) {
+        // No piece that begins here reaches a border.
+        if (first == first_inner_) first = std::max(first, end_of_inner_ - longest + 1);
+        const int64_t shortest = first < first_inner_ ? 1 : end_of_inner_ - first + 1;
+        for (int64_t size = std::max<int64_t>(shortest, 1);
+             size <= longest && first + size <= outputs_.end; ++size) {
             const Range piece{first, first + size};
-            if (piece.begin >= first_inner_ && piece.end <= end_of_inner_) continue;
             const double each = hull_of(piece) / static_cast<double>(size);
             for (int64_t at = piece.begin; at < piece.end; ++at) {
                 double& own = least[at - outputs_.begin];

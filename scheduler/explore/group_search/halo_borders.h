@@ -15,9 +15,9 @@
 // than 3 p inner coordinates, no piece is longer than p.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -66,7 +66,10 @@ private:
     double needed_;
     int64_t readers_ = 0;
     int64_t first_inner_, end_of_inner_;
-    mutable std::map<int64_t, double> known_;
+    /// Halos of longer pieces are small beside them. To try all pieces takes time that grows with the
+    /// square of their length.
+    static constexpr int64_t longest_piece = 64;
+    mutable std::array<double, longest_piece + 1> known_{};  ///< read_by(), or 0
     mutable IndexVector<int64_t, int64_t> inner_of_;  ///< by the size of pieces
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/units.h"
 #include "base/vector_width.h"
 #include "scheduler/explore/group_search/halo_borders.h"
 #include "scheduler/explore/group_search/layer_structures.h"
@@ -128,8 +129,8 @@ public:
         for (size_t m = 1; m <= n_; ++m) {
             bool moves = true;
             for (size_t j = m; j-- > 0;) {
-                moves = moves && !problems[j].window[0].transposed &&
-                        !problems[j].window[1].transposed;
+                moves =
+                    moves && !problems[j].window[0].transposed && !problems[j].window[1].transposed;
                 moves_[m][j] = moves ? 1 : 0;
                 const auto& both = hulls_[m][j];
                 halos_[m][j] =
@@ -138,8 +139,8 @@ public:
             find_buffers(m);
         }
     }
-    /// Gives A_{n-1} so many channels in its buffer, and Y's buffer `sums` for each pixel of a piece
-    /// (13). `cuts`: layer n - 1 does not keep its input.
+    /// Gives A_{n-1} so many channels in its buffer, and Y's buffer `sums` for each pixel of a
+    /// piece (13). `cuts`: layer n - 1 does not keep its input.
     void set_last(double channels, double sums, bool cuts) {
         channels_[n_ - 1] = channels;
         sums_ = sums;
@@ -157,7 +158,8 @@ public:
     [[nodiscard]] bool must_cut(size_t j) const { return (cuts_ >> j & 1U) != 0; }
     /// The last layer before layer m of which that is so; 0 if there is none.
     [[nodiscard]] size_t cut_before(size_t m) const {
-        while (--m > 0 && !must_cut(m)) {}
+        while (--m > 0 && !must_cut(m)) {
+        }
         return m;
     }
     /// The longer side of A_m.
@@ -166,8 +168,11 @@ public:
         return hulls_[m][j][axis].slope;
     }
     [[nodiscard]] Hull hull(size_t m, size_t j, size_t axis) const { return hulls_[m][j][axis]; }
-    /// Pieces of p coordinates of A_m read 1 + halo / p times as much of A_j as one piece would.
-    [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
+    /// Pieces with such sides on average of A_m read this times as much of A_j as one piece would.
+    [[nodiscard]] double factor(size_t m, size_t j, double short_side, double long_side) const {
+        const double halo = halos_[m][j];
+        return (1 + halo / short_side) * (1 + halo / long_side);
+    }
     /// The buffer of A_j for pieces of p coordinates of A_m, as slope * p + extra.
     [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
     /// The same for all of A_{m-1} .. A_j together.
@@ -180,8 +185,8 @@ public:
     [[nodiscard]] double longest_of_sums(size_t m, double shorter, double memory) const {
         return sums(m) > 0 ? std::floor(memory / (sums(m) * shorter)) : never;
     }
-    /// The same for all that layers 1 .. m hold without a cut, but for sums. The input of layer 1 alone
-    /// counts as nothing (5).
+    /// The same for all that layers 1 .. m hold without a cut, but for sums. The input of layer 1
+    /// alone counts as nothing (5).
     [[nodiscard]] Hull line(size_t m) const {
         const bool has_output = m == n_ && counts_output() && sums_ == 0;
         return sum(lines(m, m == 1 ? 1 : 0), {0, has_output ? 1.0 : 0.0});
@@ -214,10 +219,10 @@ public:
         std::vector<double> key;
         for (size_t j = 0; j < m; ++j) {
             for (const Hull& h : hulls_[j + 1][j]) key.insert(key.end(), {h.slope, h.extra});
-            key.insert(key.end(), {window_[j], channels_[j], largest_[j],
-                                   static_cast<double>(folds_once_[j]),
-                                   static_cast<double>(moves_[j + 1][j]), is_free(j) ? 1.0 : 0.0,
-                                   must_cut(j) ? 1.0 : 0.0});
+            key.insert(key.end(),
+                       {window_[j], channels_[j], largest_[j], static_cast<double>(folds_once_[j]),
+                        static_cast<double>(moves_[j + 1][j]), is_free(j) ? 1.0 : 0.0,
+                        must_cut(j) ? 1.0 : 0.0});
         }
         return key;
     }
@@ -304,7 +309,8 @@ public:
     }
     /// The factor, and what pieces bring besides, if the shorter side of the largest piece is this.
     [[nodiscard]] double least(double shorter, double per_piece) const {
-        // Pieces are no longer along one of the axes. Along the other they may be as long as the map.
+        // Pieces are no longer along one of the axes. Along the other they may be as long as the
+        // map.
         const auto along = [&](const PieceReads& axis, const PieceReads& other) {
             const auto longest = static_cast<int64_t>(shorter);
             return axis.read_by(longest) * other.needed() / whole_ * rounding +
@@ -315,8 +321,7 @@ public:
 
     /// The factor, if these are the largest pieces.
     [[nodiscard]] double least_of_pieces(double shorter, double longer) const {
-        const auto a = static_cast<int64_t>(std::ceil(shorter));
-        const auto b = static_cast<int64_t>(std::ceil(longer));
+        const auto a = static_cast<int64_t>(shorter), b = static_cast<int64_t>(longer);
         return std::min(axes_[0].read_by(a) * axes_[1].read_by(b),
                         axes_[0].read_by(b) * axes_[1].read_by(a)) /
                whole_ * rounding;
@@ -351,9 +356,10 @@ public:
     }
 
 private:
-    /// Pieces along an axis.
+    /// Pieces along an axis. Sides are integers.
     [[nodiscard]] double along(size_t axis, double side) const {
-        return std::ceil(axes_[axis].outputs() / side);
+        return static_cast<double>(ceil_div(static_cast<int64_t>(axes_[axis].outputs()),
+                                            static_cast<int64_t>(side)));
     }
 
     std::vector<PieceReads> axes_;
@@ -408,6 +414,16 @@ struct LastCalls {
     double besides = 0;  ///< what they and pieces bring
 };
 
+/// The longest piece that the p-th stands for, but no longer than `most`. Sides of pieces are
+/// integers.
+double longest_at(const std::vector<double>& pieces, size_t p, double most) {
+    return p + 1 < pieces.size() ? std::min(most, pieces[p + 1] - 1) : most;
+}
+
+/// Where a table of memories and buffers has the i-th memory, of which a buffer has the b-th or
+/// more.
+size_t place(size_t i, size_t b) { return i * (i + 1) / 2 + b; }
+
 /// The least factors of the first m layers, by the memory of A_1 .. A_{m-1} and the area of the
 /// calls of A_m.
 class Factors {
@@ -451,11 +467,11 @@ public:
         for (size_t m2 = 0; m2 < m; ++m2) {
             for (size_t p = 0; p < pieces_.size(); ++p) {
                 for (size_t n = 0; n < of.size(); ++n) {
-                    const double most_short = longest_at(p, of.square[n]);
+                    const double most_short = longest_at(pieces_, p, of.square[n]);
                     of.factors.push_back(
                         pieces_[p] - 1 < of.square[n]
-                            ? factor(m, m2, most_short,
-                                     std::min(of.area[n] / most_short, of.longest[n]))
+                            ? chain_.factor(m, m2, most_short,
+                                            std::min(of.area[n] / most_short, of.longest[n]))
                             : never);
                 }
             }
@@ -475,12 +491,12 @@ public:
             const double piece = std::min(of.square[n], line);
             for (size_t p = 0; sums > 0 && p < pieces_.size() && pieces_[p] <= piece; ++p) {
                 const double side = pieces_[p];
-                const double most_long = std::min(
-                    of.longest[n],
-                    chain_.longest_of_sums(m, side, memory - chain_.line(m).of(side)));
+                const double most_long =
+                    std::min(of.longest[n],
+                             chain_.longest_of_sums(m, side, memory - chain_.line(m).of(side)));
                 if (most_long < side || last_cut > 0) break;
-                const double most_short = std::min(longest_at(p, piece), most_long);
-                double own = factor(m, 0, most_short, most_long) +
+                const double most_short = std::min(longest_at(pieces_, p, piece), most_long);
+                double own = chain_.factor(m, 0, most_short, most_long) +
                              besides.with_pieces(of.area[n], most_short, most_long);
                 if (map != nullptr && own < best[n])
                     own = std::max(own, map->least_of_pieces(most_short, most_long));
@@ -489,7 +505,7 @@ public:
             for (const double side : {std::min(piece, 1.0), piece}) {
                 if (sums > 0 || side <= 0 || last_cut > 0) break;
                 const double most_long = std::min(of.area[n] / side, of.longest[n]);
-                double own = factor(m, 0, side, most_long) +
+                double own = chain_.factor(m, 0, side, most_long) +
                              besides.with_pieces(of.area[n], side, most_long);
                 if (map != nullptr && own < best[n])
                     own = std::max(own, map->least(std::ceil(side), besides.each(side)));
@@ -518,7 +534,7 @@ public:
         const double square = std::sqrt(area);
         for (size_t p = 0; p < pieces_.size() && pieces_[p] - 1 < square; ++p) {
             const double side = pieces_[p];
-            Piece at{.side = side, .most_short = longest_at(p, square)};
+            Piece at{.side = side, .most_short = longest_at(pieces_, p, square)};
             for (double l = side; l * side <= area && l <= longest; l *= step_of_long_sides) {
                 at.least_long = l;
                 at.most_long = std::min({l * step_of_long_sides, area / side, longest});
@@ -543,16 +559,15 @@ private:
         size_t count = 0;
         const double side = pieces_[p], sums = chain_.sums(m);
         const Cut& cut = cuts_[m2][p];
-        const double with_sums =
-            chain_.longest_of_sums(m, side, memory - cut.later - cut.own);
-        const double unlimited_short = longest_at(p, never);
+        const double with_sums = chain_.longest_of_sums(m, side, memory - cut.later - cut.own);
+        const double unlimited_short = longest_at(pieces_, p, never);
         Piece at{side, std::max(1.0, side - 1)};
         for (size_t n = 0; n < of.size(); ++n) {
             if (factors[n] * any_calls >= best[n]) continue;
             const double area = of.area[n], longest = std::min(of.longest[n], with_sums);
-            at.most_short = std::min(longest_at(p, of.square[n]), longest);
+            at.most_short = std::min(longest_at(pieces_, p, of.square[n]), longest);
             const double most_long = std::min(area / at.most_short, longest);
-            const double at_least = factor(m, m2, at.most_short, most_long) * any_calls +
+            const double at_least = chain_.factor(m, m2, at.most_short, most_long) * any_calls +
                                     besides.with_pieces(area, at.most_short, most_long);
             if (at_least >= best[n]) continue;
             // Whatever is cut again, each piece reads all of its hull, at the borders too.
@@ -573,18 +588,19 @@ private:
                 const double more = besides.with_pieces(area, at.most_short, long_side);
                 const double left = memory - sums * side * std::max(side, l);
                 if (at.most_short < unlimited_short || long_side < l * step_of_long_sides) {
-                    const double pieces = factor(m, m2, at.most_short, long_side);
+                    const double pieces = chain_.factor(m, m2, at.most_short, long_side);
                     if (pieces * any_calls + more < best[n])
                         best[n] = std::min(
                             best[n],
-                            std::max(hulls, pieces * std::max(any_calls,
-                                                              with_calls(m, m2, left, at)) +
-                                                more));
+                            std::max(
+                                hulls,
+                                pieces * std::max(any_calls, with_calls(m, m2, left, at)) + more));
                     continue;
                 }
                 for (; count <= place; ++count) known[count] = {never, never};
                 Known& own = known[place];
-                if (own.factor == never) own.factor = factor(m, m2, at.most_short, long_side);
+                if (own.factor == never)
+                    own.factor = chain_.factor(m, m2, at.most_short, long_side);
                 if (own.factor * any_calls + more >= best[n]) continue;
                 if (own.calls == never)
                     own.calls = std::max(any_calls, with_calls(m, m2, left, at));
@@ -594,8 +610,8 @@ private:
     }
 
     /// The least factor where the largest piece of A_m is such a one and calls of A_{m-1} bring
-    /// something, if that is below `best`. Pieces that may be below it are looked at in parts, whose
-    /// sides differ little.
+    /// something, if that is below `best`. Pieces that may be below it are looked at in parts,
+    /// whose sides differ little.
     [[nodiscard]] double least_of_parts(size_t m, double memory, const WholeMap& map, Piece at,
                                         const Besides& besides, double best) const {
         at.least_short = map.average_of(at.side);
@@ -631,13 +647,13 @@ private:
         };
         at.least_long = map.inner_of(std::max(at.side, at.least_long));
         at.side = map.inner_of(at.side);
-        if (!chain_.moves(m, m - 1))
-            return least({Calls::any, at.side, 0, of_pieces});
+        if (!chain_.moves(m, m - 1)) return least({Calls::any, at.side, 0, of_pieces});
         const double longer = std::max(at.side, at.least_long);
         const double more =
             chain_.areas(m, m - 1, at.side, longer) - chain_.buffer(m, m - 1).of(at.side);
         best = least({Calls::moving, at.side, 0, and_calls(map.moving_calls(at.most_short))});
-        best = least({Calls::whole_along_longer, longer, 0, and_calls(map.moving_calls(long_side))});
+        best =
+            least({Calls::whole_along_longer, longer, 0, and_calls(map.moving_calls(long_side))});
         return least({Calls::whole, at.side, std::max(0.0, more), of_pieces});
     }
 
@@ -645,15 +661,15 @@ private:
     /// below `best`.
     [[nodiscard]] double least_of(size_t m, double memory, const WholeMap& map, const Piece& at,
                                   double long_side, const LastCalls& calls, double best) const {
-        if (1 + calls.besides >= best) return best;
+        const double hulls = map.least_of_pieces(at.most_short, long_side);
+        if (hulls + calls.besides >= best) return best;
         const size_t last_cut = chain_.cut_before(m);
         if (last_cut == 0 && chain_.line(m).of(calls.line) + calls.more <= memory) {
-            const double input = std::max(factor(m, 0, at.most_short, long_side),
-                                          map.least_of_pieces(at.most_short, long_side));
+            const double input = std::max(chain_.factor(m, 0, at.most_short, long_side), hulls);
             best = std::min(best, input + calls.besides);
         }
         for (size_t m2 = m; m2-- > std::max<size_t>(1, last_cut);) {
-            const double pieces = factor(m, m2, at.most_short, long_side);
+            const double pieces = chain_.factor(m, m2, at.most_short, long_side);
             if (pieces + calls.besides >= best) continue;
             Cut cut{chain_.lines(m, m2 + 1).of(calls.line), chain_.buffer(m, m2).of(calls.line), 0};
             (m2 + 1 < m ? cut.later : cut.own) += calls.more;
@@ -662,8 +678,6 @@ private:
             cut.place = memory_.down(cut.own);
             double before = with_buffer(m2, rest, cut);
             if (pieces * before + calls.besides >= best) continue;
-            const double hulls = map.least_of_pieces(at.most_short, long_side);
-            if (hulls + calls.besides >= best) continue;
             if (chain_.moves(m, m2)) {
                 const Calls kind = m2 + 1 == m ? calls.kind : Calls::any;
                 before = std::max(before, with_calls(m, m2, memory, at, kind));
@@ -673,8 +687,8 @@ private:
         return best;
     }
 
-    /// The factors of layers 1 .. m by memory and area. They fall as memory rises, so where those of
-    /// two memories are equal, those of all memories between are.
+    /// The factors of layers 1 .. m by memory and area. They fall as memory rises, so where those
+    /// of two memories are equal, those of all memories between are.
     [[nodiscard]] HaloTables::Table all_of(size_t m) {
         find_cuts(m);
         // No call of A_m has a larger area than all of it.
@@ -725,11 +739,6 @@ private:
         }
     }
 
-    [[nodiscard]] double factor(size_t m, size_t j, double short_side, double long_side) const {
-        const double halo = chain_.halo(m, j);
-        return (1 + halo / short_side) * (1 + halo / long_side);
-    }
-
     /// The factor of layers 1 .. m2 after a cut into such pieces of A_m, by the axes along which
     /// the calls of A_m2 are whole (6).
     [[nodiscard]] double with_calls(size_t m, size_t m2, double memory, const Piece& at,
@@ -751,10 +760,10 @@ private:
         return least;
     }
 
-    /// with_area() of calls whose sides are at most these on average. Pieces of calls have no longer
-    /// ones, and each reads all of its hull.
+    /// with_area() of calls whose sides are at most these on average. Pieces of calls have no
+    /// longer ones, and each reads all of its hull.
     [[nodiscard]] double with_sides(size_t m, double memory, double a, double b) const {
-        return std::max(with_area(m, memory, a * b), factor(m, 0, a, b));
+        return std::max(with_area(m, memory, a * b), chain_.factor(m, 0, a, b));
     }
 
     /// The factor of layers 1 .. m if `memory` is left beside A_m, whose calls have at most `area`
@@ -775,10 +784,6 @@ private:
             }
         }
     }
-    /// The longest piece that the p-th stands for. Sides of pieces are integers.
-    [[nodiscard]] double longest_at(size_t p, double square) const {
-        return p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1] - 1) : square;
-    }
     /// The factor of layers 1 .. m with a cut at m, if A_1 .. A_m have `memory`, of which A_m has
     /// at least what `cut` says.
     [[nodiscard]] double with_buffer(size_t m, double memory, const Cut& cut) const {
@@ -786,8 +791,6 @@ private:
         if (chain_.is_free(m)) return (*of_[m])[(row + 1) * area_.size() - 1];
         return (*with_buffer_[m])[place(row, cut.place)];
     }
-    /// Where `with_buffer_` has the memory of the i-th row, of which A_m has the b-th or more.
-    static size_t place(size_t i, size_t b) { return i * (i + 1) / 2 + b; }
 
     void divide(size_t m) {
         if (chain_.is_free(m)) return;
@@ -825,15 +828,15 @@ private:
 /// Whether all inputs between two that are read are read too.
 bool has_no_gaps(const std::vector<LayerProblem>& problems) {
     return std::ranges::all_of(problems, [](const LayerProblem& p) {
-        return std::ranges::all_of(p.window, [](const AxisWindow& w) {
-            return span(w) >= static_cast<double>(w.stride);
-        });
+        return std::ranges::all_of(
+            p.window, [](const AxisWindow& w) { return span(w) >= static_cast<double>(w.stride); });
     });
 }
 
-/// Memories for which the bound of layers 1 .. t is found; each stands for what is less, down to the
-/// one before. Lines grow by whole columns, so the bound falls at once where memory suffices for one
-/// more, and the last memory below that is among them, with and without the input of layer 1.
+/// Memories for which the bound of layers 1 .. t is found; each stands for what is less, down to
+/// the one before. Lines grow by whole columns, so the bound falls at once where memory suffices
+/// for one more, and the last memory below that is among them, with and without the input of
+/// layer 1.
 std::vector<double> memories_of(const Chain& chain, size_t t, double shorter_side) {
     double least = 0;
     for (size_t j = 1; j < t; ++j) least += chain.is_free(j) ? 0 : chain.channels(j);
@@ -913,8 +916,7 @@ struct HaloBound::Found {
           sides{inner_sides(problems, 0), inner_sides(problems, 1)},
           factors(chain, *tables),
           map(std::make_shared<WholeMap>(
-              chain,
-              std::array{windows_along(problems, 0), windows_along(problems, 1)},
+              chain, std::array{windows_along(problems, 0), windows_along(problems, 1)},
               chain.layers(), inputs(chain.layers()))) {}
     /// The same with what is told of the last layers (set_last()).
     Found(const Found& other, double last_channels, double sums, bool cuts)

@@ -31,8 +31,8 @@ using timed::Wish;
 
 namespace {
 
-/// The work of the busiest thread in parts of a group's work for one image. Threads divide the channels
-/// and pixels of map kernels, of other groups the strips of all images.
+/// The work of the busiest thread in parts of a group's work for one image. Threads divide the
+/// channels and pixels of map kernels, of other groups the strips of all images.
 double longest_part(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                     int threads, int64_t images) {
     const KernelScope scope = kernel_row(group.nests.front().kernel.kind).scope;
@@ -53,7 +53,9 @@ constexpr Elements any_memory(std::numeric_limits<int64_t>::max());
 class Candidates {
 public:
     Candidates(const Network& network, const TimedOptions& options)
-        : network_(network), options_(options), pricing_(network, options),
+        : network_(network),
+          options_(options),
+          pricing_(network, options),
           part_(network.layers.size()) {
         std::iota(part_.begin(), part_.end(), size_t{0});
     }
@@ -73,10 +75,15 @@ public:
     }
     void add_searched() {
         // An interrupt ends the search; what it has found is still priced.
+        std::vector<GroupSchedule> forms;
         for (const GroupSchedule& group : options_.searched) {
-            others_.push_back(&known(group));
-            others_.push_back(&known(with_whole_tiles(network_, group)));
+            forms.push_back(group);
+            forms.push_back(with_whole_tiles(network_, group));
         }
+        std::vector<const GroupSchedule*> all;
+        for (const GroupSchedule& form : forms) all.push_back(&form);
+        pricing_.price_together(all);
+        for (const GroupSchedule& form : forms) others_.push_back(&known(form));
     }
 
     /// Adds forms of single layers that hold less at a time than the smallest of their groups among
@@ -131,8 +138,9 @@ public:
 
     [[nodiscard]] std::vector<Cover> parts() const { return parts(options_.memory); }
 
-    /// The groups, but for those of which others of the same layers need at most two thirds of the memory
-    /// and are not surely slower. Memory that stays within a core's cache is not worth a choice.
+    /// The groups, but for those of which others of the same layers need at most two thirds of the
+    /// memory and are not surely slower. Memory that stays within a core's cache is not worth a
+    /// choice.
     [[nodiscard]] Groups with_less_memory(Groups groups) const {
         const auto layers_of = [](const Priced* priced) {
             std::set<std::string> layers;
@@ -173,8 +181,8 @@ public:
     }
 
 private:
-    /// A depthwise layer joins the group of the 1x1 layer that alone reads it, or the other way round, where
-    /// that is expected to be faster. Groups of both stay candidates.
+    /// A depthwise layer joins the group of the 1x1 layer that alone reads it, or the other way
+    /// round, where that is expected to be faster. Groups of both stay candidates.
     Groups with_pairs(Groups groups) {
         if (options_.kernels.any_size) return groups;
         std::map<TensorId, const Priced*> alone;  // by output
@@ -194,8 +202,7 @@ private:
             if (before == alone.end() || layers.size() > 2) continue;
             layers.insert(layers.begin(), before->second->sink);
             const auto group = depthwise_pair_group(
-                network_, layers,
-                {options_.unit, options_.threads, options_.second_level_cache});
+                network_, layers, {options_.unit, options_.threads, options_.second_level_cache});
             if (!group) continue;
             const Priced& pair = known(*group);
             const std::optional<Bytes>& scratch = options_.kernels.scratch;
@@ -273,13 +280,14 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     if (options.kernels.tile_rows >= 4 && has_layer(network, [](const LayerProblem& p) {
             return kernel_pays(p, KernelKind::winograd_rows);
         })) {
-        // Line buffers of four and two rows in place of two and two are half as high again: six times
-        // the cache for groups as long as those that have four times above.
+        // Line buffers of four and two rows in place of two and two are half as high again: six
+        // times the cache for groups as long as those that have four times above.
         wishes.push_back(plain);
         wishes.back().fours = true;
         wishes.back().second_level_cache = Bytes(6 * options.second_level_cache.value());
-        // The same in strips of columns: as many layers in less memory, or more layers. Transformed weights
-        // of 64 channels, 576 KiB, pass a second-level cache of 512 KiB at no measurable cost.
+        // The same in strips of columns: as many layers in less memory, or more layers. Transformed
+        // weights of 64 channels, 576 KiB, pass a second-level cache of 512 KiB at no measurable
+        // cost.
         constexpr Bytes measured{768 << 10};
         const Bytes cache = options.second_level_cache, of_strips = std::max(cache, measured);
         std::set<Bytes> sizes{of_strips * 12};
@@ -312,8 +320,8 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     candidates.add(std::move(schedules));
 }
 
-/// Budgets of live memory for the candidates: within a limit, parts of it and of its halves, so that
-/// twice the memory has the candidates of once; without one, powers of the square root of two.
+/// Budgets of live memory for the candidates: within a limit, parts of it and of its halves, so
+/// that twice the memory has the candidates of once; without one, powers of the square root of two.
 std::vector<Bytes> budgets_within(const std::optional<Bytes>& memory, bool all) {
     std::vector<Bytes> budgets;
     constexpr double smallest = 16 << 10, largest = 16 << 20;
@@ -419,9 +427,9 @@ std::vector<double> predicted_group_milliseconds(const Network& network, const S
     std::vector<double> times;
     for (const GroupSchedule& group : schedule.groups()) {
         const std::vector<LayerProblem> problems = group_problems(network, group);
-        times.push_back(predicted_milliseconds(
-            group, problems, speed, threads, Bytes(all.value() - weights_of(problems).value()),
-            images_of(network, group)));
+        times.push_back(predicted_milliseconds(group, problems, speed, threads,
+                                               Bytes(all.value() - weights_of(problems).value()),
+                                               images_of(network, group)));
     }
     return times;
 }
@@ -551,23 +559,44 @@ Bytes least_memory(const Network& network, TimedOptions options) {
     }
 }
 
-/// Live memory of groups, without values that are close above another one.
-std::vector<Elements> memory_steps(const std::vector<Cover>& parts) {
+/// Whether `memory` is not close below `step`.
+bool is_next_step(Elements memory, Elements step) {
     constexpr double closest = 1.02;
+    return static_cast<double>(memory.value()) * closest < static_cast<double>(step.value());
+}
+
+/// Live memory of groups, without values that are close below another one.
+std::vector<Elements> memory_steps(const std::vector<Cover>& parts) {
     std::set<Elements, std::greater<>> all;
     for (const Cover& part : parts) {
         for (const Elements memory : part.memories()) all.insert(memory);
     }
     std::vector<Elements> steps;
     for (const Elements memory : all) {
-        if (steps.empty() || static_cast<double>(memory.value()) * closest <
-                                 static_cast<double>(steps.back().value()))
-            steps.push_back(memory);
+        if (steps.empty() || is_next_step(memory, steps.back())) steps.push_back(memory);
     }
     return steps;
 }
 
 }  // namespace
+
+std::vector<GroupSchedule> groups_of_steps(const Front& front) {
+    std::vector<const FrontPoint*> points;
+    for (const FrontPoint& point : front.points) points.push_back(&point);
+    std::ranges::stable_sort(points, std::greater<>(),
+                             [](const FrontPoint* point) { return point->counts.live_total; });
+    std::set<uint32_t> places;
+    std::optional<Elements> step;
+    for (const FrontPoint* point : points) {
+        const Elements memory = point->counts.live_total;
+        if (step && point != points.back() && !is_next_step(memory, *step)) continue;
+        step = memory;
+        places.insert(point->groups.begin(), point->groups.end());
+    }
+    std::vector<GroupSchedule> groups;
+    for (const uint32_t place : places) groups.push_back(front.groups[place]);
+    return groups;
+}
 
 Front timed_front(const Network& network, const FrontAxes& axes, const TimedOptions& options) {
     Candidates candidates(network, options);
@@ -608,9 +637,9 @@ std::variant<Schedule, Infeasible> fastest_schedule(const Network& network,
     Candidates candidates(network, options);
     const auto groups = fastest(candidates, network, options);
     if (!groups)
-        return Infeasible{Elements(ceil_div(least_memory(network, options).value(),
-                                            bytes_per_element)),
-                          Elements(options.memory->value() / bytes_per_element)};
+        return Infeasible{
+            Elements(ceil_div(least_memory(network, options).value(), bytes_per_element)),
+            Elements(options.memory->value() / bytes_per_element)};
     std::vector<GroupSchedule> all;
     for (const Priced* priced : in_order(*groups)) all.push_back(priced->group);
     return Schedule(network, std::move(all));

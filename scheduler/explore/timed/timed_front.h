@@ -45,6 +45,10 @@ struct TimedOptions {
     [[nodiscard]] int planning_threads() const { return std::min(threads, available_cores()); }
 };
 
+/// The groups of a searched front that TimedOptions::searched needs: those of points whose live memory
+/// is 2 % apart, as that of the points of a front with time, and of the smallest one.
+[[nodiscard]] std::vector<GroupSchedule> groups_of_steps(const Front& front);
+
 /// Which of a point's numbers a front is made of.
 struct FrontAxes {
     bool accesses = true;

@@ -47,8 +47,8 @@ TEST(TimedFront, PointsHaveKernelsAndTheTimeThatTheModelGivesTheirSchedule) {
     }
 }
 
-/// On one thread, tiles of channels look as fast as map_channels if code that asks for no weights waits for
-/// none.
+/// On one thread, tiles of channels look as fast as map_channels if code that asks for no weights
+/// waits for none.
 TEST(TimedFront, DenseLayersOfLargeWeightsAskForThem) {
     const Network network = open_network("zoo:alexnet");
     TimedOptions options = options_for(16);
@@ -67,8 +67,8 @@ TEST(TimedFront, DenseLayersOfLargeWeightsAskForThem) {
 TEST(TimedFront, TimesAreOfAllImagesOfTheBatch) {
     const TimedOptions options = options_for(8, 2);
     const auto milliseconds = [&](int64_t images) {
-        const Network network = open_network("zoo:fsrcnn?height=40&width=60&batch=" +
-                                             std::to_string(images));
+        const Network network =
+            open_network("zoo:fsrcnn?height=40&width=60&batch=" + std::to_string(images));
         const Schedule schedule = std::get<Schedule>(fastest_schedule(network, options));
         const Front front = timed_front(network, {}, options);
         for (const FrontPoint& point : front.points) {
@@ -85,8 +85,8 @@ TEST(TimedFront, TimesAreOfAllImagesOfTheBatch) {
 }
 
 TEST(TimedFront, DepthwiseLayersShareGroupsWithPointwiseOnes) {
-    // On 56 x 56 with the one behind, in several bands for each thread; on 14 x 14, where threads divide
-    // channels, with the one before.
+    // On 56 x 56 with the one behind, in several bands for each thread; on 14 x 14, where threads
+    // divide channels, with the one before.
     const LayerSpec depthwise{256, square_window(3, 1, 1), 256}, pointwise{256, square_window(1)};
     const auto fastest = [&](int64_t extent) {
         const Network network =
@@ -141,13 +141,12 @@ TEST(TimedFront, NoPointIsFarBelowTheRateOfTheFastest) {
 TEST(GroupWork, WeightsBeyondTheLastCacheComeFromMainMemoryForEveryBox) {
     const Network network = open_network("zoo:vgg16");
     const auto main_memory = [&](int64_t rows, Bytes third) {
-        const GroupSchedule group =
-            line_buffer_group(network, {network.find_layer("conv3_1"), network.find_layer("conv3_2")},
-                              {rows, 0, 0});
+        const GroupSchedule group = line_buffer_group(
+            network, {network.find_layer("conv3_1"), network.find_layer("conv3_2")}, {rows, 0, 0});
         const std::vector<LayerProblem> problems = group_problems(network, group);
-        const auto work =
-            group_work(with_default_kernels(problems, group, VectorUnit{16, 24}, {.winograd = false}),
-                       problems, {Bytes(1 << 20), third});
+        const auto work = group_work(
+            with_default_kernels(problems, group, VectorUnit{16, 24}, {.winograd = false}),
+            problems, {Bytes(1 << 20), third});
         const auto found = work.find("memory.main");
         return found == work.end() ? 0.0 : found->second;
     };
@@ -164,16 +163,21 @@ TEST(GroupWork, TransformedWeightsComeAnewForEveryBandOfABox) {
             network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z64 y" + std::to_string(rows) +
                          " x64 i64; X root/yo; W root/root; Y xi/xi; kernel " + kernel + "}");
         // 36 * 64 * 64 weights take 576 KiB of a cache of 512 KiB.
-        return group_work(group, group_problems(network, group), {Bytes(64 << 10), Bytes(512 << 10)})
+        return group_work(group, group_problems(network, group),
+                          {Bytes(64 << 10), Bytes(512 << 10)})
             .at("memory.main");
     };
     constexpr double weights = 36 * 64 * 64 / 16.0;
-    // 16 bands, whether they are as many boxes or four. Two vectors of tiles are a whole row and more.
-    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v16"), main_memory(16, "winograd_rows z8 x1 f1 v16"));
-    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v16"), main_memory(4, "winograd_rows z8 x2 f1 v16"));
+    // 16 bands, whether they are as many boxes or four. Two vectors of tiles are a whole row and
+    // more.
+    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v16"),
+              main_memory(16, "winograd_rows z8 x1 f1 v16"));
+    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v16"),
+              main_memory(4, "winograd_rows z8 x2 f1 v16"));
     // Half a row's tiles at a time, four bands at a time.
-    EXPECT_EQ(main_memory(4, "winograd_rows z8 x1 f1 v8") - main_memory(4, "winograd_rows z8 x1 f1 v16"),
-              16 * weights);
+    EXPECT_EQ(
+        main_memory(4, "winograd_rows z8 x1 f1 v8") - main_memory(4, "winograd_rows z8 x1 f1 v16"),
+        16 * weights);
     EXPECT_EQ(main_memory(16, "winograd_rows z8 x1 f1 v16") -
                   main_memory(16, "winograd_channels z4 x6 p4 f1 v16"),
               12 * weights);
@@ -262,8 +266,8 @@ TEST(TimedFront, ALongChainIsOneGroupInStripsOfColumns) {
     EXPECT_LT(scratch_bytes(group, group_problems(network, group)), Bytes(8 << 20));
 }
 
-/// Transformed weights of a layer take 576 KiB, and all of them more than the third-level cache; but the
-/// code of a long chain reads plain ones, a quarter.
+/// Transformed weights of a layer take 576 KiB, and all of them more than the third-level cache;
+/// but the code of a long chain reads plain ones, a quarter.
 TEST(TimedFront, ALongChainIsOneGroupWithASmallSecondLevelCacheToo) {
     const Network network =
         chain(64, 540, 960, std::vector<LayerSpec>(16, {64, square_window(3, 1, 1)}));
@@ -284,8 +288,9 @@ TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
     const TensorId last = network.layers.back().output, before = network.layers[1].output;
     std::vector<TensorId> enlarged;
     for (const TensorId map : {before, last})
-        enlarged.push_back(append(network, "enlarged" + std::to_string(map),
-                                  {.kind = LayerKind::depth_to_space, .inputs = {map}, .block = 2}));
+        enlarged.push_back(
+            append(network, "enlarged" + std::to_string(map),
+                   {.kind = LayerKind::depth_to_space, .inputs = {map}, .block = 2}));
     append(network, "add", {.kind = LayerKind::add, .inputs = enlarged});
     LineBufferOptions options;
     options.fours = true;
@@ -325,6 +330,31 @@ TEST(TimedFront, AnInterruptKeepsWhatTheSearchHasFound) {
     const Front both = timed_front(network, {}, options);
     EXPECT_GT(least(planned), least(found));
     EXPECT_EQ(least(both), least(found));
+}
+
+/// Each point of a searched front has one with at most 2 % more memory whose groups are kept, and
+/// the smallest one's are. Not all groups are.
+TEST(TimedFront, OfASearchedFrontPointsTwoPercentApartAreKept) {
+    ExploreOptions options;
+    options.tiles = TileSizes::all;
+    options.macs_is_axis = false;
+    const Front front =
+        explore(chain(3, 40, 50, {{4, square_window(3)}, {4, square_window(3)}}), options);
+    const std::vector<GroupSchedule> kept = groups_of_steps(front);
+    EXPECT_LT(kept.size(), front.groups.size());
+    const auto is_kept = [&](const FrontPoint& point) {
+        return std::ranges::all_of(point.groups, [&](uint32_t place) {
+            return std::ranges::find(kept, front.groups[place]) != kept.end();
+        });
+    };
+    for (const FrontPoint& point : front.points) {
+        const auto memory = static_cast<double>(point.counts.live_total.value());
+        EXPECT_TRUE(std::ranges::any_of(front.points, [&](const FrontPoint& other) {
+            const auto larger = static_cast<double>(other.counts.live_total.value());
+            return larger >= memory && larger <= memory * 1.02 && is_kept(other);
+        })) << memory;
+    }
+    EXPECT_TRUE(is_kept(front.points.back()));
 }
 
 TEST(TimedFront, NothingFitsInNoMemoryAndTheDemandDoes) {
@@ -417,12 +447,12 @@ TEST(GroupWork, ArraysBeyondTheCachesComeFromFurtherAway) {
 TEST(GroupWork, DenseLayersWaitForWeightsThatNoCodeAsksFor) {
     const Network network = chain(4096, 1, 1, {{1024, square_window(1)}});
     const auto waited = [&](const Network& of, const std::string& tile, const std::string& kernel) {
-        const GroupSchedule group = parse_group(
-            of, "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile +
-                    "; X root/yo; W root/root; Y xi/xi; kernel " + kernel + "}");
+        const GroupSchedule group =
+            parse_group(of, "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile +
+                                "; X root/yo; W root/root; Y xi/xi; kernel " + kernel + "}");
         // The weights' 16 MiB exceed half of the third level.
-        const WorkTerms work = group_work(group, group_problems(of, group),
-                                          {Bytes(1 << 20), Bytes(16 << 20)});
+        const WorkTerms work =
+            group_work(group, group_problems(of, group), {Bytes(1 << 20), Bytes(16 << 20)});
         const auto found = work.find("lines.main");
         return found == work.end() ? 0.0 : found->second;
     };
@@ -438,9 +468,9 @@ TEST(GroupWork, ShortPiecesOfFarMapsComeFromWhatTheyAreAskedOf) {
     // 16 channels of 64 x 64 in tiles of 8 rows and 16 columns; X is 256 KiB.
     const Network network = chain(16, 64, 64, {{16, square_window(3, 1, 1)}});
     const auto work = [&](const std::string& tile, const std::string& x, int64_t third) {
-        const GroupSchedule group = parse_group(
-            network, "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile + "; X " + x +
-                         "; W io/io; Y xo/xo; kernel rows z4 y1 x1 v16}");
+        const GroupSchedule group =
+            parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile " + tile + "; X " +
+                                     x + "; W io/io; Y xo/xo; kernel rows z4 y1 x1 v16}");
         return group_work(group, group_problems(network, group),
                           {Bytes(16 << 10), Bytes(third << 10)});
     };
@@ -470,9 +500,11 @@ TEST(GroupWork, FewSumsWaitForEachOther) {
     // and vector that is a single sum, of eight channels eight.
     const auto cycles = [](const std::string& kernel) {
         const Network network = chain(8, 32, 32, {{8, square_window(9, 1, 4)}});
-        const GroupSchedule group = parse_group(
-            network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z8 y32 x32 i8; X root/root; W "
-                     "root/root; Y xi/xi; kernel " + kernel + "}");
+        const GroupSchedule group =
+            parse_group(network,
+                        "{conv1: zo yo xo io | zi yi xi ii n m; tile z8 y32 x32 i8; X root/root; W "
+                        "root/root; Y xi/xi; kernel " +
+                            kernel + "}");
         return group_work(group, group_problems(network, group), {}).at("rows.products");
     };
     EXPECT_GT(cycles("rows z1 y4 x1 v16"), 1.3 * cycles("rows z8 y1 x1 v16"));

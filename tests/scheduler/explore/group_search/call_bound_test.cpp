@@ -193,9 +193,9 @@ TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
     EXPECT_GT(bound.accesses(16), bound.accesses(64));
 }
 
-/// Four layers 8 -> 8 of 3x3 on 20 x 20. If the weights of layer 2 alone come with each call, layer 3
-/// has no more calls, so its buffer counts too: with the 14 x 14 coordinates that the 12 x 12 of the
-/// last layer need which meet no border.
+/// Four layers 8 -> 8 of 3x3 on 20 x 20. If the weights of layer 2 alone come with each call, layer
+/// 3 has no more calls, so its buffer counts too: with the 14 x 14 coordinates that the 12 x 12 of
+/// the last layer need which meet no border.
 TEST(CallBound, LayersThatCallNoMoreOftenNeedBuffersToo) {
     const auto problems =
         problems_of(chain(8, 20, 20, std::vector<LayerSpec>(4, {8, square_window(3, 1, 1)})));
@@ -212,8 +212,8 @@ TEST(CallBound, LayersThatCallNoMoreOftenNeedBuffersToo) {
     EXPECT_GT(largest, least);
 }
 
-/// Four layers 8 -> 8 of 3x3 on 20 x 20, V = 576 each. If layer 4 reads four channels at a time, half
-/// of the weights of layer 3 may live as long as these, and come with each piece.
+/// Four layers 8 -> 8 of 3x3 on 20 x 20, V = 576 each. If layer 4 reads four channels at a time,
+/// half of the weights of layer 3 may live as long as these, and come with each piece.
 TEST(CallBound, PartsOfWeightsComeWithPieces) {
     const auto problems =
         problems_of(chain(8, 20, 20, std::vector<LayerSpec>(4, {8, square_window(3, 1, 1)})));
@@ -242,30 +242,31 @@ TEST(CallBound, LinesHaveHalosAndBringPartsOfWeights) {
     EXPECT_LT(bound.accesses(held + 87372), 46e6);
 }
 
-/// MC-CNN at 270 x 480, V = 288 + 3 * 9216, with 2,910 elements more than the weights of the first three
-/// layers. Kernels for four of the last layer's 32 outputs (1,152) leave room for lines of two rows,
-/// which hold 3 (2 + 2 j) elements of each of 32 channels of A_{4-j} and of X's one: 1,758 in all, and
-/// one element of Y. X comes eight times with (2 + 8) / 2 of the 262 x 472 elements that meet no border,
-/// and all kernels with each of 131 lines of two: 8 * 5 * 124 k + 131 * 9216 + 4.2 M = 10.3 M, and what
-/// meets the borders besides. The front of all tiles has a schedule of 10,548,000. With one element less,
-/// two of these things must give way.
+/// MC-CNN at 270 x 480, V = 288 + 3 * 9216, with 2,910 elements more than the weights of the first
+/// three layers. Kernels for four of the last layer's 32 outputs (1,152) leave room for lines of
+/// two rows, which hold 3 (2 + 2 j) elements of each of 32 channels of A_{4-j} and of X's one:
+/// 1,758 in all, and one element of Y. X comes eight times with (2 + 8) / 2 of the 262 x 472
+/// elements that meet no border, and all kernels with each of 131 lines of two: 8 * 5 * 124 k + 131
+/// * 9216 + 4.2 M = 10.3 M, and what meets the borders besides. The front of all tiles has a
+/// schedule of 10,548,000. With one element less, two of these things must give way.
 TEST(CallBound, WeightsOfTheLastLayerComeWithItsTiles) {
-    const CallBound bound(problems_of(
-        chain(1, 270, 480, std::vector<LayerSpec>(4, {32, square_window(3, 1, 1)}))));
+    const CallBound bound(
+        problems_of(chain(1, 270, 480, std::vector<LayerSpec>(4, {32, square_window(3, 1, 1)}))));
     const double held = 288 + 2 * 9216 + 4 * 288;
     EXPECT_GT(bound.accesses(held + 1758), 11.5e6);
     EXPECT_GT(bound.accesses(held + 1758 + 1), 10.3e6);
     EXPECT_LE(bound.accesses(held + 1758 + 1), 10'548'000);
 }
 
-/// The layers from which on weights share the memory that the others leave are no earlier than the one
-/// that divides it. Layer 2 brings little, so its weights may be among those before layer 3; they are
-/// not any more where layer 1 divides.
+/// The layers from which on weights share the memory that the others leave are no earlier than the
+/// one that divides it. Layer 2 brings little, so its weights may be among those before layer 3;
+/// they are not any more where layer 1 divides.
 TEST(CallBound, NothingIsBeforeTheFirstLayer) {
-    const auto problems =
-        problems_of(chain(24, 20, 20,
-                          {{24, square_window(3, 1, 1)}, {2, square_window(1)},
-                           {24, square_window(3, 1, 1)}, {24, square_window(3, 1, 1)}}));
+    const auto problems = problems_of(chain(24, 20, 20,
+                                            {{24, square_window(3, 1, 1)},
+                                             {2, square_window(1)},
+                                             {24, square_window(3, 1, 1)},
+                                             {24, square_window(3, 1, 1)}}));
     bool has_before = false;
     for (const CallChoice& c : call_choices(ChainSizes(problems), Detail::coarse)) {
         has_before |= c.divider > 1 && c.groups_before > 0;
@@ -314,9 +315,8 @@ TEST(CallBound, NoChoiceWithinTheLimitIsLost) {
                     const auto beats = [&](const CallChoice& o) {
                         return o.held <= c.held && o.roots <= c.roots && o.again <= c.again &&
                                o.output <= c.output && (o.own & c.own) == c.own &&
-                               (o.divider == 0 ||
-                                (o.divider == c.divider && o.groups <= c.groups &&
-                                 o.groups_before <= c.groups_before)) &&
+                               (o.divider == 0 || (o.divider == c.divider && o.groups <= c.groups &&
+                                                   o.groups_before <= c.groups_before)) &&
                                o.halos.are_fewer(c.halos);
                     };
                     EXPECT_TRUE(std::ranges::any_of(some, beats))
@@ -330,12 +330,13 @@ TEST(CallBound, NoChoiceWithinTheLimitIsLost) {
     EXPECT_GT(beyond, 100'000U);
 }
 
-/// SRVGG's eighteen layers at 540 x 960, V = 619,200, with one element less than lines of three rows
-/// need beside all weights but two thirds of the last ones. The weights of the last layer, or of the last
-/// two, may come with calls of the last but one instead. But calls of hundreds of pixels of 64 channels
-/// and lines of the layers before share what is left: 78 k or 115 k elements. Lines that are as long as
-/// such a call is do not fit in that, so its layers read halos along both axes. A third of that for the
-/// calls' weights, the same for halos, and 25 M for Y: two groups, which move 93.4 M, are near the least.
+/// SRVGG's eighteen layers at 540 x 960, V = 619,200, with one element less than lines of three
+/// rows need beside all weights but two thirds of the last ones. The weights of the last layer, or
+/// of the last two, may come with calls of the last but one instead. But calls of hundreds of
+/// pixels of 64 channels and lines of the layers before share what is left: 78 k or 115 k elements.
+/// Lines that are as long as such a call is do not fit in that, so its layers read halos along both
+/// axes. A third of that for the calls' weights, the same for halos, and 25 M for Y: two groups,
+/// which move 93.4 M, are near the least.
 TEST(CallBound, CallsAndTheLinesBeforeThemShareMemory) {
     std::vector<LayerSpec> layers(17, {64, square_window(3, 1, 1)});
     layers.push_back({48, square_window(3, 1, 1)});
@@ -345,9 +346,9 @@ TEST(CallBound, CallsAndTheLinesBeforeThemShareMemory) {
     EXPECT_GT(bound.accesses(650000), 100e6);
 }
 
-/// DMCNN-VD's first eleven layers at 540 x 960, with 817 elements more than all weights. Those of the
-/// last layer may come with each call of layer 10 instead, some 900 times if calls had all memory that
-/// is then left.
+/// DMCNN-VD's first eleven layers at 540 x 960, with 817 elements more than all weights. Those of
+/// the last layer may come with each call of layer 10 instead, some 900 times if calls had all
+/// memory that is then left.
 TEST(CallBound, WeightsOfTheLastLayerComeWithCallsInLittleMemory) {
     std::vector<LayerSpec> layers(11, {64, square_window(3, 1, 1)});
     const CallBound bound(problems_of(chain(3, 540, 960, layers)));
@@ -358,8 +359,8 @@ TEST(CallBound, WeightsOfTheLastLayerComeWithCallsInLittleMemory) {
 /// DMCNN-VD's first eleven layers at 540 x 960, with 1,385 elements more than all weights. Layer 11
 /// may hold kernels for 11 of its 64 outputs (6,336 elements) and make them in six tiles, so that
 /// lines of five rows fit. Fewer outputs leave room for longer lines, but X comes eight times then;
-/// more leave less. In each case X brings 50 M elements or more, besides Y's 33.2 M. No tile has the
-/// room that eight outputs leave and the five trips that 13 make.
+/// more leave less. In each case X brings 50 M elements or more, besides Y's 33.2 M. No tile has
+/// the room that eight outputs leave and the five trips that 13 make.
 TEST(CallBound, TilesOfTheLastOutputsAreToldApartByTrips) {
     std::vector<LayerSpec> layers(11, {64, square_window(3, 1, 1)});
     const CallBound bound(problems_of(chain(3, 540, 960, layers)));
@@ -370,31 +371,32 @@ TEST(CallBound, TilesOfTheLastOutputsAreToldApartByTrips) {
 /// MC-CNN's first three layers at 540 x 960, V = 288 + 2 * 9216. Layer 2 may make one channel at a
 /// time and keep the 288 weights of one, so that X comes 32 times, 16.6 M elements without halos.
 /// The weights of layer 3 come again for each s pixels of which Y's buffer has the sums in 32 s of
-/// the 4,536 elements that are left: s = 141 would bring 34 M and leave nothing for lines, and lines
-/// of all 4,536 elements would bring 19 M. Since neither has all of them, at least 20 M more move, and
-/// layer 2's weights come with pieces or calls besides.
+/// the 4,536 elements that are left: s = 141 would bring 34 M and leave nothing for lines, and
+/// lines of all 4,536 elements would bring 19 M. Since neither has all of them, at least 20 M more
+/// move, and layer 2's weights come with pieces or calls besides.
 TEST(CallBound, SumsOfTheLastLayerAndLinesShareMemory) {
-    const CallBound bound(problems_of(
-        chain(1, 540, 960, std::vector<LayerSpec>(3, {32, square_window(3, 1, 1)}))));
+    const CallBound bound(
+        problems_of(chain(1, 540, 960, std::vector<LayerSpec>(3, {32, square_window(3, 1, 1)}))));
     EXPECT_GT(bound.accesses(5112), 96e6);
     EXPECT_LT(bound.accesses(5112), 98e6);
     EXPECT_GT(bound.accesses(3515), 122e6);
 }
 
-/// MC-CNN at 100 x 100 in 10,005 elements. Layer 2 may make one channel at a time, which leaves most of
-/// them to pieces of A_3, and few calls of layer 3 bring the weights of layers 3 and 4. But they bring
-/// those of layer 2 too. Layers 1 and 2 in a group and layers 3 and 4 in another move 2,055,360.
+/// MC-CNN at 100 x 100 in 10,005 elements. Layer 2 may make one channel at a time, which leaves
+/// most of them to pieces of A_3, and few calls of layer 3 bring the weights of layers 3 and 4. But
+/// they bring those of layer 2 too. Layers 1 and 2 in a group and layers 3 and 4 in another move
+/// 2,055,360.
 TEST(CallBound, CallsBringTheWeightsOfNarrowLayers) {
-    const CallBound bound(problems_of(
-        chain(1, 100, 100, std::vector<LayerSpec>(4, {32, square_window(3, 1, 1)}))));
+    const CallBound bound(
+        problems_of(chain(1, 100, 100, std::vector<LayerSpec>(4, {32, square_window(3, 1, 1)}))));
     EXPECT_GT(bound.accesses(10005), 2.0e6);
     EXPECT_LE(bound.accesses(10005), 2'055'360);
 }
 
-/// The 20 layers of DMCNN-VD at 270 x 480, where 40 of 270 rows meet a border. A schedule of strips of
-/// four rows moves 17,551,872 elements in 728,875, and one of three rows, with larger tiles of the last
-/// layer's inputs, 15,970,176 in 731,524. Between the two, weights may come with calls of layer 19; but
-/// such calls are few only for pieces that leave no room for lines.
+/// The 20 layers of DMCNN-VD at 270 x 480, where 40 of 270 rows meet a border. A schedule of strips
+/// of four rows moves 17,551,872 elements in 728,875, and one of three rows, with larger tiles of
+/// the last layer's inputs, 15,970,176 in 731,524. Between the two, weights may come with calls of
+/// layer 19; but such calls are few only for pieces that leave no room for lines.
 TEST(CallBound, LongChainsHaveLinesOfWholeCoordinates) {
     std::vector<LayerSpec> layers(19, {64, square_window(3, 1, 1)});
     layers.push_back({3, square_window(3, 1, 1)});
@@ -406,21 +408,21 @@ TEST(CallBound, LongChainsHaveLinesOfWholeCoordinates) {
 }
 
 /// Three layers 12 -> 12 of 3x3 at 540 x 960, V = 1,296 each, in less memory than the weights of
-/// all. With all weights in the nests of their layers, each call of layer 2 brings those of layers 2
-/// and 3, 17 M elements besides X's with halos and Y's 6.2 M. It calls layer 1, which brings half as
-/// much again. Layers 1 and 2 in a group and layer 3 alone move 35.9 M.
+/// all. With all weights in the nests of their layers, each call of layer 2 brings those of layers
+/// 2 and 3, 17 M elements besides X's with halos and Y's 6.2 M. It calls layer 1, which brings half
+/// as much again. Layers 1 and 2 in a group and layer 3 alone move 35.9 M.
 TEST(CallBound, CallsBringTheWeightsOfLayersBeforeThem) {
-    const CallBound bound(problems_of(
-        chain(12, 540, 960, std::vector<LayerSpec>(3, {12, square_window(3, 1, 1)}))));
+    const CallBound bound(
+        problems_of(chain(12, 540, 960, std::vector<LayerSpec>(3, {12, square_window(3, 1, 1)}))));
     EXPECT_GT(bound.accesses(3019), 34.5e6);
     EXPECT_LE(bound.accesses(3019), 35'931'888);
 }
 
 /// Four layers 8 -> 8 of 3x3, V = 576 each: what a call of layer 3 brings at most if everything is
-/// computed once, but for what a layer reads that makes one channel at a time. Where layer 2 does, each
-/// of its eight channels has calls of layer 1 of its own. A transposed layer may keep the ones before
-/// from being called as often as layer 3: two of its rows read the same ones, so a call for the second
-/// asks for nothing new.
+/// computed once, but for what a layer reads that makes one channel at a time. Where layer 2 does,
+/// each of its eight channels has calls of layer 1 of its own. A transposed layer may keep the ones
+/// before from being called as often as layer 3: two of its rows read the same ones, so a call for
+/// the second asks for nothing new.
 TEST(CallBound, LayersThatMayHaveFewerCallsAddNothingToThem) {
     const auto most_per_call = [](const std::vector<LayerSpec>& layers, uint32_t narrow) {
         double most = 0;
@@ -435,7 +437,8 @@ TEST(CallBound, LayersThatMayHaveFewerCallsAddNothingToThem) {
     std::vector<LayerSpec> layers(4, {8, square_window(3, 1, 1)});
     EXPECT_EQ(most_per_call(layers, 0), 4 * 576);
     EXPECT_EQ(most_per_call(layers, 1U << 2), (3 + 8) * 576);
-    layers[2] = {.channels = 8, .window = square_window(3, 2, 1), .kind = LayerKind::conv_transpose};
+    layers[2] = {
+        .channels = 8, .window = square_window(3, 2, 1), .kind = LayerKind::conv_transpose};
     EXPECT_EQ(most_per_call(layers, 0), 2 * 576);
     std::swap(layers[1], layers[2]);
     EXPECT_EQ(most_per_call(layers, 0), 3 * 576);

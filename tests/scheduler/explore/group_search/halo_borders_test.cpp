@@ -29,8 +29,8 @@ int64_t best_pieces(const std::vector<AxisWindow>& layers, int64_t longest) {
     for (int64_t end = 1; end <= layers.back().out; ++end) {
         int64_t least = INT64_MAX;
         for (int64_t size = 1; size <= std::min(longest, end); ++size)
-            least = std::min(least, best[static_cast<size_t>(end - size)] +
-                                        read_by(layers, {end - size, end}));
+            least = std::min(
+                least, best[static_cast<size_t>(end - size)] + read_by(layers, {end - size, end}));
         best.push_back(least);
     }
     return best.back();
@@ -55,7 +55,8 @@ TEST(PieceReads, CountsTheBordersToo) {
         for (int64_t size = piece; size <= 60; ++size) {
             int64_t most = 0;
             for (int64_t first = 0; first < 60; first += size)
-                most = std::max(most, std::min<int64_t>(first + size, 55) - std::max<int64_t>(first, 5));
+                most = std::max(most,
+                                std::min<int64_t>(first + size, 55) - std::max<int64_t>(first, 5));
             least = std::min(least, most);
         }
         EXPECT_EQ(reads.inner_of(static_cast<double>(piece)), least) << piece;

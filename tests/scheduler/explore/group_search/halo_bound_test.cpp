@@ -50,8 +50,8 @@ std::vector<double> steps_of(const HaloBound::Staircase& bound) {
 }
 
 /// What the tile and line-buffer family, whose calls make all channels, reaches: the memory of the
-/// input, of the intermediate tensors and of an element of the output, and the elements of the input
-/// that are read.
+/// input, of the intermediate tensors and of an element of the output, and the elements of the
+/// input that are read.
 struct Reached {
     double memory = 0;
     double input = 0;
@@ -76,8 +76,8 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
 }
 
 /// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor
-/// from the end, the input being the n-th, and bring (w + 2 n) / w of the input. No kind of schedule
-/// does with much less.
+/// from the end, the input being the n-th, and bring (w + 2 n) / w of the input. No kind of
+/// schedule does with much less.
 TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     for (const size_t layers : {2U, 4U, 8U}) {
         const auto problems = equal_layers(layers);
@@ -111,8 +111,9 @@ TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
 
 /// Sides of pieces are integers, so memory just short of a line of two columns is a line of one.
 TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
-    const Network network = chain(
-        channels, rows, columns, {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
+    const Network network =
+        chain(channels, rows, columns,
+              {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
     const auto problems = layer_problems(network, all_layers(network));
     const HaloBound::Staircase bound = bound_of(problems);
     // One column needs 3 (1 + 2) elements of a channel, two need 3 (2 + 2). X comes for each call.
@@ -123,14 +124,14 @@ TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
     // 238 x 298 coordinates meet no border; a column brings 1 + 2 columns, and a row 1 + 2 / 298.
     EXPECT_NEAR(bound.input(one), channels * (238 + 2) * 298.0 * 3, channels * 240.0 * 3 * 10);
 
-    // They are 240 lines of one row, two at the border among them, or more pieces. Each but the first
-    // brings 100 elements besides.
+    // They are 240 lines of one row, two at the border among them, or more pieces. Each but the
+    // first brings 100 elements besides.
     const HaloBound::Staircase with_pieces = bound_of(problems, 0, 100);
     EXPECT_NEAR(with_pieces.input(one) - bound.input(one), 100 * (240 - 1), 1e-3);
     EXPECT_EQ(with_pieces.input(1e9), bound.input(1e9));
 
-    // What comes with tiles costs nothing where coordinates come one by one, because tiles may be of any
-    // size then. Lines of two rows are 120 tiles.
+    // What comes with tiles costs nothing where coordinates come one by one, because tiles may be
+    // of any size then. Lines of two rows are 120 tiles.
     const HaloBound::Staircase with_tiles = bound_of(problems, 0, 0, 100);
     EXPECT_EQ(with_tiles.input(one), bound.input(one));
     EXPECT_NEAR(with_tiles.input(two) - bound.input(two), 100 * (120 - 1), 1e-3);
@@ -138,17 +139,18 @@ TEST(HaloBound, MemoryForPartOfAColumnIsForNone) {
     EXPECT_NEAR(with_large_tiles.input(two), bound.input(one), 1e-3);
 }
 
-/// Calls of lines are short: of the layer before the last, there is one for each coordinate of 238 x 298
-/// along a line, or its buffer holds the whole line.
+/// Calls of lines are short: of the layer before the last, there is one for each coordinate of 238
+/// x 298 along a line, or its buffer holds the whole line.
 TEST(HaloBound, LinesHaveManyCallsOrLargeBuffers) {
-    const Network network = chain(
-        channels, rows, columns, {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
+    const Network network =
+        chain(channels, rows, columns,
+              {{channels, square_window(1)}, {channels, square_window(3, 1, 1)}});
     const auto problems = layer_problems(network, all_layers(network));
     const HaloBound::Staircase bound = bound_of(problems);
     const double each = 1000;
     const HaloBound::Staircase with_calls = bound_of(problems, 0, 0, 0, each);
-    // With a buffer of two rows, 149 lines have 238 calls each, or pieces of 2 x 2 have one; the bound is
-    // for pieces of up to 2 x 4.
+    // With a buffer of two rows, 149 lines have 238 calls each, or pieces of 2 x 2 have one; the
+    // bound is for pieces of up to 2 x 4.
     const double two = channels * 3 * 4;
     EXPECT_GT(with_calls.input(two), bound.input(two) + each * (119 * 149 / 2.0 - 1));
     // A line of 298 columns is one call.
@@ -162,8 +164,8 @@ TEST(HaloBound, SharedTablesChangeNothing) {
     const auto problems = equal_layers(5);
     const auto tables = std::make_shared<HaloTables>(problems);
     for (const size_t layers : {4U, 5U, 3U}) {
-        const std::vector<LayerProblem> first(problems.begin(),
-                                              problems.begin() + static_cast<std::ptrdiff_t>(layers));
+        const std::vector<LayerProblem> first(
+            problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(layers));
         for (const uint32_t free : {0U, 2U, 4U}) {
             const auto own = std::make_shared<HaloTables>(problems);
             const HaloBound shared(tables, first, 0, free);
@@ -210,9 +212,10 @@ TEST(HaloBound, CallsOfLinesHaveOneRow) {
     EXPECT_LE(bound.input(line), 33.0 * channels * rows * columns);
 }
 
-/// Lines of two columns through 16 layers, with an element of the output, read (2 + 32) / 2 times the
-/// input, less what lies beyond the borders. Without the room for one column of these, what is cut again
-/// reads more: calls are rows of a line, and pieces of rows are no squares of the same area.
+/// Lines of two columns through 16 layers, with an element of the output, read (2 + 32) / 2 times
+/// the input, less what lies beyond the borders. Without the room for one column of these, what is
+/// cut again reads more: calls are rows of a line, and pieces of rows are no squares of the same
+/// area.
 TEST(HaloBound, PiecesOfCallsAreNoSquares) {
     const auto problems = equal_layers(16);
     const HaloBound::Staircase bound = bound_of(problems);
@@ -223,9 +226,9 @@ TEST(HaloBound, PiecesOfCallsAreNoSquares) {
     EXPECT_GT(bound.input(lines - 1), 20.0 * channels * rows * columns);
 }
 
-/// Lines of eight columns through four layers read (8 + 8) / 8 times the input. If calls of layer 2 make
-/// one channel, A_2 may hold one channel instead of four, but then lines have a cut: pieces of short calls
-/// have halos on all sides.
+/// Lines of eight columns through four layers read (8 + 8) / 8 times the input. If calls of layer 2
+/// make one channel, A_2 may hold one channel instead of four, but then lines have a cut: pieces of
+/// short calls have halos on all sides.
 TEST(HaloBound, CallsOfOneChannelCutLines) {
     const auto problems = equal_layers(4);
     const auto tables = std::make_shared<HaloTables>(problems);
@@ -243,18 +246,19 @@ TEST(HaloBound, CallsOfOneChannelCutLines) {
     EXPECT_LE(narrow.all({channels}).input(1e9), input);
 }
 
-/// Two layers of 3x3 with one channel at a time of A_1, in memory for lines of eight columns, which read
-/// (8 + 4) / 8 of the input. But then Y's buffer has the sums of a piece, or A_1 has all channels and X
-/// comes with each call of layer 1.
+/// Two layers of 3x3 with one channel at a time of A_1, in memory for lines of eight columns, which
+/// read (8 + 4) / 8 of the input. But then Y's buffer has the sums of a piece, or A_1 has all
+/// channels and X comes with each call of layer 1.
 TEST(HaloBound, SumsOfPiecesOrCutsOfTheLastCalls) {
     const auto problems = equal_layers(2);
     const HaloBound bound(std::make_shared<HaloTables>(problems), problems);
     const double input = channels * rows * columns;
     const double line = 3 * (8 + 2) + channels * 3 * (8 + 4) + 1;
     EXPECT_LE(bound.all({}).input(line), 1.52 * input);
-    // Of these 175 elements, a line of s columns leaves 121 - 15 s for the sums of s x l pixels, if one
-    // channel has some: 4 x 15 are best and read 8 / 4 * 19 / 15 of the input. A piece of 8 x 8 in one
-    // call, with 10 x 10 elements of A_1, reads (12 / 8)^2 of it; the bound is for pieces of up to 8 x 16.
+    // Of these 175 elements, a line of s columns leaves 121 - 15 s for the sums of s x l pixels, if
+    // one channel has some: 4 x 15 are best and read 8 / 4 * 19 / 15 of the input. A piece of 8 x 8
+    // in one call, with 10 x 10 elements of A_1, reads (12 / 8)^2 of it; the bound is for pieces of
+    // up to 8 x 16.
     const double of_one = bound.all({.channels = channels, .sums = 1}).input(line);
     EXPECT_GT(of_one, 12 / 8.0 * (20 / 16.0) * input);
     EXPECT_LE(of_one, 12 / 8.0 * (12 / 8.0) * input);
