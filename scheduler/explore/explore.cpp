@@ -45,7 +45,7 @@ struct Segment {
     size_t begin = 0;
     size_t like = 0;  ///< first segment of the same shape
     SegmentOutlook outlook;
-    SegmentFront front;
+    SegmentFront front;  ///< if it is that segment
     [[nodiscard]] size_t end() const { return begin + layers.size(); }
 };
 
@@ -168,8 +168,7 @@ private:
         });
         for (Segment& segment : segments_) {
             if (segment.layers.size() != length) continue;
-            if (&segment != &segments_[segment.like]) segment.front = segments_[segment.like].front;
-            partitions_[segment.sequence].add(segment.begin, segment.layers, segment.front);
+            partitions_[segment.sequence].add(segment.begin, segment.layers, front_of(segment));
         }
     }
 
@@ -210,7 +209,7 @@ private:
             const bool is_part = s.sequence == segment.sequence &&
                                  s.layers.size() + 1 == segment.layers.size() &&
                                  (s.begin == segment.begin || s.begin == segment.begin + 1);
-            return !is_part || s.front.open.empty();
+            return !is_part || front_of(s).open.empty();
         });
     }
 
@@ -238,6 +237,12 @@ private:
             has_outlook ? &segment.outlook : nullptr};
         segment.front = search_segment(problems, own, macs_is_axis_, context);
         if (stopped) segment.front.open.push_back(compulsory);
+        segment.outlook = {};  // the front has its points
+    }
+
+    /// Segments of one shape share the front of the first.
+    [[nodiscard]] const SegmentFront& front_of(const Segment& segment) const {
+        return segments_[segment.like].front;
     }
 
     Front network_front() {
@@ -267,8 +272,8 @@ private:
         }
         Front result = points_of(front);
         result.macs_is_axis = macs_is_axis;
-        result.is_complete = std::all_of(segments_.begin(), segments_.end(),
-                                         [](const Segment& s) { return s.front.open.empty(); });
+        result.is_complete = std::ranges::all_of(
+            segments_, [&](const Segment& s) { return front_of(s).open.empty(); });
         if (!result.is_complete) add_bounds(front, least, result);
         return result;
     }

@@ -358,8 +358,8 @@ public:
 private:
     /// Pieces along an axis. Sides are integers.
     [[nodiscard]] double along(size_t axis, double side) const {
-        return static_cast<double>(ceil_div(static_cast<int64_t>(axes_[axis].outputs()),
-                                            static_cast<int64_t>(side)));
+        return static_cast<double>(
+            ceil_div(static_cast<int64_t>(axes_[axis].outputs()), static_cast<int64_t>(side)));
     }
 
     std::vector<PieceReads> axes_;
