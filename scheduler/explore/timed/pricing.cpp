@@ -1,6 +1,7 @@
 #include "scheduler/explore/timed/pricing.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "scheduler/counts/done.h"
 #include "scheduler/explore/front_builder.h"
@@ -40,11 +41,12 @@ void Pricing::price_together(const std::vector<const GroupSchedule*>& groups) {
         if (const auto [place, is_new] = place_of(*group, problems); is_new)
             tasks.push_back({group, std::move(problems), place});
     }
-    // Every thread has a cache of sums of its own.
-    const auto parts = static_cast<size_t>(options_.planning_threads());
-    in_parallel(parts, options_.planning_threads(), [&](size_t part) {
+    // Every thread has a cache of sums of its own, and takes the next group when it is done.
+    const int threads = options_.planning_threads();
+    std::atomic<size_t> next = 0;
+    in_parallel(static_cast<size_t>(threads), threads, [&](size_t) {
         TwoLevelCache cache;
-        for (size_t n = part; n < tasks.size(); n += parts)
+        for (size_t n = next++; n < tasks.size(); n = next++)
             *tasks[n].place = priced(*tasks[n].group, tasks[n].problems, cache);
     });
 }

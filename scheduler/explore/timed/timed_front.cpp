@@ -75,11 +75,11 @@ public:
     }
     void add_searched() {
         // An interrupt ends the search; what it has found is still priced.
-        std::vector<GroupSchedule> forms;
-        for (const GroupSchedule& group : options_.searched) {
-            forms.push_back(group);
-            forms.push_back(with_whole_tiles(network_, group));
-        }
+        std::vector<GroupSchedule> forms(2 * options_.searched.size());
+        in_parallel(options_.searched.size(), options_.planning_threads(), [&](size_t n) {
+            forms[2 * n] = options_.searched[n];
+            forms[2 * n + 1] = with_whole_tiles(network_, options_.searched[n]);
+        });
         std::vector<const GroupSchedule*> all;
         for (const GroupSchedule& form : forms) all.push_back(&form);
         pricing_.price_together(all);
