@@ -8,6 +8,7 @@
 #include <set>
 
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/group_front.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
 
@@ -484,6 +485,25 @@ TEST(Choose, NamesTheSmallestBudgetThatWorks) {
     ASSERT_NE(infeasible, nullptr);
     EXPECT_EQ(infeasible->demand, Elements(19));
     EXPECT_EQ(infeasible->capacity, Elements(18));
+}
+
+/// MC-CNN's four layers in one group, in a search that is cut short. It comes to a structure of the
+/// first layer in which a loop over channels stands outside and has one trip, and takes it for one
+/// with several, so X seems to need 24 elements more. The front has what the model counts.
+TEST(ExploreLong, PointsOfASearchThatIsCutShortAreThoseOfTheModel) {
+    const Network network =
+        chain(1, 100, 100, std::vector<LayerSpec>(4, {32, square_window(3, 1, 1)}));
+    const auto problems = layer_problems(network, all_layers(network));
+    ExploreOptions options;
+    options.tiles = TileSizes::all;
+    options.max_steps = 20'000'000;
+    const SegmentFront front = search_segment(problems, options, false, {});
+    ASSERT_FALSE(front.points.empty());
+    for (const GroupPoint& point : front.points) {
+        const GroupCounts counts = two_level_counts(problems, point.group);
+        EXPECT_EQ(point.live_total, counts.live_total);
+        EXPECT_EQ(point.accesses, counts.accesses());
+    }
 }
 
 }  // namespace
