@@ -25,18 +25,21 @@ inline int available_cores() {
     return std::max(1, CPU_COUNT(&set));
 }
 
-/// Calls work(0) .. work(count - 1) on `threads` threads, or on fewer if there is less work; the
-/// caller's thread is one of them. After an exception no further work is started, and the first
-/// exception is rethrown when all threads have ended. Throws std::system_error if the system starts
-/// no further thread.
-inline void in_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
+/// Calls work(0, state) .. work(count - 1, state) on `threads` threads, or on fewer if there is
+/// less work, each of which has a State of its own, such as a cache. Each takes the next piece when
+/// it is done; the caller's thread is one of them. After an exception no further work is started,
+/// and the first exception is rethrown when all threads have ended. Throws std::system_error if the
+/// system starts no further thread.
+template <class State, class Work>
+void in_parallel_with(size_t count, int threads, const Work& work) {
     std::atomic<size_t> next{0};
     std::mutex mutex;
     std::exception_ptr failure;
     const auto worker = [&] {
+        State state;
         for (size_t n = next++; n < count; n = next++) {
             try {
-                work(n);
+                work(n, state);
             } catch (...) {
                 const std::lock_guard lock(mutex);
                 if (!failure) failure = std::current_exception();
@@ -60,6 +63,12 @@ inline void in_parallel(size_t count, int threads, const std::function<void(size
     worker();
     others.clear();
     if (failure) std::rethrow_exception(failure);
+}
+
+/// The same of work(0) .. work(count - 1), without a state.
+inline void in_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
+    struct Nothing {};
+    in_parallel_with<Nothing>(count, threads, [&](size_t n, Nothing&) { work(n); });
 }
 
 }  // namespace laminate

@@ -274,7 +274,8 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
         const Bytes between = asks_for_weights_ahead(problems[k], kernel) ? Bytes() : weights;
         const Elements read = weights_read(problems[k], kernel);
         add_memory(terms, read, between, caches);
-        // Where sums do not hide it, code that asks for no weights waits for them as for pieces of rows.
+        // Sums of few pixels do not hide that weights come from memory. Code that does not ask for them
+        // ahead waits for each line, as it does for pieces of rows.
         if (kernel_row(kernel.kind).scope == KernelScope::nest && !has_enough_pixels(problems[k])) {
             terms["lines.main"] += part_from_main(static_cast<double>(between.value()), caches) *
                                    static_cast<double>(read.value()) / vector_elements;

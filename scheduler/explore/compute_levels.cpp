@@ -1,7 +1,6 @@
 #include "scheduler/explore/compute_levels.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <utility>
 
@@ -108,18 +107,10 @@ void move_compute_levels_out(const Network& network, const std::vector<GroupSche
         firsts.push_back(all.front());
         for (size_t n = 1; n < all.size(); ++n) followers.push_back({all[n], all.front()});
     }
-    const auto count = static_cast<size_t>(std::max(1, threads));
-    const auto in_turn = [&](size_t size, const auto& move) {
-        std::atomic<size_t> next{0};
-        in_parallel(count, threads, [&](size_t) {
-            TwoLevelCache cache;
-            for (size_t n = next++; n < size; n = next++) move(n, cache);
-        });
-    };
-    in_turn(firsts.size(), [&](size_t n, TwoLevelCache& cache) {
+    in_parallel_with<TwoLevelCache>(firsts.size(), threads, [&](size_t n, TwoLevelCache& cache) {
         *firsts[n] = with_outer_compute_levels(network, std::move(*firsts[n]), cache);
     });
-    in_turn(followers.size(), [&](size_t n, TwoLevelCache& cache) {
+    in_parallel_with<TwoLevelCache>(followers.size(), threads, [&](size_t n, TwoLevelCache& cache) {
         const auto [group, first] = followers[n];
         *group = with_outer_compute_levels(
             network, with_levels_of(*first, network, std::move(*group), cache), cache);

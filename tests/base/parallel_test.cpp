@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <stdexcept>
+#include <vector>
 
 #include "tests/support/sanitized.h"
 
@@ -25,6 +27,22 @@ TEST(InParallel, DoesAllWorkOnce) {
         EXPECT_EQ(done.size(), 20U);
         EXPECT_EQ(std::set<size_t>(done.begin(), done.end()).size(), 20U);
     }
+}
+
+TEST(InParallel, EachThreadHasAStateOfItsOwn) {
+    struct Counter {
+        int pieces = 0;
+    };
+    std::vector<int> known(1000, 0);  // pieces that the same state has seen before, plus one
+    in_parallel_with<Counter>(known.size(), 3,
+                              [&](size_t n, Counter& counter) { known[n] = ++counter.pieces; });
+    const auto states = std::ranges::count(known, 1);
+    EXPECT_GE(states, 1);
+    EXPECT_LE(states, 3);
+    // Each state counts 1, 2, .. without gaps.
+    EXPECT_TRUE(std::ranges::none_of(known, [](int n) { return n == 0; }));
+    for (int n = 2; n <= *std::ranges::max_element(known); ++n)
+        EXPECT_LE(std::ranges::count(known, n), std::ranges::count(known, n - 1)) << n;
 }
 
 TEST(InParallel, TheFirstExceptionGoesOnAndNothingIsBegunAfterIt) {

@@ -1,7 +1,6 @@
 #include "scheduler/explore/timed/pricing.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "scheduler/counts/done.h"
 #include "scheduler/explore/front_builder.h"
@@ -41,14 +40,10 @@ void Pricing::price_together(const std::vector<const GroupSchedule*>& groups) {
         if (const auto [place, is_new] = place_of(*group, problems); is_new)
             tasks.push_back({group, std::move(problems), place});
     }
-    // Every thread has a cache of sums of its own, and takes the next group when it is done.
-    const int threads = options_.planning_threads();
-    std::atomic<size_t> next = 0;
-    in_parallel(static_cast<size_t>(threads), threads, [&](size_t) {
-        TwoLevelCache cache;
-        for (size_t n = next++; n < tasks.size(); n = next++)
+    in_parallel_with<TwoLevelCache>(
+        tasks.size(), options_.planning_threads(), [&](size_t n, TwoLevelCache& cache) {
             *tasks[n].place = priced(*tasks[n].group, tasks[n].problems, cache);
-    });
+        });
 }
 
 const Priced& Pricing::price(const GroupSchedule& group) {

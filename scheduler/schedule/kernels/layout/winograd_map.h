@@ -8,8 +8,8 @@
 // the input channels; M[register tile][vector of output channels][frequency][tile][lane], products of a
 // block; then a strip of outputs. Where blocks keep their products from part to part (`parts_outermost`),
 // V has one part, and M[block][frequency][register tile][vector][tile][lane] those of all blocks, in the
-// order in which sums of a part are added. The groups of a grouped convolution follow each other in a chunk:
-// V, and M of kept products, are those of one of them.
+// order in which sums of a part are added. The groups of a grouped convolution follow each other in a
+// chunk. V has the patches of one group, and M the kept products of one.
 #pragma once
 
 #include <cstdint>
