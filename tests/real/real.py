@@ -3,7 +3,7 @@
 OpenVINO too, where it is installed.
 
   real.py --laminate PROGRAM [NAME ...]             names: all
-  real.py --laminate PROGRAM --list                 their names
+  real.py --list [--witnesses COUNT]                their names
   real.py --laminate PROGRAM --json FILE [--times]  writes a file for tables, with times if asked
            [--machine NAME] [--threads 2]
   real.py --laminate PROGRAM --witnesses COUNT [NAME ...]    names: of the networks for pictures
@@ -318,7 +318,7 @@ def wrong_witnesses(arguments, case, directory):
 
 def check_witnesses(arguments):
     wrong = {}
-    for name in arguments.names or PICTURES:
+    for name in arguments.names:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as directory:
             wrong[name] = wrong_witnesses(arguments, PICTURES[name], directory)
@@ -347,12 +347,19 @@ def main():
     parser.add_argument("--witnesses", type=int)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    known = PICTURES if arguments.witnesses else CASES
     if arguments.list:
-        return print("\n".join(CASES))
+        return print("\n".join(known))
+    if not arguments.laminate:
+        parser.error("--laminate is required")
+    for name in arguments.names:
+        if name not in known:
+            parser.error(f"{name}: no such network, expected one of: {', '.join(known)}")
+    arguments.names = arguments.names or list(known)
     if arguments.witnesses:
         check_witnesses(arguments)
     rows = []
-    for name in arguments.names or CASES:
+    for name in arguments.names:
         with tempfile.TemporaryDirectory() as directory:
             row = examined(arguments, name, CASES[name], directory)
         if row is None:
