@@ -1,5 +1,6 @@
 // NASNet-A (Zoph et al., "Learning transferable architectures for scalable image recognition", CVPR
 // 2018), as keras.applications builds it.
+#include <map>
 #include <string>
 
 #include "nets/zoo/builder.h"
@@ -9,12 +10,21 @@ namespace laminate::zoo {
 
 namespace {
 
+/// By tensor: up to four convolutions of a cell, and two cells, read the same tensor rectified.
+using Rectified = std::map<TensorId, TensorId>;
+
 /// A cell reads the last output `h` and the one before it, `p`, both brought to its number of
 /// filters. The first cell's `p` is the stem, unchanged.
 class Cell {
 public:
-    Cell(Builder& builder, const std::string& name, TensorId last, TensorId older, int64_t filters)
-        : b_(builder), name_(name + "_"), filters_(filters), h_(squeeze("h", last, 1)), p_(older) {
+    Cell(Builder& builder, Rectified& rectified, const std::string& name, TensorId last,
+         TensorId older, int64_t filters)
+        : b_(builder),
+          rectified_(rectified),
+          name_(name + "_"),
+          filters_(filters),
+          h_(squeeze("h", last, 1)),
+          p_(older) {
         const int64_t stride = b_.dims(older)[2] == b_.dims(last)[2] ? 1 : 2;
         if (older != last && (stride != 1 || b_.dims(older)[1] != filters))
             p_ = squeeze("p", older, stride);
@@ -46,7 +56,9 @@ public:
 
 private:
     TensorId rectified(const std::string& name, TensorId x) {
-        return b_.activation(name_ + name + "_relu", x, relu());
+        const auto found = rectified_.find(x);
+        if (found != rectified_.end()) return found->second;
+        return rectified_[x] = b_.activation(name_ + name + "_relu", x, relu());
     }
     TensorId squeeze(const std::string& name, TensorId x, int64_t stride) {
         return b_.conv(name_ + name, rectified(name, x),
@@ -76,6 +88,7 @@ private:
     }
 
     Builder& b_;
+    Rectified& rectified_;
     std::string name_;
     int64_t filters_;
     TensorId h_;
@@ -87,21 +100,24 @@ private:
 Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
                  int cells, int64_t filters) {
     Builder b(name, options);
+    Rectified rectified;
     const int64_t first =
         filters / 24;  // the last cells join six tensors of four times as many filters
     TensorId older = b.conv("stem", b.input(3, height, width), {.out = 32, .stride = 2});
-    TensorId last = Cell(b, "stem1", older, older, first / 4).reduction();
+    TensorId last = Cell(b, rectified, "stem1", older, older, first / 4).reduction();
     const auto step = [&](TensorId next) {
         older = last;
         last = next;
     };
-    step(Cell(b, "stem2", last, older, first / 2).reduction());
+    step(Cell(b, rectified, "stem2", last, older, first / 2).reduction());
     for (int stage = 0; stage < 3; ++stage) {
         const int64_t maps = first << stage;
         const std::string prefix = "stage" + std::to_string(stage + 1);
-        if (stage > 0) step(Cell(b, prefix + "_reduction", last, older, maps).reduction());
+        if (stage > 0)
+            step(Cell(b, rectified, prefix + "_reduction", last, older, maps).reduction());
         for (int c = 1; c <= cells; ++c)
-            step(Cell(b, prefix + "_cell" + std::to_string(c), last, older, maps).normal());
+            step(Cell(b, rectified, prefix + "_cell" + std::to_string(c), last, older, maps)
+                     .normal());
     }
     return b.finish(b.classifier(b.activation("last_relu", last, relu())));
 }

@@ -181,6 +181,9 @@ TEST(Zoo, NetsThatOptimusGroups) {
     // with 5.
     const Network nasnet = zoo_network("nasnet-a");
     EXPECT_EQ(count_of(nasnet, LayerKind::add), 16 * 5);
+    // No tensor is rectified twice: the stem, the 16 outputs of cells, the 16 h, the 15 p (the
+    // first cell's is the stem), and b1 in the 4 reductions.
+    EXPECT_EQ(count_of(nasnet, LayerKind::activation), 1 + 16 + 16 + 15 + 4);
     EXPECT_EQ(output_dims(nasnet, "stage3_cell4_join"), (std::vector<int64_t>{1, 1056, 7, 7}));
     EXPECT_NEAR(static_cast<double>(total_macs(nasnet)), 564e6, 6e6);
     EXPECT_NEAR(static_cast<double>(parameters(nasnet)), 5.3e6, 0.05e6);
