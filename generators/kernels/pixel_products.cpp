@@ -84,9 +84,10 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
                                     size(runs.front().first));
         const Stmt added = code_.output().prefetch(first, count);
         parts.push_back(added);
-        // What is stored beside an addition comes from memory too, in pieces of a map each. Vectors of
-        // 8 lanes need more stores than a processor keeps waiting.
-        if ((!added.defined() && !asks_ahead_) || lanes_ > 8) continue;
+        // Lines that are stored to come from memory too, in pieces of a map each, and a core brings
+        // in few of them for the stores that wait. Where a vector is half a line, asking takes as
+        // many instructions as storing, which pays for short sums alone.
+        if (lanes_ < ir::elements_of_line && !added.defined() && !asks_ahead_) continue;
         for (int64_t n = 0; n < count - 1 + ir::elements_of_line; n += ir::elements_of_line)
             parts.push_back(
                 code_.output().prefetch_stored(first + size(std::min(n, count - 1))));

@@ -67,6 +67,45 @@ void expect_done(const Layout& at, int64_t parts, const GroupCode& code, const s
     EXPECT_EQ(parts, code.strips) << what;
 }
 
+/// Places in the code that ask for a line of an array.
+class AskedLines : private Halide::Internal::IRVisitor {
+public:
+    [[nodiscard]] static int64_t of(const GroupCode& code, const std::string& array) {
+        AskedLines counter;
+        counter.array_ = array;
+        code.body.accept(&counter);
+        return counter.lines_;
+    }
+
+private:
+    using Halide::Internal::IRVisitor::visit;
+
+    void visit(const Halide::Internal::Call* op) override {
+        if (op->is_intrinsic(Halide::Internal::Call::prefetch)) {
+            const auto* base = op->args.front().as<Halide::Internal::Variable>();
+            lines_ += base && base->name == array_ ? 1 : 0;
+        }
+        IRVisitor::visit(op);
+    }
+
+    std::string array_;
+    int64_t lines_ = 0;
+};
+
+TEST(Layout, PixelsAskForTheLinesThatTheyFill) {
+    // 20 x 24 pixels are 30 vectors of 16, ten tiles of three; a tile of 8 channels and 48 pixels
+    // stores to three lines of each, or to four if it begins within a line. Vectors of 8 do not
+    // ask.
+    const Alone layer = alone(17, 20, 24, {.channels = 64, .window = square_window(1)});
+    const auto asked = [&](const VectorUnit& unit) {
+        const MapPixelsLayout at = map_pixels_layout(layer.problem, unit, Bytes(0));
+        return AskedLines::of(map_pixels_code(layer.output(), at), "Y");
+    };
+    EXPECT_EQ(map_pixels_layout(layer.problem, by_sixteen, Bytes(0)).tiles.count(), 10);
+    EXPECT_EQ(asked(by_sixteen), 8 * 4);
+    EXPECT_EQ(asked(by_eight), 0);
+}
+
 TEST(Layout, DividesVectorsIntoTilesWithoutASingleOneLeft) {
     const auto all = [](int64_t vectors, int64_t of_tile) {
         const TileDivision tiles = divide_into_tiles(vectors, of_tile);
