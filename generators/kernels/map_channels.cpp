@@ -156,6 +156,14 @@ private:
 
 Stmt MapChannels::body() const {
     if (at_.has_panel) return parts_by_panel();
+    if (at_.block_parts > 1) {
+        return code_.for_parts_of(".z", at_.block_parts, [&](const Expr& z, const Interval& parts) {
+            const auto tile_of = [&](const Expr& part) {
+                return simplify(part * size(at_.tiles) / size(at_.block_parts));
+            };
+            return block(z, {tile_of(parts.begin), tile_of(parts.end)});
+        });
+    }
     return code_.for_parts([&](const Expr& part) {
         const Interval tiles = chunk(simplify(part / size(at_.channel_parts)));
         const Interval blocks =
@@ -171,20 +179,16 @@ Interval MapChannels::chunk(const Expr& n) const {
 }
 
 Stmt MapChannels::parts_by_panel() const {
-    const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
-    const Expr begin = bound(argument::strip_begin), end = bound(argument::strip_end);
-    const Expr of_chunk = size(at_.channel_parts);
-    const Interval chunks{simplify(begin / of_chunk), simplify((end + of_chunk - 1) / of_chunk)};
-    return code_.loop(".chunk", chunks, [&](const Expr& n) {
-        const Interval tiles = chunk(n);
-        const Expr first = simplify(Halide::max(begin - n * of_chunk, 0));
-        const Expr last = simplify(Halide::min(end - n * of_chunk, of_chunk));
-        const Interval blocks{simplify(first * size(at_.blocks) / of_chunk),
-                              simplify(last * size(at_.blocks) / of_chunk)};
-        return ir::sequence({panel(tiles), code_.loop(".z", blocks, [&](const Expr& z) {
-                                 return block(z, tiles);
-                             })});
-    });
+    return code_.for_parts_of(
+        ".chunk", at_.channel_parts, [&](const Expr& n, const Interval& parts) {
+            const Interval tiles = chunk(n);
+            const auto block_of = [&](const Expr& part) {
+                return simplify(part * size(at_.blocks) / size(at_.channel_parts));
+            };
+            return ir::sequence(
+                {panel(tiles), code_.loop(".z", {block_of(parts.begin), block_of(parts.end)},
+                                          [&](const Expr& z) { return block(z, tiles); })});
+        });
 }
 
 Stmt MapChannels::panel(const Interval& chunk) const {
@@ -565,8 +569,8 @@ Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& su
 }  // namespace
 
 Stmt map_channels_block(const MapCode& code, const MapChannelsLayout& at, const Expr& z_block,
-                        const Expr& begin) {
-    return MapChannels(code, at, begin).block(z_block, {0, size(at.tiles)});
+                        const Interval& tiles, const Expr& begin) {
+    return MapChannels(code, at, begin).block(z_block, tiles);
 }
 
 Stmt map_channels_panel(const MapCode& code, const MapChannelsLayout& at) {

@@ -22,10 +22,11 @@ namespace laminate {
 /// Copies the whole map to the panel, if the layer has one.
 [[nodiscard]] Stmt map_channels_panel(const MapCode& code, const MapChannelsLayout& at);
 
-/// All outputs of a block of channels. The map of channel 0 would begin at element `begin` of where the
-/// code stores.
+/// Outputs of a block of channels, of some tiles. The map of channel 0 would begin at element
+/// `begin` of where the code stores.
 [[nodiscard]] Stmt map_channels_block(const MapCode& code, const MapChannelsLayout& at,
-                                      const Expr& z_block, const Expr& begin);
+                                      const Expr& z_block, const Interval& tiles,
+                                      const Expr& begin);
 
 [[nodiscard]] GroupCode map_channels_code(LayerOutput output, const MapChannelsLayout& at);
 

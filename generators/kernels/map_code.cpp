@@ -42,6 +42,21 @@ Stmt MapCode::for_parts(const Make& make) const {
     return loop(".part", {bound(argument::strip_begin), bound(argument::strip_end)}, make);
 }
 
+Stmt MapCode::for_parts_of(
+    const std::string& name, int64_t of_each,
+    const std::function<Stmt(const Expr& number, const Interval& parts)>& make) const {
+    const auto bound = [](const char* limit) { return Variable::make(Halide::Int(32), limit); };
+    const Expr begin = bound(argument::strip_begin), end = bound(argument::strip_end);
+    if (of_each == 1)
+        return loop(name, {begin, end}, [&](const Expr& n) { return make(n, {0, 1}); });
+    const Expr each = size(of_each);
+    return loop(name, {simplify(begin / each), simplify((end + each - 1) / each)},
+                [&](const Expr& n) {
+                    return make(n, {simplify(Halide::max(begin - n * each, 0)),
+                                    simplify(Halide::min(end - n * each, each))});
+                });
+}
+
 GroupCode MapCode::code(const Stmt& body, int64_t scratch_elements, int64_t parts) && {
     return output_.code(body, std::move(constants_), scratch_, scratch_elements * bytes_per_element,
                         parts);

@@ -58,6 +58,11 @@ public:
     [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const;
     /// The loop over the parts that the caller asks for.
     [[nodiscard]] Stmt for_parts(const Make& make) const;
+    /// The loop over what those parts belong to, `of_each` neighbours to one. `make` takes its
+    /// number and which of its parts the caller asks for, within [0, of_each).
+    [[nodiscard]] Stmt for_parts_of(
+        const std::string& name, int64_t of_each,
+        const std::function<Stmt(const Expr& number, const Interval& parts)>& make) const;
     /// The group's code; `body` is over all parts.
     [[nodiscard]] GroupCode code(const Stmt& body, int64_t scratch_elements, int64_t parts) &&;
 

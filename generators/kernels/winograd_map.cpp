@@ -282,24 +282,18 @@ private:
 /// All parts: chunks x parts of the blocks of output channels.
 Stmt all_parts(const MapCode& code, const WinogradMapLayout& at) {
     const MapChunk of_chunk(code, at);
-    const int64_t channel_parts = at.channel_parts;
-    const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
-    const Expr begin = bound(argument::strip_begin);
-    const Expr end = bound(argument::strip_end);
-    const Interval chunks{simplify(begin / size(channel_parts)),
-                          simplify((end + size(channel_parts - 1)) / size(channel_parts))};
-    return code.loop(".chunk", chunks, [&](const Expr& chunk) {
-        const Expr first = simplify(Halide::max(begin - chunk * size(channel_parts), 0));
-        const Expr last =
-            simplify(Halide::min(end - chunk * size(channel_parts), size(channel_parts)));
-        const Interval blocks{simplify(first * size(at.blocks) / size(channel_parts)),
-                              simplify(last * size(at.blocks) / size(channel_parts))};
-        const auto first_band = [&](const Expr& c) {
-            return simplify(c * size(at.bands) / size(at.chunks));
-        };
-        const Expr band = first_band(chunk);
-        return of_chunk.code(blocks, band, simplify(first_band(chunk + 1) - band));
-    });
+    return code.for_parts_of(
+        ".chunk", at.channel_parts, [&](const Expr& chunk, const Interval& parts) {
+            const auto block_of = [&](const Expr& part) {
+                return simplify(part * size(at.blocks) / size(at.channel_parts));
+            };
+            const auto first_band = [&](const Expr& c) {
+                return simplify(c * size(at.bands) / size(at.chunks));
+            };
+            const Expr band = first_band(chunk);
+            return of_chunk.code({block_of(parts.begin), block_of(parts.end)}, band,
+                                 simplify(first_band(chunk + 1) - band));
+        });
 }
 
 }  // namespace

@@ -190,8 +190,12 @@ TEST(Layout, PhasesAreMultipliedAsPredicted) {
 
 TEST(Layout, ChannelsAreMultipliedAsPredicted) {
     for (const VectorUnit& unit : both_units) {
-        for (const auto& [in, extent, out] :
-             {std::array<int64_t, 3>{5, 3, 9}, {96, 5, 41}, {20, 1, 70}, {30, 1, 1000}, {70, 9, 136}}) {
+        for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9},
+                                              {96, 5, 41},
+                                              {20, 1, 70},
+                                              {30, 1, 1000},
+                                              {70, 9, 136},
+                                              {17, 9, 288}}) {
             const Alone layer =
                 alone(in, extent, extent, {.channels = out, .window = square_window(1)});
             const MapChannelsLayout at = map_channels_layout(layer.problem, unit);
@@ -203,6 +207,36 @@ TEST(Layout, ChannelsAreMultipliedAsPredicted) {
     const Alone layer = alone(96, 3, 3, {.channels = 41, .window = square_window(1)});
     EXPECT_EQ(map_channels_layout(layer.problem, by_sixteen).multiplications() % (9 * 96 * 16), 0);
     EXPECT_GE(map_channels_layout(layer.problem, by_sixteen).multiplications(), 9 * 96 * 48);
+}
+
+/// Xception's 728 channels are 46 vectors, 23 blocks of two: two threads share the twelfth.
+TEST(Layout, BlocksOfAnOddNumberHaveTwoParts) {
+    const Network network =
+        chain(728, 19, 19,
+              {{.channels = 728, .window = square_window(1)},
+               {.channels = 728, .window = square_window(3, 1, 1), .groups = 728}});
+    const LayerProblem pointwise = layer_problem(network, 0), depthwise = layer_problem(network, 1);
+    const MapChannelsLayout alone_at = map_channels_layout(pointwise, by_sixteen);
+    EXPECT_EQ(alone_at.blocks, 23);
+    EXPECT_EQ(alone_at.parts(), 46);
+    EXPECT_EQ(alone_at.parts_together(), 2);
+    // 361 pixels are 26 tiles of 14 or 13, 19 rows three tiles of 7, 7 and 5. The first part reads
+    // rows 0 to 7, so pixels below 152 of eleven tiles; the second one rows 6 to 18, so pixels from
+    // 114 on.
+    const MapBlocksLayout at = map_blocks_layout(pointwise, by_sixteen, depthwise, by_sixteen);
+    EXPECT_EQ(at.parts(), 46);
+    EXPECT_EQ(at.parts_together(), 2);
+    EXPECT_EQ(at.second_tile, 1);
+    EXPECT_EQ(at.first_end, 11);
+    EXPECT_EQ(at.pointwise.first_pixel(11), 154);
+    EXPECT_EQ(at.second_begin, 8);
+    EXPECT_LE(at.pointwise.first_pixel(8), 6 * 19);
+    EXPECT_GT(at.pointwise.first_pixel(9), 6 * 19);
+    // An even number of blocks needs no parts.
+    const MapChannelsLayout even = map_channels_layout(
+        alone(64, 14, 14, {.channels = 512, .window = square_window(1)}).problem, by_sixteen);
+    EXPECT_EQ(even.blocks % 2, 0);
+    EXPECT_EQ(even.parts_together(), 1);
 }
 
 TEST(Layout, PanelsOfAFewPixelsStayInTheCaches) {

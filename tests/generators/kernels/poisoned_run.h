@@ -21,7 +21,8 @@ struct Outcome {
     bool guards_intact = true;
 };
 
-/// Runs in NaN memory; each strip in its own call when `strip_by_strip`.
+/// Runs in NaN memory; when `strip_by_strip`, each strip in its own call, which finds nothing in
+/// the scratch block that another call has left.
 inline Outcome run_poisoned(const GroupCode& code, size_t outputs,
                             const std::vector<std::vector<float>>& inputs, bool strip_by_strip) {
     const JitGroup jit(code.body, false);
@@ -34,6 +35,7 @@ inline Outcome run_poisoned(const GroupCode& code, size_t outputs,
     float* out = memory.data() + guard;
     const auto strips = static_cast<int32_t>(code.strips);
     for (int32_t s = 0; s < strips; s += strip_by_strip ? 1 : strips) {
+        std::fill_n(scratch.data(), scratch_elements, nan);
         EXPECT_EQ(jit.function()(in.data(), &out, constants.data(), scratch.data(), s,
                                  strip_by_strip ? s + 1 : strips),
                   0);

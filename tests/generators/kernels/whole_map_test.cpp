@@ -284,6 +284,8 @@ TEST(WholeMap, WindowsOnAFewPixelsByChannels) {
                            "1 x 1, stride 2" + lanes);
         // 300 inputs x 3 taps x 32 channels x 4 bytes = 112 KiB: two passes for a row of the
         // window, of 56 KiB each for 16 lanes and one for 8.
+        expect_by_channels(layer_of(600, 13, 13, pointwise(280)), unit,
+                           "nine blocks, with AVX-512 in two parts each" + lanes);
         expect_by_channels(layer_of(300, 4, 4, conv(64, square_window(3, 1, 1))), unit,
                            "passes over inputs" + lanes);
     }
@@ -448,11 +450,14 @@ TEST(WholeMap, APointwiseLayerHandsBlocksOfChannelsToTheDepthwiseLayerBehindIt) 
     };
     // Channels that do not fill the last block; several passes, whose sums wait; panels of 8 lanes;
     // strides; a window beyond the padding.
-    for (const Case& c : {Case{5, 14, 14, 41, square_window(3, 1, 1)},
-                          Case{600, 7, 7, 70, square_window(3, 1, 1)},
-                          Case{300, 7, 9, 136, square_window(3, 1, 1)},
-                          Case{20, 13, 9, 48, square_window(3, 2, 1)},
-                          Case{9, 10, 22, 17, square_window(5, 1, 0)}}) {
+    for (const Case& c :
+         {Case{5, 14, 14, 41, square_window(3, 1, 1)}, Case{600, 7, 7, 70, square_window(3, 1, 1)},
+          Case{300, 7, 9, 136, square_window(3, 1, 1)}, Case{20, 13, 9, 48, square_window(3, 2, 1)},
+          Case{9, 10, 22, 17, square_window(5, 1, 0)},
+          // Three blocks in two parts each, whose rows have a halo.
+          Case{600, 19, 19, 80, square_window(3, 1, 1)},
+          Case{40, 31, 23, 80, square_window(3, 2, 1)},
+          Case{40, 23, 19, 80, square_window(5, 1, 4, 2)}}) {
         const Network network = layers_of(c.inputs, c.rows, c.columns,
                                           {pointwise(c.channels), depthwise(c.channels, c.window)});
         expect_pair_right(network, {KernelKind::map_channels, KernelKind::map_depthwise}, 2);

@@ -134,7 +134,12 @@ MapChannelsLayout map_channels_layout(const LayerProblem& p, const VectorUnit& u
     at.channel_parts =
         threads_divide_pixels(at.pixels) ? 1 : std::min(at.blocks, map_parts_wanted);
     at.chunks = std::min(at.tiles, ceil_div(map_parts_wanted, at.channel_parts));
-    if (at.has_panel) at.chunks = chunks_of_panel(at, at.chunks);
+    if (at.has_panel) {
+        at.chunks = chunks_of_panel(at, at.chunks);
+    } else if (is_pointwise(p) && at.chunks == 1 && at.blocks % 2 == 1 && at.tiles > 1) {
+        at.channel_parts = at.blocks;
+        at.block_parts = 2;
+    }
     return at;
 }
 

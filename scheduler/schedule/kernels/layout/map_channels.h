@@ -42,6 +42,9 @@ struct MapChannelsLayout {
     // of output channels.
     int64_t chunks = 1;
     int64_t channel_parts = 1;
+    /// Parts of the tiles of one block, next to each other, in place of chunks: two threads share
+    /// the block in the middle of an odd number. One call computes all parts of a block as one.
+    int64_t block_parts = 1;
 
     /// Predicted time of the layer in products of a vector, one a cycle; the maximum for a map of one
     /// pixel, where nothing is compared.
@@ -61,7 +64,7 @@ struct MapChannelsLayout {
                std::min(in_run, larger_tiles());
     }
     [[nodiscard]] int64_t passes() const { return window_rows * input_parts; }
-    [[nodiscard]] int64_t parts() const { return chunks * channel_parts; }
+    [[nodiscard]] int64_t parts() const { return chunks * channel_parts * block_parts; }
     /// Input channels whose products follow each other without a branch, for which weights are asked
     /// for once: with a panel, where asking for a line again and again takes the place of products.
     /// More taps leave the cache of instructions; of more products LLVM loads operands so early that sums
@@ -75,8 +78,9 @@ struct MapChannelsLayout {
             together /= 2;
         return together;
     }
-    /// Neighbouring parts that read the same panel, which one call for all of them fills once.
-    [[nodiscard]] int64_t parts_together() const { return has_panel ? channel_parts : 1; }
+    /// Neighbouring parts that read the same panel, which one call for all of them fills once, or
+    /// that are of the same block.
+    [[nodiscard]] int64_t parts_together() const { return has_panel ? channel_parts : block_parts; }
     /// Most pixels of a chunk.
     [[nodiscard]] int64_t chunk_pixels() const {
         if (runs > 1) return (runs + chunks - 1) / chunks * run();
