@@ -83,7 +83,7 @@ public:
           any_size_(options.any_size),
           may_be_fours_(options.tile_rows >= 4 && !options.any_size),
           whole_(whole_dimensions(group_, problems)),
-          columns_at_once_(may_be_fours_ && std::ranges::any_of(problems, pays_winograd)
+          columns_at_once_(may_be_fours_ && std::ranges::any_of(problems, tiles_of_four_pay)
                                ? columns_at_once(group_, problems)
                                : std::vector<bool>(problems.size(), false)),
           blocks_(channel_blocks(group_, problems)),
@@ -111,8 +111,8 @@ public:
 private:
     [[nodiscard]] const Nest& sink() const { return group_.nests.back(); }
 
-    [[nodiscard]] static bool pays_winograd(const LayerProblem& p) {
-        return kernel_pays(p, KernelKind::winograd_rows);
+    [[nodiscard]] bool pays_winograd(const LayerProblem& p) const {
+        return may_be_fours_ ? tiles_of_four_pay(p) : kernel_pays(p, KernelKind::winograd_rows);
     }
     [[nodiscard]] bool allows_winograd(size_t k) const {
         return pays_winograd(problems_[k]) && whole_[k][Dim::z] &&

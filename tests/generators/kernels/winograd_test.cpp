@@ -469,6 +469,25 @@ TEST(Winograd, StripsOfColumns) {
     }
 }
 
+/// A last layer of four outputs, which pairs of rows would not pay for: steps of whole tiles of four,
+/// and of a part at the end of the picture; not steps that would compute rows for nothing.
+TEST(Winograd, FewOutputsByTilesOfFourRows) {
+    const Network network = chain_of(39, 70, {24, 20, 4}, same());
+    ASSERT_FALSE(kernel_pays(layer_problem(network, 1), KernelKind::winograd_rows));
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
+        const auto steps_of = [&](int64_t rows, int64_t strip_rows) {
+            return line_buffer_group(network, {0, 1}, {rows, strip_rows, 0, true});
+        };
+        for (const GroupSchedule& group : {steps_of(4, 0), steps_of(8, 16), steps_of(4, 20)}) {
+            EXPECT_EQ(filtered_layers(network, group, unit), 2) << to_text(group);
+            EXPECT_LE(error_of(network, group, unit, true), 4 * allowed) << to_text(group);
+            EXPECT_EQ(filtered_layers(network, group, unit, {.tile_rows = 2}), 1);
+        }
+        EXPECT_EQ(filtered_layers(network, steps_of(1, 0), unit), 1);
+        EXPECT_EQ(filtered_layers(network, steps_of(5, 0), unit), 1);
+    }
+}
+
 LinePlan default_plan(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     return line_plan(with_default_kernels(problems, group, unit), problems);

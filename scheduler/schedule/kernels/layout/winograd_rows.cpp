@@ -77,10 +77,23 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
 
 }  // namespace
 
+bool tiles_of_four_pay(const LayerProblem& p) {
+    const KernelRow& row = kernel_row(KernelKind::winograd_rows);
+    if (!row.accepts(p)) return false;
+    if (row.pays(p)) return true;
+    // Cycles for a vector of tiles on zen4, where transforms wait for stores: 36 products per pair
+    // of channels in place of 144.
+    const auto in = static_cast<double>(p[Dim::i]);
+    const auto out = static_cast<double>(p.group_outputs());
+    return 36 * in * out + 257 * in + 280 * out < 0.85 * 144 * in * out;
+}
+
 std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const Steps& steps,
                                           int64_t columns, const VectorUnit& unit,
                                           WinogradAxes axes, bool may_be_fours) {
-    if (!kernel_pays(p, KernelKind::winograd_rows) || steps.empty()) return std::nullopt;
+    const bool by_fours = may_be_fours && tiles_of_four_pay(p);
+    const bool by_pairs = kernel_pays(p, KernelKind::winograd_rows);
+    if (steps.empty() || (!by_pairs && !by_fours)) return std::nullopt;
     const auto [pairs, efficiency] = tile_of_rows(p, steps, columns, unit, axes, 2);
     // A third of the products plus the transforms must still be less than the direct way.
     constexpr double least_efficiency = 0.45;
@@ -94,7 +107,16 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const Steps& st
             all += winograd_multiplications(p, tile, {begin, end}, columns);
         return all;
     };
-    return products(fours) < products(pairs) ? fours : pairs;
+    if (by_pairs) return products(fours) < products(pairs) ? fours : pairs;
+    // Steps of other heights compute rows for nothing.
+    constexpr double most_rows = 1.05;
+    int64_t asked = 0, computed = 0;
+    for (const auto& [begin, end] : steps) {
+        asked += end - begin;
+        computed += round_up(end - begin, fours.rows);
+    }
+    const bool are_whole = static_cast<double>(computed) <= most_rows * static_cast<double>(asked);
+    return are_whole ? std::optional(fours) : std::nullopt;
 }
 
 Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {

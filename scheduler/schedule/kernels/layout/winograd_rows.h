@@ -44,8 +44,12 @@ struct WinogradTile {
 
 /// What lanes may be: whatever is faster, or tiles of a row alone, whose layout depends on no width.
 enum class WinogradAxes { any, tiles };
-/// None where the layer is no 3x3 convolution worth it (kernel_pays), or so narrow that most
-/// lanes would be empty. `steps`: the rows asked for (row_steps()); `columns`: the most asked for at
+/// Whether a 3x3 layer is worth it by tiles of four rows, which save more products: layers of few
+/// outputs as well, such as the last one before a DepthToSpace.
+[[nodiscard]] bool tiles_of_four_pay(const LayerProblem& problem);
+/// None where the layer is no 3x3 convolution worth it (kernel_pays, or with `may_be_fours`
+/// tiles_of_four_pay() where steps are nearly whole tiles of four), or so narrow that most lanes
+/// would be empty. `steps`: the rows asked for (row_steps()); `columns`: the most asked for at
 /// once. `may_be_fours`: tiles have four rows where that multiplies less.
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(
     const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps, int64_t columns,
