@@ -45,8 +45,12 @@ std::vector<float> weights_in(Order order, const std::vector<float>& canonical,
             return packed_by(order, canonical, p, block);
         case Order::winograd_1:
         case Order::winograd_2:
-        case Order::winograd_4: {
-            const int64_t rows = order == Order::winograd_1 ? 1 : order == Order::winograd_2 ? 2 : 4;
+        case Order::winograd_4:
+        case Order::winograd_6: {
+            const int64_t rows = order == Order::winograd_1   ? 1
+                                 : order == Order::winograd_2 ? 2
+                                 : order == Order::winograd_4 ? 4
+                                                              : 6;
             return winograd_weights(canonical, p, rows, block);
         }
         case Order::gathered:
@@ -107,7 +111,7 @@ Packing parse_packing(const std::string& line, const std::string& where) {
     const bool is_packing = !from.fail() && packing.layer >= 0 && packing.block >= 1 &&
                             packing.behind >= 0 && source >= 0 &&
                             source <= static_cast<int>(Source::numbers) && order >= 0 &&
-                            order <= static_cast<int>(Order::winograd_4);
+                            order <= static_cast<int>(Order::winograd_6);
     if (!is_packing) {
         throw InputError(where + ": \"" + line +
                          "\", expected a packing: layer, source, order, block, zeros behind");

@@ -30,6 +30,7 @@ struct Packing {
         gathered,    ///< gathered_weights() (kernels/column_filters.h)
         scattered,   ///< scattered_weights(); blocks are of rows of the kernel
         winograd_4,  ///< winograd_weights() for four rows
+        winograd_6,  ///< the same for six rows
     };
     int layer = 0;  ///< its place in the group
     Source source = Source::weights;

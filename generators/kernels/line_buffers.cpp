@@ -453,7 +453,7 @@ private:
         const WinogradTile& tile = *plan_.winograd[static_cast<size_t>(k)];
         const std::string prefix = unique(p.name);
         ParameterNames names;
-        const auto append = [&](const char* name, Packing::Source source,
+        const auto append = [&](const std::string& name, Packing::Source source,
                                 Packing::Order order = Packing::Order::by_row) {
             return constants_.append(
                 prefix + name,
@@ -468,13 +468,14 @@ private:
         constexpr Packing::Source weights = Packing::Source::weights;
         if (tile.has_singles)
             code.weights[0] = append(".transformed1", weights, Packing::Order::winograd_1);
-        if (tile.has_bands && tile.rows == 2)
-            code.weights[1] = append(".transformed2", weights, Packing::Order::winograd_2);
         if (tile.transforms_weights) {
             code.plain_weights = append(".plain", weights, Packing::Order::by_tap);
             code.weights[1] = transformed_;
-        } else if (tile.has_bands && tile.rows == 4) {
-            code.weights[1] = append(".transformed4", weights, Packing::Order::winograd_4);
+        } else if (tile.has_bands) {
+            code.weights[1] = append(".transformed" + std::to_string(tile.rows), weights,
+                                     tile.rows == 2   ? Packing::Order::winograd_2
+                                     : tile.rows == 4 ? Packing::Order::winograd_4
+                                                      : Packing::Order::winograd_6);
         }
         code.scratch = transforms_;
         code.input_row = [&](const Expr& row) { return simplify(nest.input().index(0, row, 0)); };

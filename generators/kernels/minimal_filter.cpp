@@ -95,6 +95,26 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     // than one use or be stored, and share no term with a sum that it is part of: LLVM was seen to
     // compute it in another order otherwise.
     const auto fused = [&](const Expr& e) { return name(e); };
+    if (points_.size() == 3) {
+        // Of 1, p and 1/p: M(x) / x = x^6 - c x^4 + c x^2 - 1. The rows of p and 1/p share (x^2 -
+        // 1) d, and 12 of 38 sums and products are saved.
+        const double c = -polynomial_of_squares(points_, points_.size())[2], c1 = c - 1;
+        const auto step = [&](size_t k) { return sum(d[k + 2] - d[k]); };
+        const std::array<Expr, 2> low{step(1), step(2)}, high{step(3), step(4)};
+        const Expr even = sum(sum(d[6] + d[2]) - times(c1, d[4]));
+        const Expr odd = sum(sum(d[5] + d[1]) - times(c1, d[3]));
+        std::vector<Expr> v{sum(sum(d[6] - d[0]) - times(c, low[1])), sum(even + odd),
+                            sum(even - odd)};
+        for (size_t n = 1; n < points_.size(); ++n) {
+            const double p = points_[n];
+            const Expr of_odd = fused(high[0] - times(1 / (p * p), low[0]));
+            const Expr of_even = fused(high[1] - times(1 / (p * p), low[1]));
+            v.push_back(fused(of_even + times(p, of_odd)));
+            v.push_back(fused(of_even - times(p, of_odd)));
+        }
+        v.push_back(sum(sum(d[7] - d[1]) - times(c, high[0])));
+        return v;
+    }
     std::vector<Expr> v(1);
     Expr last;
     for (size_t n = 0; n < points_.size(); ++n) {
@@ -122,7 +142,7 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
 }
 
 std::vector<Expr> MinimalFilter::of_products(ir::Values& name, std::vector<Expr> m,
-                                             const Expr& bias) const {
+                                             const Expr& bias, Order order) const {
     if (bias.defined()) {
         // Untransformed products are outputs; points_ begins with 1, behind the product at 0.
         for (size_t q = 0; q < m.size(); ++q) {
@@ -143,7 +163,10 @@ std::vector<Expr> MinimalFilter::of_products(ir::Values& name, std::vector<Expr>
                                     k % 2 == 0 ? sums[n] : differences[n]);
             sum = sum.defined() ? sum + part : part;
         }
-        y[k] = name(strict_float(sum));
+        // Its last product, with a power of two, is exact.
+        const auto* last = sum.as<Halide::Internal::Add>();
+        y[k] = name(order == Order::fused_last && k > 0 ? strict_float(last->a) + last->b
+                                                        : strict_float(sum));
     }
     return y;
 }

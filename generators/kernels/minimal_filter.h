@@ -68,16 +68,23 @@ public:
     /// Sums in the order written here (strict_float), or in the one that the compiler likes: how it
     /// orders and contracts them depends on the loops around them, so that the same sum may round
     /// otherwise in another kernel.
-    enum class Order { as_written, free };
+    enum class Order {
+        as_written,
+        free,
+        /// As written, but the last product of a sum may be fused with it, which rounds alike where
+        /// points are powers of two. Whatever takes such a sum is strict itself.
+        fused_last
+    };
     /// B^T d.
     [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name,
                                                      const std::vector<Halide::Expr>& d,
                                                      Order order) const;
     /// A^T m, in the order written. A bias is added to the product at the point 1, for that is in
     /// every output once.
-    [[nodiscard]] std::vector<Halide::Expr> of_products(
-        ir::Values& name, std::vector<Halide::Expr> m,
-        const Halide::Expr& bias = Halide::Expr()) const;
+    [[nodiscard]] std::vector<Halide::Expr> of_products(ir::Values& name,
+                                                        std::vector<Halide::Expr> m,
+                                                        const Halide::Expr& bias = Halide::Expr(),
+                                                        Order order = Order::as_written) const;
 
 private:
     /// M'(p) at 0, by the first, and at each pair p, -p.

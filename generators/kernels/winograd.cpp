@@ -53,10 +53,15 @@ struct Step {
         }
         return all;
     }
+    /// A row that is not asked for lies where the last one lies that is. Rows are stored from the last to
+    /// the first, so that it is overwritten: without branches sums stay in registers.
     [[nodiscard]] Rows outputs_at(Values& name, const Expr& row) const {
         Rows all;
-        for (int64_t r = 0; r < rows; ++r)
-            all.output[static_cast<size_t>(r)] = name(names.output_row(row + size(r)));
+        for (int64_t r = 0; r < rows; ++r) {
+            const Expr at = simplify(row + size(r));
+            all.output[static_cast<size_t>(r)] =
+                name(names.output_row(tile.has_partial && r > 0 ? Halide::min(at, end - 1) : at));
+        }
         return all;
     }
     /// Behind the last row that is there: of the picture, or that the step's outputs read.
@@ -276,18 +281,14 @@ bool is_multiple(const Expr& extent, int64_t of) {
     return is_const_zero(simplify(extent % size(of)));
 }
 
-Stmt wanted_row(const Step& s, const Expr& row, const Stmt& store) {
-    return !s.tile.has_partial || s.rows == 1 ? store : guarded(row < s.end, store);
-}
-
-/// Stores a vector of tiles of output channel z of a block.
+/// Stores a vector of tiles of output channel z of a block, whole ones or what of them is asked for.
 Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
-                 const Expr& row, const Expr& x, int64_t vector) {
+                 const Expr& x, int64_t vector, bool is_whole) {
     Values name(s.p.name + ".product");
     const auto sums =
         sums_of_rows(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
     std::vector<Stmt> stores;
-    for (int64_t r = 0; r < s.rows; ++r) {
+    for (int64_t r = s.rows; r-- > 0;) {
         Values of_row(s.p.name + ".product.row");
         const auto columns = winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]);
         const Expr value = of_row(
@@ -296,24 +297,26 @@ Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, con
         const Expr to = lanes_from(rows.output[static_cast<size_t>(r)] +
                                        simplify(channel * s.names.output_plane + column),
                                    s.width());
-        const Stmt whole = ir::store(s.names.output, value, to, ir::Alignment::element);
-        Stmt store = whole;
-        if (!is_multiple(s.columns(), s.width())) {
-            const Expr inside =
-                lanes_from(column, s.width()) < broadcast(s.names.columns.end, s.width());
-            store = IfThenElse::make(
-                column + size(s.width()) <= s.names.columns.end, whole,
-                ir::store(s.names.output, value, to, ir::Alignment::element, inside));
-        }
-        stores.push_back(of_row.around(wanted_row(s, row + size(r), store)));
+        const Expr inside =
+            lanes_from(column, s.width()) < broadcast(s.names.columns.end, s.width());
+        stores.push_back(of_row.around(
+            is_whole ? ir::store(s.names.output, value, to, ir::Alignment::element)
+                     : ir::store(s.names.output, value, to, ir::Alignment::element, inside)));
     }
     return name.around(ir::sequence(stores));
+}
+Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
+                 const Expr& x, int64_t vector) {
+    const Stmt whole = store_tiles(s, rows, channel, z, x, vector, true);
+    if (is_multiple(s.columns(), s.width())) return whole;
+    return IfThenElse::make(x + size((vector + 1) * s.width()) <= s.names.columns.end, whole,
+                            store_tiles(s, rows, channel, z, x, vector, false));
 }
 
 /// Stores one tile of a vector of output channels: four columns of each channel at once. Scattered
 /// lane by lane, results that go to a ring kept LLVM busy for ten seconds.
 Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, const Expr& tile,
-                    const Expr& row, const Expr& x, int64_t vector) {
+                    const Expr& x, int64_t vector) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     constexpr int64_t columns = WinogradTile::columns;
@@ -321,7 +324,7 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
     const auto sums = sums_of_rows(s, name, tile * size(s.tile.channels) + size(vector * lanes));
     const Expr first = simplify(block * size(s.tile.channels) + size(vector * lanes));
     std::vector<Stmt> stores;
-    for (int64_t r = 0; r < s.rows; ++r) {
+    for (int64_t r = s.rows; r-- > 0;) {
         Values of_row(p.name + ".product.row");
         std::vector<Expr> finished;
         for (const Expr& sum :
@@ -348,7 +351,7 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
                 store = guarded(first + size(z) < size(p[Dim::z]), store);
             of_lanes.push_back(store);
         }
-        stores.push_back(of_row.around(wanted_row(s, row + size(r), ir::sequence(of_lanes))));
+        stores.push_back(of_row.around(ir::sequence(of_lanes)));
     }
     return name.around(ir::sequence(stores));
 }
@@ -405,7 +408,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                     std::vector<Stmt> all;
                     for (int64_t v = 0; v < vectors; ++v)
                         all.push_back(guarded(x + size(v * s.width()) < s.names.columns.end,
-                                              store_tiles(s, out, channel, z, row, x, v)));
+                                              store_tiles(s, out, channel, z, x, v)));
                     return p[Dim::z] % s.tile.channels == 0
                                ? ir::sequence(all)
                                : guarded(channel < size(p[Dim::z]), ir::sequence(all));
@@ -455,7 +458,7 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
                     std::vector<Stmt> all;
                     for (int64_t v = 0; v < s.tile.channels / lanes; ++v)
                         all.push_back(store_channels(
-                            s, out, block, simplify(band * size(row_tiles) + x), row_of(band),
+                            s, out, block, simplify(band * size(row_tiles) + x),
                             simplify(x * size(WinogradTile::columns)), v));
                     return ir::sequence(all);
                 }));

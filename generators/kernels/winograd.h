@@ -4,17 +4,18 @@
 //
 // for each output channel, * by element. F(2x4, 3x3) gives two output rows and four output columns
 // from a patch d of four by six inputs with 24 multiplications instead of 72 (Winograd 1980; Lavin
-// and Gray, CVPR 2016), F(4x4, 3x3) four rows from six by six with 36 instead of 144.
+// and Gray, CVPR 2016), F(4x4, 3x3) four rows from six by six with 36 instead of 144, F(6x4, 3x3) six rows
+// from eight by six with 48 instead of 216.
 //
 // Weights are transformed when code is made, or again and again by the code (line_plan.h): to the same bits.
 //
-// Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use the same, F(2,3) at 0, 1, -1 or, one at
-// a time, the plain sum. Line buffers pass rows on by steps of a schedule, which are divided into
-// bands of two or four rows from their first row on. With two, a row without a partner is computed
+// Columns use F(4,3) at the points 0, 1, -1, 2, -2; rows use the same, F(6,3) (minimal_filter.h), F(2,3) at
+// 0, 1, -1 or, one at a time, the plain sum. Line buffers pass rows on by steps of a schedule, which are divided into
+// bands of two, four or six rows from their first row on. With two, a row without a partner is computed
 // by F(1x4, 3x3), with 18 multiplications instead of 36, and strips of the same steps leave no seam:
 // the pairs inside are the same, bit for bit. (Where rows are kept from strip to strip, producers are
-// computed directly.) Other tile heights pair rows otherwise, which changes roundings. With four,
-// the last band of a step may be partial: its missing rows are zeros, and strips have seams, for
+// computed directly.) Other tile heights pair rows otherwise, which changes roundings. With four
+// or six, the last band of a step may be partial: its missing rows are zeros, and strips have seams, for
 // their first steps are longer than the others. So have strips of columns: tiles begin with the first
 // column asked for, and the last one takes zeros for columns that the strip has not.
 //
@@ -29,7 +30,7 @@
 //   M[frequency][tile][output channel]. They suit narrow, deep layers: weights are read once for
 //   all tiles together.
 //
-// Error: less than 2e-6 of the largest output in the tests, with bands of four 8e-6 (up to 48 input
+// Error: less than 2e-6 of the largest output in the tests, with bands of four or six 8e-6 (up to 48 input
 // channels, weights and inputs of either sign). Small maps by themselves: winograd_map.h.
 #pragma once
 
@@ -47,7 +48,7 @@
 
 namespace laminate {
 
-/// G g G^T of canonical weights (constants.h) for one, two or four rows: [block of output
+/// G g G^T of canonical weights (constants.h) for one, two, four or six rows: [block of output
 /// channels][frequency][input channel][output channel of the block].
 [[nodiscard]] std::vector<float> winograd_weights(const std::vector<float>& canonical,
                                                   const LayerProblem& problem, int64_t rows,

@@ -172,7 +172,11 @@ std::vector<Expr> rows_of_column(ir::Values& name, const std::vector<Expr>& m, i
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
     const int64_t rows = std::ssize(m) - taps + 1;
     if (taps == 1) return m;
-    if (rows >= columns) return filter_of(taps, rows).of_products(name, m);
+    // Fused sums of four rows left too many values for the registers. What takes these is strict
+    // (columns_of_products()).
+    const auto order =
+        rows > columns ? MinimalFilter::Order::fused_last : MinimalFilter::Order::as_written;
+    if (rows >= columns) return filter_of(taps, rows).of_products(name, m, {}, order);
     std::vector<Expr> sums{sum(m[0] + m[1] + m[2])};
     if (rows == 2) sums.push_back(sum(m[1] - m[2] - m[3]));
     return sums;

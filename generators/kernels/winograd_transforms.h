@@ -1,8 +1,9 @@
-// The transforms of F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), and of F(6x6, 3x3), F(4x4, 5x5), F(4, 5) and
-// F(4, 7), as statements on vectors: B^T d B of patches, G g G^T of kernels, A^T m A of products. winograd.h
-// (line buffers) and winograd_map.h (whole maps) share the first three; the others are for whole maps
-// alone. Columns use F(6,3) or F(4,r) (minimal_filter.h); rows use the same, F(2,3) at the points 0, 1, -1
-// or, one at a time, the plain sum. Along an axis without taps beside the first nothing is transformed.
+// The transforms of F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3), and of F(6x4, 3x3), F(6x6, 3x3), F(4x4, 5x5),
+// F(4, 5) and F(4, 7), as statements on vectors: B^T d B of patches, G g G^T of kernels, A^T m A of
+// products. winograd.h (line buffers) and winograd_map.h (whole maps) share the first three; F(6x4, 3x3) is
+// for lines, the others for whole maps. Columns use F(6,3) or F(4,r) (minimal_filter.h); rows use the same,
+// F(2,3) at the points 0, 1, -1 or, one at a time, the plain sum. Along an axis without taps beside the first
+// nothing is transformed.
 #pragma once
 
 #include <Halide.h>
@@ -22,7 +23,7 @@ inline constexpr int64_t kernel_size = 3;
 /// Outputs of a patch of one, two or four rows; those of six rows have six.
 inline constexpr int64_t columns = MinimalFilter::usual_outputs;
 inline constexpr int64_t patch_columns = columns + kernel_size - 1;
-inline constexpr int64_t most_rows = 4;
+inline constexpr int64_t most_rows = 6;  ///< over lines
 inline constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
 [[nodiscard]] constexpr int64_t patch_rows(int64_t rows) { return rows + kernel_size - 1; }
 /// Products per patch and pair of channels.

@@ -11,7 +11,7 @@ namespace laminate {
 namespace {
 
 /// A size as processors have registers for, or a little more.
-int64_t random_size(KernelKind kind, KernelSize size, Rng& rng) {
+int64_t random_size(KernelSize size, Rng& rng) {
     switch (size) {
         case KernelSize::channels: return rng.between(1, 6);
         case KernelSize::rows: return rng.between(1, 3);
@@ -19,7 +19,7 @@ int64_t random_size(KernelKind kind, KernelSize size, Rng& rng) {
         case KernelSize::pairs: return rng.between(1, 3);
         case KernelSize::half:
         case KernelSize::panel: return rng.chance(1, 4) ? 1 : 0;
-        case KernelSize::form: return kind == KernelKind::winograd_map ? rng.between(0, 2) : rng.chance(1, 2) ? 1 : 0;
+        case KernelSize::form: return rng.between(0, 2);
         case KernelSize::sums: return rng.chance(1, 2) ? 12 : 24;
         case KernelSize::lanes: return 0;  // one for the whole group
     }
@@ -29,7 +29,7 @@ int64_t random_size(KernelKind kind, KernelSize size, Rng& rng) {
 Kernel random_kernel(const KernelRow& row, int64_t lanes, Rng& rng) {
     Kernel kernel{row.kind, {}};
     for (const KernelSize size : row.sizes)
-        kernel.size[size] = size == KernelSize::lanes ? lanes : random_size(row.kind, size, rng);
+        kernel.size[size] = size == KernelSize::lanes ? lanes : random_size(size, rng);
     return kernel;
 }
 

@@ -81,9 +81,9 @@ public:
           group_(std::move(group)),
           unit_(unit),
           any_size_(options.any_size),
-          may_be_fours_(options.tile_rows >= 4 && !options.any_size),
+          most_tile_rows_(options.any_size ? 2 : options.tile_rows),
           whole_(whole_dimensions(group_, problems)),
-          columns_at_once_(may_be_fours_ && std::ranges::any_of(problems, tiles_of_four_pay)
+          columns_at_once_(most_tile_rows_ >= 4 && std::ranges::any_of(problems, tiles_of_four_pay)
                                ? columns_at_once(group_, problems)
                                : std::vector<bool>(problems.size(), false)),
           blocks_(channel_blocks(group_, problems)),
@@ -102,7 +102,7 @@ public:
             const WinogradAxes axes =
                 any_size_ || !whole_[k][Dim::x] ? WinogradAxes::tiles : WinogradAxes::any;
             if (const auto tile = winograd_tile(problems_[k], steps[k], most_asked(k, Dim::x), unit_,
-                                                axes, may_be_fours_))
+                                                axes, most_tile_rows_))
                 kernel = kernel_of(*tile, unit_.lanes);
         }
         return group;
@@ -112,7 +112,7 @@ private:
     [[nodiscard]] const Nest& sink() const { return group_.nests.back(); }
 
     [[nodiscard]] bool pays_winograd(const LayerProblem& p) const {
-        return may_be_fours_ ? tiles_of_four_pay(p) : kernel_pays(p, KernelKind::winograd_rows);
+        return most_tile_rows_ >= 4 ? tiles_of_four_pay(p) : kernel_pays(p, KernelKind::winograd_rows);
     }
     [[nodiscard]] bool allows_winograd(size_t k) const {
         return pays_winograd(problems_[k]) && whole_[k][Dim::z] &&
@@ -168,9 +168,9 @@ private:
     GroupSchedule group_;
     VectorUnit unit_;
     bool any_size_;
-    bool may_be_fours_;
+    int64_t most_tile_rows_;  ///< of minimal filtering
     std::vector<PerDim<bool>> whole_;
-    /// Strips of columns leave seams, as tiles of four rows do, and come with those.
+    /// Strips of columns leave seams, as tiles of more than two rows do, and come with those.
     std::vector<bool> columns_at_once_;
     std::vector<int64_t> blocks_;  ///< by nest
     std::vector<BufferShape> shapes_;

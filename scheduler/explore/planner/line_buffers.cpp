@@ -46,7 +46,7 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
         const LayerProblem& p = problems[k];
         const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row &&
                                    p[Dim::z] / p.groups >= several_channels;
-        const int64_t fewest = !winograd_pays(p) ? 1 : sizes.fours ? 4 : 2;
+        const int64_t fewest = winograd_pays(p) ? sizes.tile_rows : 1;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : wanted[k], 1, p[Dim::y]);
         const int64_t read = rows_read(p.y(), all[k]);
         for (size_t j = 0; j < k; ++j) {
@@ -142,12 +142,12 @@ bool takes_all_rows(const std::vector<LayerProblem>& problems) {
 
 /// Candidate rows of the sink's tile, preferred first. The first gives the layers before the sink
 /// enough rows for a register tile as well.
-std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems, bool fours) {
+std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems, int64_t tile_rows) {
     const LayerProblem& sink = problems.back();
-    const int64_t up = rows_per_input_row(problems, fours);
+    const int64_t up = rows_per_input_row(problems, tile_rows > 2);
     std::vector<int64_t> rows;
     if (takes_all_rows(problems)) rows.push_back(sink[Dim::y]);
-    for (const int64_t r : {4 * up, 2 * up, up, int64_t{1}}) {
+    for (const int64_t r : {std::max<int64_t>(tile_rows, 4) * up, 4 * up, 2 * up, up, int64_t{1}}) {
         const int64_t clamped = std::min(r, sink[Dim::y]);
         if (std::find(rows.begin(), rows.end(), clamped) == rows.end()) rows.push_back(clamped);
     }
@@ -229,14 +229,13 @@ public:
     }
 
 private:
-    /// The most weights of a 3x3 layer for tiles of four rows and columns.
-    [[nodiscard]] static Bytes most_transformed_weights(const std::vector<LayerProblem>& problems) {
-        constexpr int64_t tile_rows = 4;
+    /// The most weights of a 3x3 layer once they are transformed.
+    [[nodiscard]] Bytes most_transformed_weights(const std::vector<LayerProblem>& problems) const {
         Elements most;
         for (const LayerProblem& p : problems) {
             if (!winograd_pays(p)) continue;
             most = std::max(
-                most, Elements(WinogradTile::frequencies(tile_rows) * p[Dim::i] * p[Dim::z]));
+                most, Elements(WinogradTile::frequencies(options_.tile_rows) * p[Dim::i] * p[Dim::z]));
         }
         return to_bytes(most);
     }
@@ -258,8 +257,8 @@ private:
             options_.memory
                 ? 1
                 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems));
-        const int64_t rows_of_fours =
-            std::min(problems.back()[Dim::y], 4 * rows_per_input_row(problems, true));
+        const int64_t rows_of_tiles = std::min(problems.back()[Dim::y],
+                                               options_.tile_rows * rows_per_input_row(problems, true));
         const bool has_winograd = has_winograd_layer(problems);
         const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
         const bool by_column_tiles =
@@ -284,9 +283,9 @@ private:
             // Strips of columns leave seams and empty lanes. Narrower ones are better than fewer rows.
             const bool cuts_tiles = columns != 0 && !options_.memory && has_winograd;
             if (cuts_tiles && most_transformed_weights(problems) > options_.weights_of_strips) break;
-            for (const int64_t rows : row_choices(problems, options_.fours)) {
-                if (rows < (cuts_tiles ? rows_of_fours : fewest_rows)) continue;
-                LineBufferSizes sizes{rows, 0, columns, options_.fours};
+            for (const int64_t rows : row_choices(problems, options_.tile_rows)) {
+                if (rows < (cuts_tiles ? rows_of_tiles : fewest_rows)) continue;
+                LineBufferSizes sizes{rows, 0, columns, options_.tile_rows};
                 const GroupCounts counts =
                     two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
                 if (counts.macs().value() > base + base / 100 * repeated_percent) continue;

@@ -27,9 +27,9 @@ struct LineBufferSizes {
     /// Output columns per strip; 0 means full width. Strips shorten the lines and compute halos
     /// twice.
     int64_t strip_columns = 0;
-    /// Whether layers for Winograd compute four rows at a time wherever they are in the group, for
-    /// tiles of four rows; their line buffers are higher. False: two where that is enough.
-    bool fours = false;
+    /// Rows that layers for Winograd compute at a time wherever they are in the group, for tiles of
+    /// two, four or six rows; the more, the higher are line buffers.
+    int64_t tile_rows = 2;
 };
 
 ///   {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo &
@@ -66,9 +66,9 @@ struct LineBufferOptions {
     /// will be computed by the definition.
     bool winograd = true;
     bool wide_maps = false;  ///< also wide maps (is_wide_map), for tiles of 6 x 6
-    bool fours = false;  ///< LineBufferSizes::fours of all groups
+    int64_t tile_rows = 2;  ///< LineBufferSizes::tile_rows of all groups
     /// Without a budget, too, lines for Winograd may be strips of columns if the weights of each layer
-    /// take no more than this once transformed for tiles of four rows. A step reads them several times.
+    /// take no more than this once transformed for such tiles. A step reads them several times.
     Bytes weights_of_strips{0};
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of

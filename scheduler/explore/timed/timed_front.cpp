@@ -277,14 +277,17 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         wishes.push_back(plain);
         wishes.back().wide_maps = true;
     }
-    if (options.kernels.tile_rows >= 4 && has_layer(network, [](const LayerProblem& p) {
-            return kernel_pays(p, KernelKind::winograd_rows);
-        })) {
+    const bool has_lines_for_winograd = has_layer(
+        network, [](const LayerProblem& p) { return kernel_pays(p, KernelKind::winograd_rows); });
+    for (const int64_t tile_rows : {4, 6}) {
+        if (!has_lines_for_winograd || options.kernels.tile_rows < tile_rows) break;
         // Line buffers of four and two rows in place of two and two are half as high again: six
-        // times the cache for groups as long as those that have four times above.
+        // times the cache for groups as long as those that have four times above; eight for six
+        // rows.
         wishes.push_back(plain);
-        wishes.back().fours = true;
-        wishes.back().second_level_cache = Bytes(6 * options.second_level_cache.value());
+        wishes.back().tile_rows = tile_rows;
+        wishes.back().second_level_cache =
+            Bytes((tile_rows + 2) * options.second_level_cache.value());
         // The same in strips of columns: as many layers in less memory, or more layers. Transformed
         // weights of 64 channels, 576 KiB, pass a second-level cache of 512 KiB at no measurable
         // cost.

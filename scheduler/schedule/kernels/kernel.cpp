@@ -33,9 +33,7 @@ std::optional<std::string> limit_refusal(const Kernel& kernel, KernelSize size) 
         return size_text(kernel, size) + "; legal: v4, v8, v16, v32";
     }
     const int64_t least = is_switch(size) ? 0 : 1;
-    const int64_t most = size == KernelSize::form && kernel.kind == KernelKind::winograd_map ? 2
-                         : is_switch(size)                                                    ? 1
-                                                                                              : most_sums;
+    const int64_t most = size == KernelSize::form ? 2 : is_switch(size) ? 1 : most_sums;
     if (kernel[size] >= least && kernel[size] <= most) return std::nullopt;
     return size_text(kernel, size) + ", expected " + std::to_string(least) + " to " +
            std::to_string(most);

@@ -86,7 +86,7 @@ std::optional<WinogradTile> with_plain_weights(const LayerProblem& p, WinogradTi
     constexpr int64_t long_row = 128, fewest_columns = 256;
     constexpr Bytes most_patches{768 << 10};
     constexpr int64_t blocks_together = 2;
-    if (tile.axis != VectorAxis::x || tile.rows != 4 || columns < long_row ||
+    if (tile.axis != VectorAxis::x || tile.rows < 4 || columns < long_row ||
         p[Dim::i] * tile.channels % lanes != 0)
         return std::nullopt;
     const int64_t width = tile.tiles * WinogradTile::columns;

@@ -1,11 +1,12 @@
-// winograd_rows and winograd_channels: minimal filtering F(2x4, 3x3), with f1 F(4x4, 3x3), over line
-// buffers (Winograd 1980; Lavin and Gray, CVPR 2016).
+// winograd_rows and winograd_channels: minimal filtering F(2x4, 3x3), with f1 F(4x4, 3x3), with f2
+// F(6x4, 3x3), over line buffers (Winograd 1980; Lavin and Gray, CVPR 2016).
 //
 //   Y = A' ((G g G') * (B' d B)) A  of patches d of 4 x 6 inputs, 24 products for 2 x 4 outputs,
-//                                   or of 6 x 6 inputs, 36 products for 4 x 4 outputs
+//                                   of 6 x 6 inputs, 36 products for 4 x 4 outputs, or
+//                                   of 8 x 6 inputs, 48 products for 6 x 4 outputs
 //
-// Rows go by bands of two or four from the first row of a box. A row without a partner goes by
-// F(1x4, 3x3), 18 products for 4 outputs; at the end of the picture, or with bands of four, the last
+// Rows go by bands of two, four or six from the first row of a box. A row without a partner goes by
+// F(1x4, 3x3), 18 products for 4 outputs; at the end of the picture, or with bands of four or six, the last
 // band is partial: rows that are not asked for are not stored. Tiles of a row begin with the first
 // column of a box, and the last one takes zeros for columns that its strip has not.
 //   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers
@@ -42,7 +43,7 @@ int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
 }
 
 /// Transformed weights beyond half a second-level cache come from further away for every box. Tiles of
-/// four rows transform as many values for an output as those of two.
+/// more rows transform as many values for an output as those of two.
 KernelWork winograd_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     constexpr Bytes kept{512 << 10};
@@ -82,12 +83,12 @@ KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize
 const KernelRow winograd_rows_kernel =
     winograd_row(KernelKind::winograd_rows, "winograd_rows",
                  {KernelSize::channels, KernelSize::columns, KernelSize::form, KernelSize::lanes},
-                 "F(2x4, 3x3) or F(4x4, 3x3), z channels x x vectors of tiles in registers");
+                 "F(2x4, 3x3), F(4x4, 3x3) or F(6x4, 3x3), z channels x x vectors of tiles in registers");
 
 const KernelRow winograd_channels_kernel =
     winograd_row(KernelKind::winograd_channels, "winograd_channels",
                  {KernelSize::channels, KernelSize::columns, KernelSize::pairs, KernelSize::form,
                   KernelSize::lanes},
-                 "F(2x4, 3x3) or F(4x4, 3x3), z vectors of channels x x tiles in registers");
+                 "F(2x4, 3x3), F(4x4, 3x3) or F(6x4, 3x3), z vectors of channels x x tiles in registers");
 
 }  // namespace laminate

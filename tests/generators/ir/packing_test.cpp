@@ -93,7 +93,7 @@ TEST(Packing, ZerosFollowTheLastBlock) {
 }
 
 TEST(Packing, WhatIsNoPackingIsRefused) {
-    for (const std::string line : {"", "0 0 0 1", "-1 0 0 1 0", "0 4 0 1 0", "0 0 8 1 0", "0 0 0 0 0",
+    for (const std::string line : {"", "0 0 0 1", "-1 0 0 1 0", "0 4 0 1 0", "0 0 9 1 0", "0 0 0 0 0",
                                    "0 0 0 1 -1", "0 x 0 1 0"}) {
         EXPECT_THROW((void)parse_packing(line, "here"), InputError) << line;
     }

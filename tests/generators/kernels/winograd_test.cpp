@@ -70,14 +70,14 @@ GroupSchedule on_whole_map(const Network& network, const VectorUnit& unit, int64
     return group;
 }
 
-/// The largest difference from the reference operators, relative to the largest output. Tiles of
-/// four rows, which round worse, only where the group or `fours` says so.
+/// The largest difference from the reference operators, relative to the largest output. Tiles of more
+/// than two rows, which round worse, only where the group or `tile_rows` says so.
 double error_of(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
-                bool fours = false) {
+                int64_t tile_rows = 2) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    const GroupCode code = default_code(network, group, unit, {.tile_rows = fours ? 4 : 2});
+    const GroupCode code = default_code(network, group, unit, {.tile_rows = tile_rows});
     const Outcome whole = run_poisoned(code, expected.size(), inputs, false);
     const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
     EXPECT_TRUE(whole.guards_intact);
@@ -312,11 +312,12 @@ TEST(WinogradMap, StaysWithinItsBound) {
             other.layers.front().activation = {};
             four = std::max(four, bounded_error(other, on_whole_map(other, unit, 1, 3), x));
         }
-        for (const bool fours : {false, true}) {
+        for (const int64_t rows : {2, 4, 6}) {
             const GroupSchedule lines = with_default_kernels(
-                layer_problems(wide, {0}), line_buffer_group(wide, {0}, {4, 8, 0}), unit,
-                {.tile_rows = fours ? 4 : 2});
-            double& worst = fours ? four : two;
+                layer_problems(wide, {0}), line_buffer_group(wide, {0}, {rows, 2 * rows, 0}), unit,
+                {.tile_rows = rows});
+            EXPECT_EQ(rows_of_tile(lines.nests.front().kernel), rows);
+            double& worst = rows == 2 ? two : rows == 4 ? four : six;
             worst = std::max(worst, bounded_error(wide, lines, x));
         }
     }
@@ -411,12 +412,12 @@ TEST(Winograd, ChainsOfLineBuffers) {
 }
 
 /// Steps of whole bands, of bands and a part, and of less than one; lanes of tiles and of channels.
-TEST(Winograd, TilesOfFourRowsOverLineBuffers) {
+TEST(Winograd, TilesOfFourAndSixRowsOverLineBuffers) {
     int used = 0;
     for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
         for (const LineBufferSizes& sizes :
-             {LineBufferSizes{4, 0, 0, true}, LineBufferSizes{8, 16, 0, true},
-              LineBufferSizes{4, 11, 0, true}, LineBufferSizes{6, 9, 0, true}}) {
+             {LineBufferSizes{4, 0, 0, 4}, LineBufferSizes{8, 16, 0, 4}, LineBufferSizes{4, 11, 0, 4},
+              LineBufferSizes{6, 9, 0, 4}, LineBufferSizes{12, 15, 0, 6}, LineBufferSizes{5, 11, 0, 6}}) {
             for (const int64_t columns : {20, 70}) {
                 const Network network = chain_of(23, columns, {24, 20, 24}, same());
                 const GroupSchedule group = line_buffer_group(network, {0, 1}, sizes);
@@ -424,7 +425,7 @@ TEST(Winograd, TilesOfFourRowsOverLineBuffers) {
                     with_default_kernels(group_problems(network, group), group, unit);
                 for (Nest& nest : with_kernels.nests) {
                     if (!kernel_row(nest.kernel.kind).filters) continue;
-                    nest.kernel.size[KernelSize::form] = 1;
+                    nest.kernel.size[KernelSize::form] = form_of_tile(sizes.tile_rows);
                     ++used;
                 }
                 EXPECT_LE(error_of(network, with_kernels, unit), 4 * allowed)
@@ -434,9 +435,11 @@ TEST(Winograd, TilesOfFourRowsOverLineBuffers) {
     }
     const Network padded = chain_of(23, 130, {24, 32, 24}, square_window(3, 1, 2));
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    EXPECT_LE(error_of(padded, line_buffer_group(padded, {0, 1}, {4, 8, 0, true}), unit, true),
-              4 * allowed);
-    EXPECT_GT(used, 20);
+    for (const int64_t rows : {4, 6}) {
+        const GroupSchedule group = line_buffer_group(padded, {0, 1}, {rows, 2 * rows, 0, rows});
+        EXPECT_LE(error_of(padded, group, unit, rows), 4 * allowed) << to_text(group);
+    }
+    EXPECT_GT(used, 35);
 }
 
 /// The number of the group's layers that are filtered.
@@ -457,11 +460,12 @@ TEST(Winograd, StripsOfColumns) {
         for (const auto& [strip_rows, columns] :
              {std::pair<int64_t, int64_t>{0, 2 * strip + 1}, {8, 2 * strip + 32}, {11, 3 * strip}}) {
             for (const Window& window : {same(), square_window(3, 1, 2)}) {
+                const int64_t rows = strip_rows == 8 ? 4 : 6;
                 const Network network = chain_of(19, columns, {24, 20, 24, 20}, window);
                 const GroupSchedule group =
-                    line_buffer_group(network, {0, 1, 2}, {4, strip_rows, strip, true});
+                    line_buffer_group(network, {0, 1, 2}, {rows, strip_rows, strip, rows});
                 EXPECT_EQ(filtered_layers(network, group, unit), 3) << to_text(group);
-                EXPECT_LE(error_of(network, group, unit, true), 4 * allowed) << to_text(group);
+                EXPECT_LE(error_of(network, group, unit, rows), 4 * allowed) << to_text(group);
                 // Bits of pairs do not depend on strips.
                 EXPECT_EQ(filtered_layers(network, group, unit, {.tile_rows = 2}), 0);
             }
@@ -499,7 +503,7 @@ TEST(Winograd, LongChainsKeepTwoRowsFromStepToStep) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     const Network network = chain_of(23, 5 * unit.lanes, {16, 16, 16, 16, 16, 16, 16, 16}, same());
     const GroupSchedule group = line_buffer_group(network, schedulable_chains(network).front(),
-                                                  {4, 0, 4 * unit.lanes, true});
+                                                  {4, 0, 4 * unit.lanes, 4});
     const LinePlan plan = default_plan(network, group, unit);
     EXPECT_EQ(std::ranges::count_if(plan.rings,
                                     [](const RingLayout& ring) {
@@ -507,7 +511,7 @@ TEST(Winograd, LongChainsKeepTwoRowsFromStepToStep) {
                                     }),
               6)
         << to_text(group);
-    EXPECT_LE(error_of(network, group, unit, true), 8 * allowed) << to_text(group);
+    EXPECT_LE(error_of(network, group, unit, 4), 8 * allowed) << to_text(group);
 }
 
 /// Five layers of 80 channels: 4.4 MiB of transformed weights. A row has more tiles than V has room for.
@@ -516,7 +520,7 @@ TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     constexpr int64_t columns = 320;
     const Network network = chain_of(32, columns, {80, 80, 80, 80, 80, 80}, same());
     const GroupSchedule group =
-        line_buffer_group(network, schedulable_chains(network).front(), {4, 0, 0, true});
+        line_buffer_group(network, schedulable_chains(network).front(), {4, 0, 0, 4});
     const LinePlan plan = default_plan(network, group, unit);
     for (const std::optional<WinogradTile>& tile : plan.winograd) {
         ASSERT_TRUE(tile.has_value());
@@ -528,16 +532,16 @@ TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     const GroupCode code = default_code(network, group, unit, {.tile_rows = 4});
     // Nine weights for each pair of channels, biases, slopes and what fills them up.
     EXPECT_LT(std::ssize(code.constants), 5 * (9 * 80 * 96 + 2 * 96 + 64));
-    EXPECT_LE(error_of(network, group, unit, true), 8 * allowed);
+    EXPECT_LE(error_of(network, group, unit, 4), 8 * allowed);
     // Of 76 channels, blocks of four or six are an odd number.
     const Network odd = chain_of(17, columns, {76, 76, 76, 76, 76, 76, 76}, same());
     EXPECT_LE(error_of(odd,
-                       line_buffer_group(odd, schedulable_chains(odd).front(), {4, 0, 0, true}),
-                       unit, true),
+                       line_buffer_group(odd, schedulable_chains(odd).front(), {4, 0, 0, 4}),
+                       unit, 4),
               8 * allowed);
     const Network shorter = chain_of(32, columns, {80, 80, 80, 80, 80}, same());
     const GroupSchedule four_layers =
-        line_buffer_group(shorter, schedulable_chains(shorter).front(), {4, 0, 0, true});
+        line_buffer_group(shorter, schedulable_chains(shorter).front(), {4, 0, 0, 4});
     EXPECT_FALSE(default_plan(shorter, four_layers, unit).winograd.front()->transforms_weights);
 }
 
@@ -569,8 +573,9 @@ TEST(Winograd, RandomSchedules) {
             ++used;
             EXPECT_LE(error_of(network, group, unit), allowed)
                 << "seed " << seed << ": " << to_text(group);
-            EXPECT_LE(error_of(network, group, unit, true), 4 * allowed)
-                << "seed " << seed << ", tiles of four rows: " << to_text(group);
+            const int64_t tile_rows = seed % 2 == 0 ? 4 : 6;
+            EXPECT_LE(error_of(network, group, unit, tile_rows), 4 * allowed)
+                << "seed " << seed << ", tiles of up to " << tile_rows << " rows: " << to_text(group);
         }
         if (HasFailure()) return;
     }

@@ -253,17 +253,22 @@ TEST(TimedFront, OfEqualTimesTheOneInLittleMemoryIsTaken) {
 TEST(TimedFront, ALongChainIsOneGroupInStripsOfColumns) {
     const Network network =
         chain(64, 540, 960, std::vector<LayerSpec>(18, {64, square_window(3, 1, 1)}));
-    const auto found = fastest_schedule(network, options_for(16, 2));
-    const std::vector<GroupSchedule>& groups = std::get<Schedule>(found).groups();
-    ASSERT_EQ(groups.size(), 1U);
-    const GroupSchedule& group = groups.front();
-    EXPECT_EQ(group.nests.back().loops.front(), (Loop{Dim::x, Band::strip}));
-    for (const Nest& nest : group.nests) {
-        EXPECT_EQ(nest.kernel.kind, KernelKind::winograd_rows) << to_text(nest.kernel);
-        EXPECT_EQ(rows_of_tile(nest.kernel), 4) << to_text(nest.kernel);
+    for (const auto& [tile_rows, most] : {std::pair{4, Bytes(8 << 20)}, {6, Bytes(9 << 20)}}) {
+        TimedOptions options = options_for(16, 2);
+        options.kernels.tile_rows = tile_rows;
+        const auto found = fastest_schedule(network, options);
+        const std::vector<GroupSchedule>& groups = std::get<Schedule>(found).groups();
+        ASSERT_EQ(groups.size(), 1U);
+        const GroupSchedule& group = groups.front();
+        EXPECT_EQ(group.nests.back().loops.front(), (Loop{Dim::x, Band::strip}));
+        for (const Nest& nest : group.nests) {
+            EXPECT_EQ(nest.kernel.kind, KernelKind::winograd_rows) << to_text(nest.kernel);
+            EXPECT_EQ(rows_of_tile(nest.kernel), tile_rows) << to_text(nest.kernel);
+        }
+        // Of six or eight rows for each tensor two stay, and one layer's weights are transformed at
+        // a time.
+        EXPECT_LT(scratch_bytes(group, group_problems(network, group)), most);
     }
-    // Of six rows for each tensor two stay, and one layer's weights are transformed at a time.
-    EXPECT_LT(scratch_bytes(group, group_problems(network, group)), Bytes(8 << 20));
 }
 
 /// Transformed weights of a layer take 576 KiB, and all of them more than the third-level cache;
@@ -273,12 +278,15 @@ TEST(TimedFront, ALongChainIsOneGroupWithASmallSecondLevelCacheToo) {
         chain(64, 540, 960, std::vector<LayerSpec>(16, {64, square_window(3, 1, 1)}));
     TimedOptions options = options_for(8, 2);
     options.second_level_cache = Bytes(512 << 10);
-    const auto found = fastest_schedule(network, options);
-    const std::vector<GroupSchedule>& groups = std::get<Schedule>(found).groups();
-    ASSERT_EQ(groups.size(), 1U);
-    const GroupSchedule& group = groups.front();
-    EXPECT_EQ(group.nests.back().loops.front(), (Loop{Dim::x, Band::strip}));
-    EXPECT_LT(scratch_bytes(group, group_problems(network, group)), Bytes(7 << 20));
+    for (const auto& [tile_rows, most] : {std::pair{4, Bytes(7 << 20)}, {6, Bytes(8 << 20)}}) {
+        options.kernels.tile_rows = tile_rows;
+        const auto found = fastest_schedule(network, options);
+        const std::vector<GroupSchedule>& groups = std::get<Schedule>(found).groups();
+        ASSERT_EQ(groups.size(), 1U);
+        const GroupSchedule& group = groups.front();
+        EXPECT_EQ(group.nests.back().loops.front(), (Loop{Dim::x, Band::strip}));
+        EXPECT_LT(scratch_bytes(group, group_problems(network, group)), most);
+    }
 }
 
 /// Layers before an Add of enlarged maps go by four rows as well.
@@ -293,7 +301,7 @@ TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
                    {.kind = LayerKind::depth_to_space, .inputs = {map}, .block = 2}));
     append(network, "add", {.kind = LayerKind::add, .inputs = enlarged});
     LineBufferOptions options;
-    options.fours = true;
+    options.tile_rows = 4;
     options.second_level_cache = Bytes(6 << 20);
     const auto planned = line_buffer_schedule(network, options);
     const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();

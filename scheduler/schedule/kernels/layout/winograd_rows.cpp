@@ -17,7 +17,7 @@ int64_t note_steps(WinogradTile& tile, const LayerProblem& p, const Steps& steps
     int64_t most_bands = 1;
     for (const auto& [begin, end] : steps) {
         // A band may reach over the end of the picture: below it there is nothing but zeros.
-        const bool may_be_partial = tile.rows == 4 || end == p[Dim::y];
+        const bool may_be_partial = tile.rows >= 4 || end == p[Dim::y];
         const int64_t rows = may_be_partial ? round_up(end - begin, tile.rows) : end - begin;
         if (rows != end - begin) tile.has_partial = true;
         if (rows >= tile.rows) tile.has_bands = true;
@@ -90,32 +90,39 @@ bool tiles_of_four_pay(const LayerProblem& p) {
 
 std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const Steps& steps,
                                           int64_t columns, const VectorUnit& unit,
-                                          WinogradAxes axes, bool may_be_fours) {
-    const bool by_fours = may_be_fours && tiles_of_four_pay(p);
+                                          WinogradAxes axes, int64_t most_rows) {
     const bool by_pairs = kernel_pays(p, KernelKind::winograd_rows);
+    const bool by_fours = most_rows >= 4 && tiles_of_four_pay(p);
     if (steps.empty() || (!by_pairs && !by_fours)) return std::nullopt;
-    const auto [pairs, efficiency] = tile_of_rows(p, steps, columns, unit, axes, 2);
+    auto [best, efficiency] = tile_of_rows(p, steps, columns, unit, axes, 2);
     // A third of the products plus the transforms must still be less than the direct way.
     constexpr double least_efficiency = 0.45;
     if (efficiency * used_part(columns, WinogradTile::columns) < least_efficiency)
         return std::nullopt;
-    if (!may_be_fours) return pairs;
-    const WinogradTile fours = tile_of_rows(p, steps, columns, unit, axes, 4).first;
     const auto products = [&](const WinogradTile& tile) {
         int64_t all = 0;
         for (const auto& [begin, end] : steps)
             all += winograd_multiplications(p, tile, {begin, end}, columns);
         return all;
     };
-    if (by_pairs) return products(fours) < products(pairs) ? fours : pairs;
+    if (by_pairs) {
+        for (const int64_t rows : {4, 6}) {
+            if (rows > most_rows) break;
+            const WinogradTile higher = tile_of_rows(p, steps, columns, unit, axes, rows).first;
+            if (products(higher) < products(best)) best = higher;
+        }
+        return best;
+    }
     // Steps of other heights compute rows for nothing.
-    constexpr double most_rows = 1.05;
+    constexpr double most_computed = 1.05;
+    const WinogradTile fours = tile_of_rows(p, steps, columns, unit, axes, 4).first;
     int64_t asked = 0, computed = 0;
     for (const auto& [begin, end] : steps) {
         asked += end - begin;
         computed += round_up(end - begin, fours.rows);
     }
-    const bool are_whole = static_cast<double>(computed) <= most_rows * static_cast<double>(asked);
+    const bool are_whole =
+        static_cast<double>(computed) <= most_computed * static_cast<double>(asked);
     return are_whole ? std::optional(fours) : std::nullopt;
 }
 

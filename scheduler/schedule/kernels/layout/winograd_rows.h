@@ -1,8 +1,8 @@
-// Tile and scratch of winograd.h: F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3) on rows of a line buffer.
+// Tile and scratch of winograd.h: F(6x4, 3x3), F(4x4, 3x3), F(2x4, 3x3) and F(1x4, 3x3) on rows of a line buffer.
 //
-// A band is a row of tiles: two or four rows of outputs. A step, the rows asked for at once, goes by
+// A band is a row of tiles: two, four or six rows of outputs. A step, the rows asked for at once, goes by
 // bands from its first row on. Tiles of two rows leave a row without a partner to F(1x4, 3x3), but at
-// the end of the picture. Tiles of four compute a last band whose end is missing too.
+// the end of the picture. Tiles of four or six compute a last band whose end is missing too.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ namespace laminate {
 /// How one layer is computed.
 struct WinogradTile {
     static constexpr int64_t columns = 4;  ///< outputs of a patch
-    /// Products per patch and pair of channels; `rows`: of outputs, 1, 2 or 4.
+    /// Products per patch and pair of channels; `rows`: of outputs, 1, 2, 4 or 6.
     [[nodiscard]] static constexpr int64_t frequencies(int64_t rows) {
         return (rows + 2) * (columns + 2);
     }
     VectorAxis axis = VectorAxis::x;
-    int64_t rows = 2;           ///< of outputs in a band, 2 or 4
+    int64_t rows = 2;           ///< of outputs in a band, 2, 4 or 6
     int64_t channels = 1;       ///< output channels of a block; with VectorAxis::z whole vectors
     int64_t tiles = 1;          ///< with sums in registers together; VectorAxis::x: whole vectors
     int64_t bands = 1;          ///< whose patches are in V together; 1 with VectorAxis::x
@@ -47,13 +47,13 @@ enum class WinogradAxes { any, tiles };
 /// Whether a 3x3 layer is worth it by tiles of four rows, which save more products: layers of few
 /// outputs as well, such as the last one before a DepthToSpace.
 [[nodiscard]] bool tiles_of_four_pay(const LayerProblem& problem);
-/// None where the layer is no 3x3 convolution worth it (kernel_pays, or with `may_be_fours`
+/// None where the layer is no 3x3 convolution worth it (kernel_pays, or with `most_rows` from 4 on
 /// tiles_of_four_pay() where steps are nearly whole tiles of four), or so narrow that most lanes
 /// would be empty. `steps`: the rows asked for (row_steps()); `columns`: the most asked for at
-/// once. `may_be_fours`: tiles have four rows where that multiplies less.
+/// once. `most_rows`: tiles have up to so many rows where that multiplies less.
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(
     const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps, int64_t columns,
-    const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any, bool may_be_fours = false);
+    const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any, int64_t most_rows = 2);
 
 /// The kernel winograd_rows or winograd_channels with that tile, and its tile for rows of any kind.
 [[nodiscard]] Kernel kernel_of(const WinogradTile& tile, int64_t lanes);
@@ -104,7 +104,7 @@ struct WinogradRows {
                                             int64_t begin, int64_t end);
 
 /// Products of so many columns of a step's rows in the frequency domain: 24 * D_i for each tile of
-/// two rows and each channel of each block, 36 * D_i for tiles of four, 18 * D_i for those of a single
+/// two rows and each channel of each block, 36 * D_i for four, 48 * D_i for six, 18 * D_i for a single
 /// row. Counts tiles behind the end of a row or of a batch of bands, the missing rows of a partial
 /// band, and channels of zero weights. Does not count the products with constants in the transforms.
 [[nodiscard]] int64_t winograd_multiplications(const LayerProblem& problem,
