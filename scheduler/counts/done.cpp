@@ -204,18 +204,19 @@ DoneCounts done_counts(const GroupSchedule& group, const std::vector<LayerProble
     return counts;
 }
 
-Bytes scratch_bytes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+Bytes scratch_bytes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                    GroupLoops* loops) {
     const Kernel& kernel = group.nests.front().kernel;
     switch (kernel_row(kernel.kind).scope) {
         case KernelScope::map:
         case KernelScope::sum:
             return to_bytes(Elements(map_scratch_elements(group, problems)));
         case KernelScope::chain:
-            return to_bytes(Elements(columns_layout(group, problems).scratch_elements()));
+            return to_bytes(Elements(columns_layout(group, problems, loops).scratch_elements()));
         case KernelScope::nest:
             break;
     }
-    return to_bytes(Elements(line_plan(group, problems).scratch_elements));
+    return to_bytes(Elements(line_plan(group, problems, loops).scratch_elements));
 }
 
 std::string difference(const DoneCounts& a, const std::string& a_name, const DoneCounts& b,

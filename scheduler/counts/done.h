@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
@@ -90,8 +91,10 @@ struct DoneCounts {
                                      const std::vector<LayerProblem>& problems);
 
 /// The bytes of one thread's scratch block alone, which take no boxes to know.
+/// `loops`: the group's, if known.
 [[nodiscard]] Bytes scratch_bytes(const GroupSchedule& group,
-                                  const std::vector<LayerProblem>& problems);
+                                  const std::vector<LayerProblem>& problems,
+                                  GroupLoops* loops = nullptr);
 
 /// Empty when equal, else one line naming every field that differs.
 [[nodiscard]] std::string difference(const DoneCounts& a, const std::string& a_name,

@@ -34,8 +34,9 @@ KernelBox whole_box(const LayerProblem& p) {
 /// vectors of every fourth column of X; "products", and "scattered" where they are added to sums in
 /// memory; "outputs": vectors transformed back.
 void add_chain(WorkTerms& terms, const GroupSchedule& group,
-               const std::vector<LayerProblem>& problems, const AskedBoxes& boxes) {
-    const ColumnsLayout layout = columns_layout(group, problems);
+               const std::vector<LayerProblem>& problems, GroupLoops& loops) {
+    const ColumnsLayout layout = columns_layout(group, problems, &loops);
+    const AskedBoxes& boxes = loops.asked();
     const auto lanes = static_cast<double>(layout.lanes);
     for_each_chain_row(layout, group, problems, boxes, [&](const ChainRow& row) {
         const LayerProblem& p = problems[row.nest];
@@ -199,8 +200,9 @@ double reads_of_box(const LayerProblem& p, const Kernel& kernel, const PerDim<Ra
 /// Every box of a nest reads its weights again. What all weights of a group, read in turn, take of the
 /// last cache beyond half of it comes from main memory each time; a cache that they fill keeps none.
 void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
-                            const std::vector<LayerProblem>& problems, const AskedBoxes& boxes,
+                            const std::vector<LayerProblem>& problems, GroupLoops& loops,
                             const CoreCaches& caches) {
+    const AskedBoxes& boxes = loops.asked();
     const auto bytes_read = [&](const std::vector<std::optional<WinogradTile>>& tiles) {
         Bytes all;
         for (size_t k = 0; k < problems.size(); ++k)
@@ -211,7 +213,7 @@ void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
     Bytes all = bytes_read(tiles);
     // Plans are made only where it matters which weights code transforms.
     if (2 * all.value() > caches.third.value()) {
-        tiles = line_plan(group, problems).winograd;
+        tiles = line_plan(group, problems, &loops).winograd;
         all = bytes_read(tiles);
     }
     const double part = std::min(
@@ -244,9 +246,9 @@ void add_memory(WorkTerms& terms, Elements elements, Bytes between, const CoreCa
 }  // namespace
 
 WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                     const CoreCaches& caches, Bytes other_weights) {
+                     const CoreCaches& caches, Bytes other_weights, GroupLoops* known) {
     WorkTerms terms{{"groups.begun", 1}};
-    const AskedBoxes boxes = asked_boxes(group, problems);
+    LoopsInUse loops(known, group, problems);
     switch (kernel_row(group.nests.front().kernel.kind).scope) {
         case KernelScope::map:
         case KernelScope::sum:
@@ -259,11 +261,11 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
             }
             break;
         case KernelScope::chain:
-            add_chain(terms, group, problems, boxes);
+            add_chain(terms, group, problems, *loops.get());
             break;
         case KernelScope::nest:
-            add_lines(terms, group, problems, boxes, caches);
-            add_weights_read_again(terms, group, problems, boxes, caches);
+            add_lines(terms, group, problems, loops->asked(), caches);
+            add_weights_read_again(terms, group, problems, *loops.get(), caches);
             break;
     }
     Bytes weights = other_weights;

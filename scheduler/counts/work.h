@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
@@ -34,9 +35,10 @@ struct CoreCaches {
 };
 
 /// Every nest of the group has a kernel. `other_weights`: of the network's other groups; between
-/// two uses of a weight all of them pass through the caches.
+/// two uses of a weight all of them pass through the caches. `loops`: the group's, if known.
 [[nodiscard]] WorkTerms group_work(const GroupSchedule& group,
                                    const std::vector<LayerProblem>& problems,
-                                   const CoreCaches& caches, Bytes other_weights = {});
+                                   const CoreCaches& caches, Bytes other_weights = {},
+                                   GroupLoops* loops = nullptr);
 
 }  // namespace laminate

@@ -47,9 +47,11 @@ Span clipped(Span span, int64_t extent) {
 
 /// A group with what every run along an axis asks of it.
 struct Group {
-    Group(const GroupSchedule& schedule, const std::vector<LayerProblem>& layers)
+    Group(const GroupSchedule& schedule, const std::vector<LayerProblem>& layers,
+          Trips how = Trips::repeated_at_once)
         : group(schedule),
           problems(layers),
+          trips(how),
           tensors(group_tensors(layers)),
           output_tensor(layers.size(), -1) {
         for (size_t t = 0; t < tensors.size(); ++t) {
@@ -68,6 +70,7 @@ struct Group {
 
     const GroupSchedule& group;
     const std::vector<LayerProblem>& problems;
+    Trips trips;
     std::vector<GroupTensor> tensors;
     std::vector<int> output_tensor;  ///< by nest, -1 for the sink
     std::vector<std::vector<Level>> paths;
@@ -144,6 +147,48 @@ struct BodyFacts {
         held = std::max(held, other.held);
         returns = returns || other.returns;
         starts_late = starts_late || other.starts_late;
+    }
+};
+
+/// The furthest of several spans.
+struct Furthest {
+    bool is_any = false;
+    int64_t begin = 0;
+    int64_t end = 0;
+    void add(const Furthest& other) {
+        if (!other.is_any) return;
+        begin = is_any ? std::max(begin, other.begin) : other.begin;
+        end = is_any ? std::max(end, other.end) : other.end;
+        is_any = true;
+    }
+    void add(Span span) {
+        if (!span.is_empty()) add(Furthest{true, span.begin, span.end});
+    }
+    [[nodiscard]] Furthest moved(int64_t by) const { return {is_any, begin + by, end + by}; }
+};
+
+/// What trips of a loop do with a tensor.
+struct TensorRecord {
+    bool is_read = false;
+    bool is_clipped = false;  ///< some window begins before the map
+    int64_t room =
+        std::numeric_limits<int64_t>::max();  ///< from the furthest window to the map's end
+    Furthest need;                            ///< of bodies of the compute level
+    std::vector<Furthest> bodies;             ///< by loop between store and compute level
+    void clear(size_t loops) {
+        is_read = is_clipped = false;
+        room = std::numeric_limits<int64_t>::max();
+        need = {};
+        bodies.assign(loops, {});
+    }
+    /// What other trips do, so much further on.
+    void add(const TensorRecord& other, int64_t further) {
+        is_read = is_read || other.is_read;
+        is_clipped = is_clipped || other.is_clipped;
+        if (other.room < std::numeric_limits<int64_t>::max())
+            room = std::min(room, other.room - further);
+        need.add(other.need.moved(further));
+        for (size_t n = 0; n < bodies.size(); ++n) bodies[n].add(other.bodies[n].moved(further));
     }
 };
 
@@ -225,6 +270,27 @@ public:
         is_open_ = presence.is_open;
         frontier_ = presence.frontier;
     }
+    /// The trips of loop `repeated` that `record` is of come more often, as far as `further`
+    /// coordinates on (Repeats).
+    void repeat(Level repeated, const TensorRecord& record, int64_t further) {
+        if (!is_open_) return;
+        frontier_ += further;
+        for (size_t n = 0; n < record.bodies.size(); ++n) {
+            const Furthest& body = record.bodies[n];
+            if (!body.is_any) continue;
+            reach_[n].begin = std::max(reach_[n].begin, body.begin + further);
+            reach_[n].end = std::max(reach_[n].end, body.end + further);
+        }
+        if (!record.need.is_any) return;
+        span_.end = std::max(span_.end, record.need.end + further);
+        // Only trips of loops around the repeated one go on.
+        for (size_t n = 0; n < loops_.size() && loops_[n] != repeated; ++n) {
+            Seen& seen = seen_[n];
+            seen.span.end = std::max(seen.span.end, record.need.end + further);
+            facts_.loops[n].held = std::max(
+                facts_.loops[n].held, std::max(seen.frontier, seen.span.end) - seen.span.begin);
+        }
+    }
     /// What is not present yet, in the lifetime under way if there is one.
     [[nodiscard]] Span missing(Span span) const {
         return is_open_ ? Span{std::max(span.begin, frontier_), span.end} : span;
@@ -272,8 +338,26 @@ private:
 class Occurrences {
 public:
     void add(Range range) {
-        if (all_.empty() || all_.back().first != range) all_.emplace_back(range, 0);
+        if (all_.size() == marked_ || all_.back().first != range) all_.emplace_back(range, 0);
         ++all_.back().second;
+    }
+    /// Begins what repeat() repeats.
+    size_t mark() { return marked_ = all_.size(); }
+    /// What came since `mark` comes `times` more often, each time `shift` further on.
+    void repeat(size_t mark, int64_t times, int64_t shift) {
+        const size_t end = all_.size();
+        if (shift == 0) {
+            for (size_t n = mark; n < end; ++n) all_[n].second *= 1 + times;
+            return;
+        }
+        all_.reserve(end + (end - mark) * static_cast<size_t>(times));
+        for (int64_t more = 1; more <= times; ++more) {
+            for (size_t n = mark; n < end; ++n) {
+                const auto [range, count] = all_[n];
+                all_.emplace_back(Range{range.begin + more * shift, range.end + more * shift},
+                                  count);
+            }
+        }
     }
     [[nodiscard]] auto begin() const { return all_.begin(); }
     [[nodiscard]] auto end() const { return all_.end(); }
@@ -285,6 +369,7 @@ public:
 
 private:
     std::vector<std::pair<Range, int64_t>> all_;
+    size_t marked_ = 0;
 };
 
 /// Watches what comes in with the bodies of compute levels during a run along rows: the rows of those
@@ -323,6 +408,250 @@ private:
     std::set<IncomingRows> present_;
 };
 
+/// What a run along an axis logs.
+struct RunLogs {
+    std::vector<Occurrences> steps;        ///< by nest: what kernels compute
+    std::vector<Occurrences> brought_in;   ///< by tensor, of external inputs
+    std::vector<Occurrences> first_reads;  ///< by nest: of its weights, first in a lifetime
+};
+
+/// Finds the trips of long loops, in a run along rows or columns, that do what the trips before
+/// did, further on, and has them done at once. It is independent of what the counts do for the same
+/// reason (counts/two_level/steady_trips.h), as all of this file.
+///
+/// What trips do depends on what is present of each tensor, alone. If after some trips this is as
+/// much further on as the nests, and no window was clipped, the next as many do the same. Then all
+/// sizes that are noted, which are differences of coordinates of one tensor, are noted again, and
+/// only what is needed at most grows, by as much as the trips are further on. So two equal blocks
+/// of trips in turn say all of the next ones, until a window reaches the end of the map.
+class Repeats {
+public:
+    /// How much further on nests and tensors are after some trips of a loop; none where no one
+    /// number says it.
+    struct Shifts {
+        int64_t trips = 0;  ///< 0: the loop does not repeat itself
+        std::vector<std::optional<int64_t>> nests, tensors;
+    };
+    /// A loop of many trips under way.
+    struct Loop {
+        Level level;
+        const Shifts* shifts = nullptr;
+        Loop* outer = nullptr;
+        int64_t trips = -1;  ///< of the block under way so far, -1 before the first one
+        int equal_blocks = 0;
+        std::vector<TensorRecord> record{};         ///< of the block
+        std::vector<bool> is_reader{};              ///< by nest, in the block
+        std::vector<Watched::Presence> before{};    ///< the block
+        std::array<std::vector<size_t>, 3> logs{};  ///< where those of the block begin
+    };
+
+    Repeats(const Group& g, const Axis& axis, std::vector<Watched>& tensors, RunLogs& logs)
+        : g_(g), axis_(axis), tensors_(tensors), logs_(logs) {}
+
+    // What happens in trips.
+    void note_reader(int t, int nest) {
+        if (innermost_ == nullptr) return;
+        innermost_->record[at(t)].is_read = true;
+        innermost_->is_reader[at(nest)] = true;
+    }
+    void note_window(int t, Span window, int64_t extent) {
+        if (innermost_ == nullptr) return;
+        TensorRecord& of = innermost_->record[at(t)];
+        of.is_clipped = of.is_clipped || window.begin < 0;
+        of.room = std::min(of.room, extent - window.end);
+    }
+    void note_need(int t, Span span) {
+        if (innermost_ != nullptr) innermost_->record[at(t)].need.add(span);
+    }
+    void note_body(int t, size_t loop, Span span) {
+        if (innermost_ != nullptr) innermost_->record[at(t)].bodies[loop].add(span);
+    }
+
+    /// A loop begins that may repeat itself.
+    std::optional<Loop> begin(Level level, int64_t trips) {
+        constexpr int64_t fewest_blocks = 8;
+        if (trips < fewest_blocks || !is_possible()) return std::nullopt;
+        auto [known, is_new] = shifts_.try_emplace(level);
+        if (is_new) known->second = shifts_of(level);
+        const Shifts& shifts = known->second;
+        if (shifts.trips == 0 || trips < fewest_blocks * shifts.trips) return std::nullopt;
+        return Loop{level, &shifts, innermost_};
+    }
+    /// Called before each trip, of which so many whole ones are left: how many of these repeat the
+    /// last ones. What they do is done.
+    int64_t repeated(Loop& loop, int64_t left) {
+        const int64_t period = loop.shifts->trips;
+        if (loop.trips >= 0 && ++loop.trips < period) return 0;
+        int64_t times = 0;
+        if (loop.trips == period) {
+            loop.equal_blocks = repeats(loop) ? loop.equal_blocks + 1 : 0;
+            if (loop.equal_blocks == 2) {
+                times = do_again(loop, left / period);
+                loop.equal_blocks = 0;
+            }
+            add_to_outer(loop, times);
+        }
+        begin_block(loop);
+        return times * period;
+    }
+    void end(const Loop& loop) {
+        add_to_outer(loop, 0);
+        innermost_ = loop.outer;
+    }
+
+    /// The whole run begins, and others may begin `shift` outputs of nest k further on each.
+    std::optional<Loop> begin_run(int k, int64_t shift) {
+        if (shift == 0 || !is_possible()) return std::nullopt;
+        const auto shifts = shifts_after(k, shift, 1);
+        if (!shifts) return std::nullopt;
+        return Loop{Level{}, &(shifts_[Level{}] = *shifts), nullptr};
+    }
+    void begin_block(Loop& loop) {
+        innermost_ = &loop;
+        loop.trips = 0;
+        loop.is_reader.assign(g_.problems.size(), false);
+        loop.record.resize(tensors_.size());
+        loop.before.clear();
+        for (size_t t = 0; t < tensors_.size(); ++t) {
+            loop.record[t].clear(tensors_[t].loops().size());
+            loop.before.push_back(tensors_[t].presence());
+        }
+        for_each_log([&](std::vector<Occurrences>& all, size_t n) {
+            loop.logs[n].clear();
+            for (Occurrences& one : all) loop.logs[n].push_back(one.mark());
+        });
+    }
+    /// How many of so many others are the same as the run that ends. Their logs are added to its
+    /// own.
+    int64_t end_run(const Loop& run, int64_t others) {
+        innermost_ = nullptr;
+        return repeats(run) ? do_again(run, others) : 0;
+    }
+
+private:
+    [[nodiscard]] bool is_possible() const {
+        return g_.trips == Trips::repeated_at_once && axis_.kind != Axis::Kind::channels;
+    }
+    template <class Work>
+    void for_each_log(const Work& work) {
+        work(logs_.steps, 0);
+        work(logs_.brought_in, 1);
+        work(logs_.first_reads, 2);
+    }
+
+    /// After `shift` outputs of nest k, and within `trips` trips.
+    [[nodiscard]] std::optional<Shifts> shifts_after(int k, int64_t shift, int64_t trips) const {
+        Shifts shifts{trips, {}, {}};
+        shifts.nests.resize(g_.problems.size());
+        shifts.tensors.resize(g_.tensors.size());
+        shifts.nests[at(k)] = shift;
+        for (size_t t = g_.tensors.size(); t-- > 0;) {
+            bool is_one = true;
+            for (const TensorReader& reader : g_.tensors[t].readers) {
+                const std::optional<int64_t> outputs = shifts.nests[at(reader.nest)];
+                if (!outputs) continue;
+                const LayerProblem& p = g_.problem(reader.nest);
+                const AxisWindow& w = axis_.kind == Axis::Kind::rows ? p.y() : p.x();
+                const bool is_pixel = p.inputs[at(reader.operand)].is_pixel;
+                if (!is_pixel && (w.is_sampled() || (w.transposed && *outputs % w.stride != 0)))
+                    return std::nullopt;
+                const int64_t inputs = is_pixel       ? 0
+                                       : w.transposed ? *outputs / w.stride
+                                                      : *outputs * w.stride;
+                is_one = is_one && shifts.tensors[t].value_or(inputs) == inputs;
+                shifts.tensors[t] = inputs;
+            }
+            if (!is_one) shifts.tensors[t] = std::nullopt;
+            if (shifts.tensors[t] && !g_.tensors[t].is_external())
+                shifts.nests[at(g_.tensors[t].producer)] = shifts.tensors[t];
+        }
+        return shifts;
+    }
+    /// Windows of transposed layers repeat themselves after a few trips.
+    [[nodiscard]] Shifts shifts_of(Level level) const {
+        constexpr int64_t most_trips = 16;
+        const Nest& nest = g_.nest(level.nest);
+        const int64_t step = nest.step(nest.loops[at(level.loop)]);
+        for (int64_t trips = 1; trips <= most_trips; ++trips) {
+            if (auto shifts = shifts_after(level.nest, trips * step, trips)) return *shifts;
+        }
+        return {};
+    }
+
+    /// Whether the block did what the next one will do.
+    [[nodiscard]] bool repeats(const Loop& loop) const {
+        for (size_t k = 0; k < loop.is_reader.size(); ++k) {
+            if (loop.is_reader[k] && !loop.shifts->nests[k]) return false;
+        }
+        for (size_t t = 0; t < loop.record.size(); ++t) {
+            const TensorRecord& of = loop.record[t];
+            if (!of.is_read) continue;
+            const std::optional<int64_t> shift = loop.shifts->tensors[t];
+            if (!shift || (*shift > 0 && (of.is_clipped || of.room < 0))) return false;
+            const Watched::Presence now = tensors_[t].presence();
+            if (now.is_open && now.frontier != loop.before[t].frontier + *shift) return false;
+        }
+        return true;
+    }
+    /// Repeats the block, at most so often, until a window reaches the end of the map. Returns how
+    /// often.
+    int64_t do_again(const Loop& loop, int64_t times) {
+        const Shifts& shifts = *loop.shifts;
+        for (size_t t = 0; t < tensors_.size(); ++t) {
+            const int64_t shift = loop.record[t].is_read ? *shifts.tensors[t] : 0;
+            if (shift > 0) times = std::min(times, loop.record[t].room / shift);
+        }
+        if (times <= 0) return 0;
+        for (size_t t = 0; t < tensors_.size(); ++t) {
+            if (loop.record[t].is_read)
+                tensors_[t].repeat(loop.level, loop.record[t], times * *shifts.tensors[t]);
+        }
+        // Weights have no coordinates along rows and columns.
+        const std::array<const std::vector<std::optional<int64_t>>*, 3> by{
+            &shifts.nests, &shifts.tensors, nullptr};
+        for_each_log([&](std::vector<Occurrences>& all, size_t n) {
+            for (size_t k = 0; k < all.size(); ++k)
+                all[k].repeat(loop.logs[n][k], times,
+                              by[n] == nullptr ? 0 : (*by[n])[k].value_or(0));
+        });
+        return times;
+    }
+    /// The loop around this one has had its block, and that block's repetitions.
+    static void add_to_outer(const Loop& loop, int64_t times) {
+        if (loop.outer == nullptr) return;
+        for (size_t t = 0; t < loop.record.size(); ++t) {
+            const int64_t shift = loop.shifts->tensors[t].value_or(0);
+            loop.outer->record[t].add(loop.record[t], times * shift);
+        }
+        for (size_t k = 0; k < loop.is_reader.size(); ++k) {
+            if (loop.is_reader[k]) loop.outer->is_reader[k] = true;
+        }
+    }
+
+    const Group& g_;
+    const Axis& axis_;
+    std::vector<Watched>& tensors_;
+    RunLogs& logs_;
+    std::map<Level, Shifts> shifts_;  ///< by the loop that repeats itself
+    Loop* innermost_ = nullptr;       ///< whose block is under way
+};
+
+/// What the schedule places in the body of a level.
+struct Stop {
+    bool is_used = false;
+    std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
+    std::vector<std::pair<int, size_t>> tensors_slid;  ///< whose loop number so and so this is
+    std::vector<int> weights_begin;  ///< lifetimes of weights that are read in place
+    // These are of the body under way; no body of a level runs inside another one of it.
+    std::vector<std::pair<int, Span>> calls;  ///< of producers
+    std::vector<std::pair<int, Span>> needs;  ///< of tensors
+};
+
+struct NestState {
+    Span part;  ///< what the body under way covers of the loops that run
+    std::vector<Watched::Trip> trips;
+};
+
 /// Executes the group along one axis.
 class AxisRun {
 public:
@@ -333,12 +662,15 @@ public:
         std::vector<Level> stores;
     };
     /// `output`: what is computed of the sink's output along the axis, nothing for all of it.
+    /// `next_start`: runs that begin so much further on may be the same one (alike()).
     AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {},
-            const WeightsInPlace* in_place = nullptr, StepWatch* watch = nullptr)
+            const WeightsInPlace* in_place = nullptr, StepWatch* watch = nullptr,
+            int64_t next_start = 0)
         : g_(g),
           axis_(axis),
           in_place_(in_place),
           steps_watch_(watch),
+          repeats_(g, axis, tensors_, logs_),
           stops_(g.problems.size()),
           state_(g.problems.size()) {
         for (const GroupTensor& tensor : g.tensors)
@@ -377,43 +709,40 @@ public:
         if (in_place != nullptr) stop_where_weights_begin();
         fresh_.resize(g.tensors.size());
         skips_.resize(g.tensors.size());
-        steps_.resize(g.problems.size());
-        brought_in_.resize(g.tensors.size());
+        logs_.steps.resize(g.problems.size());
+        logs_.brought_in.resize(g.tensors.size());
         for (size_t t = g.tensors.size(); t-- > 0;) skips_[t] = skips(g.tensors[t]);
         unclipped_columns_.resize(g.tensors.size());
         const int sink = g.group.sink();
         state_[at(sink)].part = work_of_call(sink, output.value_or(extent_of_output(sink)));
+        std::optional<Repeats::Loop> run = repeats_.begin_run(sink, next_start);
+        if (run) repeats_.begin_block(*run);
         body(Level{});
+        if (run)
+            alike_ =
+                repeats_.end_run(*run, (extent_of_output(sink).end - output->end) / next_start);
     }
+    AxisRun(const AxisRun&) = delete;
+    AxisRun& operator=(const AxisRun&) = delete;
+    ~AxisRun() = default;
+
+    /// How many runs that begin after this one, each `next_start` after the one before, are the
+    /// same. What they do is in the logs of this one.
+    [[nodiscard]] int64_t alike() const { return alike_; }
 
     [[nodiscard]] const Watched& tensor(size_t t) const { return tensors_[t]; }
     [[nodiscard]] const Watched& weights(size_t k) const { return *weights_[k]; }
     [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
     /// By nest.
-    [[nodiscard]] const std::vector<Occurrences>& steps() const { return steps_; }
+    [[nodiscard]] const std::vector<Occurrences>& steps() const { return logs_.steps; }
     /// By external input.
-    [[nodiscard]] const std::vector<Occurrences>& brought_in() const { return brought_in_; }
+    [[nodiscard]] const std::vector<Occurrences>& brought_in() const { return logs_.brought_in; }
     /// The innermost loop of each nest that is not the kernel's.
     [[nodiscard]] const std::vector<int>& last_stops() const { return last_stop_; }
     /// By nest: of its weights, for the first time in a lifetime.
-    [[nodiscard]] const std::vector<Occurrences>& first_reads() const { return first_reads_; }
+    [[nodiscard]] const std::vector<Occurrences>& first_reads() const { return logs_.first_reads; }
 
 private:
-    /// What the schedule places in the body of a level.
-    struct Stop {
-        bool is_used = false;
-        std::vector<int> tensors_stored, tensors_needed, weights_stored, weights_needed;
-        std::vector<std::pair<int, size_t>> tensors_slid;  ///< whose loop number so and so this is
-        std::vector<int> weights_begin;  ///< lifetimes of weights that are read in place
-        // These are of the body under way; no body of a level runs inside another one of it.
-        std::vector<std::pair<int, Span>> calls;  ///< of producers
-        std::vector<std::pair<int, Span>> needs;  ///< of tensors
-    };
-    struct NestState {
-        Span part;  ///< what the body under way covers of the loops that run
-        std::vector<Watched::Trip> trips;
-    };
-
     Stop& stop(Level level) {
         Stop& s = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
         s.is_used = true;
@@ -422,7 +751,7 @@ private:
 
     /// Lifetimes that begin in loops that kernels execute in one go begin with every execution.
     void stop_where_weights_begin() {
-        first_reads_.resize(g_.problems.size());
+        logs_.first_reads.resize(g_.problems.size());
         read_before_.resize(g_.problems.size());
         for (int k = 0; k < std::ssize(g_.problems); ++k) {
             const Level level = in_place_->stores[at(k)];
@@ -445,7 +774,7 @@ private:
             span.begin = std::max(span.begin, *before);
             *before = std::max(*before, span.end);
         }
-        if (!span.is_empty()) first_reads_[at(k)].add({span.begin, span.end});
+        if (!span.is_empty()) logs_.first_reads[at(k)].add({span.begin, span.end});
     }
 
     /// Without loops that run, and for shared channels, one element stands for all.
@@ -475,12 +804,16 @@ private:
                                       bool clip = true) {
         const LayerProblem& p = g_.problem(reader.nest);
         const Span part = work(reader.nest, level);
+        repeats_.note_reader(t, reader.nest);
         if (part.is_empty()) return {};
         const LayerInput& input = p.inputs[at(reader.operand)];
         if (axis_.kind == Axis::Kind::channels ? input.is_plane : input.is_pixel) return {0, 1};
         if (axis_.kind != Axis::Kind::channels) {
             const AxisWindow& w = axis_.kind == Axis::Kind::rows ? p.y() : p.x();
-            return clip ? clipped(window_of(w, part), w.in) : window_of(w, part);
+            const Span window = window_of(w, part);
+            if (!clip) return window;
+            repeats_.note_window(t, window, w.in);
+            return clipped(window, w.in);
         }
         const std::optional<Dim> d = axis_.loops[at(reader.nest)];
         Span channels = part;
@@ -592,8 +925,11 @@ private:
             if (axis_.kind == Axis::Kind::columns) note_unclipped(t, level);
         }
         for (const int k : here.weights_stored) weights_[at(k)]->begin_lifetime();
-        for (const auto& [t, loop] : here.tensors_slid)
-            tensors_[at(t)].begin_body(loop, unclipped_need(t, level));
+        for (const auto& [t, loop] : here.tensors_slid) {
+            const Span span = unclipped_need(t, level);
+            tensors_[at(t)].begin_body(loop, span);
+            repeats_.note_body(t, loop, span);
+        }
         for (const int k : here.weights_begin) read_before_[at(k)] = 0;
 
         const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
@@ -603,7 +939,7 @@ private:
             if (const int k = g_.tensors[at(t)].producer; k >= 0) {
                 here.calls.emplace_back(k, span);
             } else if (!span.is_empty()) {
-                brought_in_[at(t)].add({span.begin, span.end});
+                logs_.brought_in[at(t)].add({span.begin, span.end});
             }
         }
         for (const int k : here.weights_needed) {
@@ -617,7 +953,10 @@ private:
             if (steps_watch_ != nullptr)
                 steps_watch_->begin(t, span, missing(t, level), tensors_[at(t)].presence().frontier);
         }
-        for (const auto& [t, span] : here.needs) tensors_[at(t)].need(span, now);
+        for (const auto& [t, span] : here.needs) {
+            tensors_[at(t)].need(span, now);
+            repeats_.note_need(t, span);
+        }
         for (auto call = here.calls.rbegin(); call != here.calls.rend(); ++call) {
             const auto& [k, output] = *call;
             if (output.is_empty()) continue;
@@ -636,7 +975,7 @@ private:
     void loops(int k, int first) {
         if (first > last_stop_[at(k)]) {
             if (rehearsal_.tensor < 0) {
-                steps_[at(k)].add({state_[at(k)].part.begin, state_[at(k)].part.end});
+                logs_.steps[at(k)].add({state_[at(k)].part.begin, state_[at(k)].part.end});
                 read_weights(k);
                 if (steps_watch_ != nullptr && g_.output_tensor[at(k)] >= 0)
                     steps_watch_->store(g_.output_tensor[at(k)]);
@@ -653,11 +992,17 @@ private:
         const Span whole = state.part;
         const int64_t step = nest.step(loop);
         const int64_t execution = ++serial_;
+        std::optional<Repeats::Loop> repeat;
+        if (rehearsal_.tensor < 0)
+            repeat = repeats_.begin({k, first}, (whole.end - whole.begin) / step);
         for (int64_t begin = whole.begin; begin < whole.end && !rehearsal_.begin; begin += step) {
+            if (repeat) begin += step * repeats_.repeated(*repeat, (whole.end - begin) / step);
+            if (begin >= whole.end) break;
             state.part = {begin, std::min(begin + step, whole.end)};
             state.trips[at(first)] = {execution, ++serial_};
             inside();
         }
+        if (repeat) repeats_.end(*repeat);
         state.part = whole;
     }
 
@@ -687,19 +1032,19 @@ private:
     const WeightsInPlace* in_place_;
     StepWatch* steps_watch_;
     std::vector<Watched> tensors_;
+    RunLogs logs_;
+    Repeats repeats_;
     std::vector<std::optional<Watched>> weights_;
     Stop root_;
     std::vector<std::vector<Stop>> stops_;  ///< by nest and loop
     std::vector<int> last_stop_;  ///< by nest: the innermost loop in whose body something is placed
     std::vector<NestState> state_;
     std::vector<int64_t> unclipped_columns_;
+    int64_t alike_ = 0;
     int64_t serial_ = 0;
     int64_t body_ = 0;          ///< number of the body under way
     std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
     std::vector<bool> skips_;   ///< by tensor
-    std::vector<Occurrences> steps_;
-    std::vector<Occurrences> brought_in_;
-    std::vector<Occurrences> first_reads_;
     /// By nest: the end of what was read of its weights in the lifetime under way; none if every
     /// execution of the kernel is a lifetime.
     std::vector<std::optional<int64_t>> read_before_;
@@ -918,8 +1263,8 @@ BufferShape weights_shape(const Group& g, size_t k, const std::vector<Axis>& axe
 }  // namespace
 
 BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                           StripRange strips) {
-    const Group g(group, problems);
+                           StripRange strips, Trips trips) {
+    const Group g(group, problems, trips);
     const std::vector<Axis> axes = axes_of(g);
     std::list<AxisRun> made;
     Runs runs;
@@ -931,8 +1276,11 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
         const size_t strip_axis = d == Dim::y ? 0 : 1;
         const int64_t extent = problems.back()[d], step = sink.strip[at(d) - 1];
         for (int64_t begin = step; begin < extent; begin += step) {
-            runs[strip_axis].push_back(&made.emplace_back(
-                g, axes[strip_axis], Span{begin, std::min(begin + 2 * step, extent)}));
+            const AxisRun& run = made.emplace_back(g, axes[strip_axis],
+                                                   Span{begin, std::min(begin + 2 * step, extent)},
+                                                   nullptr, nullptr, step);
+            runs[strip_axis].push_back(&run);
+            begin += step * run.alike();
         }
     }
     BufferShapes shapes;
@@ -955,7 +1303,8 @@ GroupSchedule with_resident_weights(GroupSchedule group) {
 }
 
 /// Calls `make` with the runs along each axis, once for all strips in order and once for each strip
-/// that a thread may begin with. `watch`: of the runs along rows.
+/// that a thread may begin with. `axes`: the first ones of axes_of(). `watch`: of the runs along
+/// rows.
 void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
                     const std::vector<Axis>& axes,
                     const std::function<void(const Axis&, const AxisRun&)>& make,
@@ -967,12 +1316,17 @@ void for_each_start(const Group& g, const std::vector<LayerProblem>& problems,
     const Nest& sink = g.group.nests.back();
     const Loop outermost = sink.loops.front();
     if (outermost.band != Band::strip) return;
-    const Axis& strips = axes[outermost.dim == Dim::y ? 0 : 1];
+    const size_t along = outermost.dim == Dim::y ? 0 : 1;
+    if (along >= axes.size()) return;
+    const Axis& strips = axes[along];
     const int64_t extent = problems.back()[outermost.dim];
     const int64_t step = sink.strip[at(outermost.dim) - 1];
-    for (int64_t begin = step; begin < extent; begin += step)
-        make(strips, AxisRun(g, strips, Span{begin, std::min(begin + 2 * step, extent)}, nullptr,
-                             of(strips)));
+    for (int64_t begin = step; begin < extent; begin += step) {
+        const AxisRun run(g, strips, Span{begin, std::min(begin + 2 * step, extent)}, nullptr,
+                          of(strips), step);
+        make(strips, run);
+        begin += step * run.alike();
+    }
 }
 
 /// Whether a loop of a nest, no strip, runs once in every call.
@@ -998,9 +1352,9 @@ bool has_row_loops_alone(const Group& g, const std::vector<int>& last_stops) {
 }  // namespace
 
 AskedBoxes asked_boxes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
-                       const std::vector<int64_t>& channels_together) {
+                       const std::vector<int64_t>& channels_together, Trips trips) {
     const GroupSchedule resident = with_resident_weights(group);
-    const Group g(resident, problems);
+    const Group g(resident, problems, trips);
     AxisRun::WeightsInPlace in_place{channels_together, {}};
     in_place.channels_together.resize(problems.size(), 1);
     for (const Nest& nest : group.nests)
@@ -1082,6 +1436,12 @@ std::vector<PerDim<bool>> whole_dimensions(const GroupSchedule& group,
 
 std::vector<bool> columns_at_once(const GroupSchedule& group,
                                   const std::vector<LayerProblem>& problems) {
+    return columns_at_once(group, problems, buffer_shapes(group, problems, StripRange::any));
+}
+
+std::vector<bool> columns_at_once(const GroupSchedule& group,
+                                  const std::vector<LayerProblem>& problems,
+                                  const BufferShapes& shapes) {
     const GroupSchedule resident = with_resident_weights(group);
     const Group g(resident, problems);
     const std::vector<Axis> axes = axes_of(g);
@@ -1092,14 +1452,15 @@ std::vector<bool> columns_at_once(const GroupSchedule& group,
     const int64_t step = strips == sink.loops.end() ? extent : sink.step(*strips);
     std::vector<bool> at_once(problems.size(), true);
     for (int64_t begin = 0; begin < extent; begin += step) {
-        const AxisRun run(g, columns, Span{begin, std::min(begin + step, extent)});
+        const AxisRun run(g, columns, Span{begin, std::min(begin + step, extent)}, nullptr, nullptr,
+                          step);
         for (size_t k = 0; k < problems.size(); ++k) {
             int64_t boxes = 0;
             for (const auto& [range, times] : run.steps()[k]) boxes += times;
-            if (boxes > 1) at_once[k] = false;
+            if (boxes > 1 + run.alike()) at_once[k] = false;
         }
+        begin += step * run.alike();
     }
-    const BufferShapes shapes = buffer_shapes(group, problems, StripRange::any);
     for (size_t t = 0; t < g.tensors.size(); ++t) {
         const Level store = placement_of(group, g.tensors[t]).store;
         const bool outlives_strips =
@@ -1133,12 +1494,12 @@ std::vector<int64_t> channel_blocks(const GroupSchedule& group,
 }
 
 std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
-    const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems, Trips trips) {
     const GroupSchedule resident = with_resident_weights(group);
-    const Group g(resident, problems);
+    const Group g(resident, problems, trips);
     std::vector<std::set<std::pair<int64_t, int64_t>>> steps(problems.size());
-    for_each_start(g, problems, axes_of(g), [&](const Axis& axis, const AxisRun& run) {
-        if (axis.kind != Axis::Kind::rows) return;
+    const std::vector<Axis> rows{axes_of(g).front()};
+    for_each_start(g, problems, rows, [&](const Axis&, const AxisRun& run) {
         for (size_t k = 0; k < steps.size(); ++k) {
             for (const auto& [range, times] : run.steps()[k])
                 steps[k].emplace(range.begin, range.end);
@@ -1147,9 +1508,10 @@ std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
     return steps;
 }
 
-RowTraffic row_traffic(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+RowTraffic row_traffic(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                       Trips trips) {
     const GroupSchedule resident = with_resident_weights(group);
-    const Group g(resident, problems);
+    const Group g(resident, problems, trips);
     RowTraffic traffic;
     traffic.kept.resize(g.tensors.size());
     const std::vector<Axis> all = axes_of(g), axes{all[0], all[1]};

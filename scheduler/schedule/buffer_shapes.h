@@ -48,12 +48,14 @@ struct BufferShape {
     std::array<std::optional<Slide>, 3> slide{};
     int64_t unclipped_columns = 0;  ///< tensors: columns of a lifetime with the padding around them
     [[nodiscard]] int64_t elements() const { return extent[0] * extent[1] * extent[2]; }
+    friend bool operator==(const BufferShape&, const BufferShape&) = default;
 };
 
 struct BufferShapes {
     std::vector<BufferShape> tensors;  ///< in the order of group_tensors()
     std::vector<BufferShape> weights;  ///< by nest; nothing for layers without weights
     BufferShape output;                ///< Y of the sink
+    friend bool operator==(const BufferShapes&, const BufferShapes&) = default;
 };
 
 /// Which strips of the sink are executed in one go.
@@ -64,15 +66,23 @@ enum class StripRange {
           ///< and may need a larger buffer
 };
 
+/// How loops along rows or columns are executed, whose trips do the same further on.
+enum class Trips {
+    repeated_at_once,  ///< a line of 3840 columns takes as long as one of twenty
+    one_by_one,        ///< what tests hold it against
+};
+
 [[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group,
                                          const std::vector<LayerProblem>& problems,
-                                         StripRange strips = StripRange::all);
+                                         StripRange strips = StripRange::all,
+                                         Trips trips = Trips::repeated_at_once);
 
 /// Along one axis, ranges of coordinates and how often each occurs. The boxes of a nest or tensor
 /// are the product of its ranges along every axis.
 struct AxisRanges {
     std::optional<Dim> dim;  ///< none: nothing of it lies along the axis, its range is {0, 1}
     std::map<Range, int64_t> times;
+    friend bool operator==(const AxisRanges&, const AxisRanges&) = default;
 };
 using BoxRanges = std::vector<AxisRanges>;
 
@@ -84,12 +94,14 @@ struct AskedBoxes {
     /// By nest with weights: what its kernel reads of them for the first time in a lifetime, z i.
     /// A lifetime that begins inside the loops that a kernel executes in one go is one execution.
     std::vector<BoxRanges> weights;
+    friend bool operator==(const AskedBoxes&, const AskedBoxes&) = default;
 };
 /// `channels_together`: by nest, to a multiple of how many output channels a kernel fills up what
 /// it reads of the weights; one if not given.
 [[nodiscard]] AskedBoxes asked_boxes(const GroupSchedule& group,
                                      const std::vector<LayerProblem>& problems,
-                                     const std::vector<int64_t>& channels_together = {});
+                                     const std::vector<int64_t>& channels_together = {},
+                                     Trips trips = Trips::repeated_at_once);
 
 /// How often the kernels of all nests are called.
 [[nodiscard]] int64_t kernel_calls(const AskedBoxes& boxes);
@@ -104,6 +116,10 @@ void for_each_box(const BoxRanges& ranges,
 /// boxes have whole rows.
 [[nodiscard]] std::vector<bool> columns_at_once(const GroupSchedule& group,
                                                 const std::vector<LayerProblem>& problems);
+/// `shapes`: those of StripRange::any.
+[[nodiscard]] std::vector<bool> columns_at_once(const GroupSchedule& group,
+                                                const std::vector<LayerProblem>& problems,
+                                                const BufferShapes& shapes);
 
 /// By nest and dimension: whether every box of its kernel has all of the dimension, whichever strip
 /// a thread begins with.
@@ -119,7 +135,8 @@ void for_each_box(const BoxRanges& ranges,
 /// By nest: the rows of its output that its kernel is asked for at once, whichever strip a thread
 /// begins with.
 [[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
-    const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+    Trips trips = Trips::repeated_at_once);
 
 /// Rows of a tensor that come in with one body of its compute level.
 struct IncomingRows {
@@ -138,9 +155,77 @@ struct RowTraffic {
     std::map<IncomingRows, std::set<IncomingRows>> beside;
     /// The most rows a body needs of those that were there before such rows came in.
     std::map<IncomingRows, int64_t> before;
+    friend bool operator==(const RowTraffic&, const RowTraffic&) = default;
 };
 /// Whichever strip a thread begins with.
 [[nodiscard]] RowTraffic row_traffic(const GroupSchedule& group,
-                                     const std::vector<LayerProblem>& problems);
+                                     const std::vector<LayerProblem>& problems,
+                                     Trips trips = Trips::repeated_at_once);
+
+/// What the functions above find of one group, each when it is first asked for. None of it depends
+/// on kernels, so one of these serves all choices of kernels for the group's loops.
+class GroupLoops {
+public:
+    /// `problems` outlive this.
+    GroupLoops(GroupSchedule group, const std::vector<LayerProblem>& problems)
+        : group_(std::move(group)), problems_(problems) {}
+
+    /// Of StripRange::any.
+    [[nodiscard]] const BufferShapes& shapes() {
+        return known(shapes_, [&] { return buffer_shapes(group_, problems_, StripRange::any); });
+    }
+    [[nodiscard]] const AskedBoxes& asked() {
+        return known(asked_, [&] { return asked_boxes(group_, problems_); });
+    }
+    [[nodiscard]] const std::vector<bool>& at_once() {
+        return known(at_once_, [&] { return columns_at_once(group_, problems_, shapes()); });
+    }
+    [[nodiscard]] const std::vector<PerDim<bool>>& whole() {
+        return known(whole_, [&] { return whole_dimensions(group_, problems_); });
+    }
+    [[nodiscard]] const std::vector<int64_t>& blocks() {
+        return known(blocks_, [&] { return channel_blocks(group_, problems_); });
+    }
+    [[nodiscard]] const std::vector<std::set<std::pair<int64_t, int64_t>>>& steps() {
+        return known(steps_, [&] { return row_steps(group_, problems_); });
+    }
+    [[nodiscard]] const RowTraffic& traffic() {
+        return known(traffic_, [&] { return row_traffic(group_, problems_); });
+    }
+
+private:
+    template <class T, class Find>
+    static const T& known(std::optional<T>& of, const Find& find) {
+        if (!of) of = find();
+        return *of;
+    }
+
+    GroupSchedule group_;
+    const std::vector<LayerProblem>& problems_;
+    std::optional<BufferShapes> shapes_;
+    std::optional<AskedBoxes> asked_;
+    std::optional<std::vector<bool>> at_once_;
+    std::optional<std::vector<PerDim<bool>>> whole_;
+    std::optional<std::vector<int64_t>> blocks_;
+    std::optional<std::vector<std::set<std::pair<int64_t, int64_t>>>> steps_;
+    std::optional<RowTraffic> traffic_;
+};
+
+/// A caller's, or for those who have none, one for this call.
+class LoopsInUse {
+public:
+    LoopsInUse(GroupLoops* known, const GroupSchedule& group,
+               const std::vector<LayerProblem>& problems)
+        : loops_(known != nullptr ? known : &own_.emplace(group, problems)) {}
+    LoopsInUse(const LoopsInUse&) = delete;
+    LoopsInUse& operator=(const LoopsInUse&) = delete;
+    ~LoopsInUse() = default;
+    GroupLoops* operator->() { return loops_; }
+    [[nodiscard]] GroupLoops* get() { return loops_; }
+
+private:
+    std::optional<GroupLoops> own_;
+    GroupLoops* loops_;
+};
 
 }  // namespace laminate

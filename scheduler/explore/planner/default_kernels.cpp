@@ -76,33 +76,26 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
 class LineBufferChoice {
 public:
     LineBufferChoice(const std::vector<LayerProblem>& problems, GroupSchedule group,
-                     const VectorUnit& unit, const KernelOptions& options)
+                     const VectorUnit& unit, const KernelOptions& options, GroupLoops& loops)
         : problems_(problems),
           group_(std::move(group)),
           unit_(unit),
           any_size_(options.any_size),
           most_tile_rows_(options.any_size ? 2 : options.tile_rows),
-          whole_(whole_dimensions(group_, problems)),
-          columns_at_once_(most_tile_rows_ >= 4 && std::ranges::any_of(problems, tiles_of_four_pay)
-                               ? columns_at_once(group_, problems)
-                               : std::vector<bool>(problems.size(), false)),
-          blocks_(channel_blocks(group_, problems)),
-          shapes_(buffer_shapes(group_, problems, StripRange::any).tensors),
-          tensors_(group_tensors(problems)),
-          asked_(asked_boxes(group_, problems).nests) {}
+          loops_(loops),
+          tensors_(group_tensors(problems)) {}
 
     [[nodiscard]] GroupSchedule with_kernels(bool winograd) const {
         GroupSchedule group = group_;
-        std::vector<std::set<std::pair<int64_t, int64_t>>> steps;  // found when first needed
         for (size_t k = 0; k < problems_.size(); ++k) {
             Kernel& kernel = group.nests[k].kernel;
             kernel = direct_kernel(k);
             if (!winograd || !allows_winograd(k)) continue;
-            if (steps.empty()) steps = row_steps(group_, problems_);
             const WinogradAxes axes =
-                any_size_ || !whole_[k][Dim::x] ? WinogradAxes::tiles : WinogradAxes::any;
-            if (const auto tile = winograd_tile(problems_[k], steps[k], most_asked(k, Dim::x), unit_,
-                                                axes, most_tile_rows_))
+                any_size_ || !loops_.whole()[k][Dim::x] ? WinogradAxes::tiles : WinogradAxes::any;
+            if (const auto tile =
+                    winograd_tile(problems_[k], loops_.steps()[k], most_asked(k, Dim::x), unit_,
+                                  axes, most_tile_rows_))
                 kernel = kernel_of(*tile, unit_.lanes);
         }
         return group;
@@ -115,15 +108,18 @@ private:
         return most_tile_rows_ >= 4 ? tiles_of_four_pay(p) : kernel_pays(p, KernelKind::winograd_rows);
     }
     [[nodiscard]] bool allows_winograd(size_t k) const {
-        return pays_winograd(problems_[k]) && whole_[k][Dim::z] &&
-               (whole_[k][Dim::x] || columns_at_once_[k]) && whole_[k][Dim::i] &&
+        if (!pays_winograd(problems_[k])) return false;
+        // Strips of columns leave seams, as tiles of more than two rows do, and come with those.
+        const PerDim<bool>& whole = loops_.whole()[k];
+        return whole[Dim::z] && whole[Dim::i] &&
+               (whole[Dim::x] || (most_tile_rows_ > 2 && loops_.at_once()[k])) &&
                (k + 1 == problems_.size() || strips_begin_anew(group_));
     }
 
     /// The most coordinates of a dimension that a box of the nest has.
     [[nodiscard]] int64_t most_asked(size_t k, Dim d) const {
         int64_t most = 1;
-        for (const AxisRanges& axis : asked_[k]) {
+        for (const AxisRanges& axis : loops_.asked().nests[k]) {
             if (axis.dim != d) continue;
             for (const auto& [range, times] : axis.times) most = std::max(most, range.size());
         }
@@ -147,7 +143,8 @@ private:
         const auto tensor =
             std::find_if(tensors_.begin(), tensors_.end(),
                          [&](const GroupTensor& t) { return t.producer == static_cast<int>(k); });
-        const BufferShape& shape = shapes_[static_cast<size_t>(tensor - tensors_.begin())];
+        const BufferShape& shape =
+            loops_.shapes().tensors[static_cast<size_t>(tensor - tensors_.begin())];
         return {std::max<int64_t>(1, std::min(shape.extent[1], rows)),
                 std::max<int64_t>(1, shape.extent[2])};
     }
@@ -156,11 +153,12 @@ private:
         const LayerProblem& p = problems_[k];
         if (!p.has_weights()) return kernel_for(KernelKind::vectors, unit_);
         const auto [rows, columns] = rows_and_columns(k);
+        const PerDim<bool>& whole = loops_.whole()[k];
         const TileLimits limits{
-            .channel_blocks = blocks_[k],
-            .may_be_half = whole_[k][Dim::x] && !any_size_,
-            .has_partial_sums = !whole_[k][Dim::i],
-            .channels = p.groups > 1 && !whole_[k][Dim::z] ? 1 : most_asked(k, Dim::z)};
+            .channel_blocks = loops_.blocks()[k],
+            .may_be_half = whole[Dim::x] && !any_size_,
+            .has_partial_sums = !whole[Dim::i],
+            .channels = p.groups > 1 && !whole[Dim::z] ? 1 : most_asked(k, Dim::z)};
         return kernel_of(p, register_tile(p, rows, columns, unit_, limits), unit_.lanes);
     }
 
@@ -169,13 +167,8 @@ private:
     VectorUnit unit_;
     bool any_size_;
     int64_t most_tile_rows_;  ///< of minimal filtering
-    std::vector<PerDim<bool>> whole_;
-    /// Strips of columns leave seams, as tiles of more than two rows do, and come with those.
-    std::vector<bool> columns_at_once_;
-    std::vector<int64_t> blocks_;  ///< by nest
-    std::vector<BufferShape> shapes_;
+    GroupLoops& loops_;
     std::vector<GroupTensor> tensors_;
-    std::vector<BoxRanges> asked_;  ///< by nest
 };
 
 /// A schedule that names minimal filtering contradicts the wish for sums by the definition.
@@ -192,7 +185,8 @@ void refuse_filtering(const GroupSchedule& group) {
 }  // namespace
 
 GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, GroupSchedule group,
-                                   const VectorUnit& unit, const KernelOptions& options) {
+                                   const VectorUnit& unit, const KernelOptions& options,
+                                   GroupLoops* known) {
     if (group.nests.front().kernel.is_chosen()) {
         if (!options.filters()) refuse_filtering(group);
         return group;
@@ -206,15 +200,18 @@ GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems, Gr
             return group;
         }
     }
+    LoopsInUse loops(known, group, problems);
     if (options.filters() && column_chain_pays(problems) && goes_by_rows(group, problems)) {
         GroupSchedule chain = group;
         for (Nest& nest : chain.nests) nest.kernel = kernel_for(KernelKind::columns, unit);
-        if (fits(columns_layout(chain, problems).scratch_elements(), options)) return chain;
+        if (fits(columns_layout(chain, problems, loops.get()).scratch_elements(), options))
+            return chain;
     }
-    const LineBufferChoice choice(problems, std::move(group), unit, options);
+    const LineBufferChoice choice(problems, std::move(group), unit, options, *loops.get());
     if (options.filters()) {
         GroupSchedule filtered = choice.with_kernels(true);
-        if (fits(line_plan(filtered, problems).scratch_elements, options)) return filtered;
+        if (fits(line_plan(filtered, problems, loops.get()).scratch_elements, options))
+            return filtered;
     }
     return choice.with_kernels(false);
 }

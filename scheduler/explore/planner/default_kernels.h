@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "nets/network/network.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/vector_unit.h"
 #include "scheduler/schedule/schedule.h"
@@ -43,10 +44,11 @@ struct KernelOptions {
 /// InputError if it has minimal filtering although the options want none. The rules, in
 /// this order, each if it pays (kernels/kernel.h), the dataflow allows it and its scratch fits: a
 /// map kernel for a group of one layer, or of a layer and an Add; `columns` for a chain; Winograd's
-/// filtering and register tiles over line buffers.
+/// filtering and register tiles over line buffers. `loops`: the group's, if known.
 [[nodiscard]] GroupSchedule with_default_kernels(const std::vector<LayerProblem>& problems,
                                                  GroupSchedule group, const VectorUnit& unit,
-                                                 const KernelOptions& options = {});
+                                                 const KernelOptions& options = {},
+                                                 GroupLoops* loops = nullptr);
 [[nodiscard]] Schedule with_default_kernels(const Network& network, const Schedule& schedule,
                                             const VectorUnit& unit,
                                             const KernelOptions& options = {});

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/parallel.h"
+
 namespace laminate::timed {
 
 namespace {
@@ -86,25 +88,39 @@ Cover::Cover(const Part& part, const std::optional<Bytes>& memory)
     std::ranges::sort(memories_);
 }
 
+std::pair<int64_t, double> Cover::place_of(const Wish& wish) const {
+    return {std::ranges::upper_bound(memories_, wish.memory) - memories_.begin(),
+            wish.milliseconds_per_access};
+}
+
 const Groups& Cover::cheapest(const Wish& wish) const {
-    const auto fitting = std::ranges::upper_bound(memories_, wish.memory) - memories_.begin();
-    const auto [known, is_new] =
-        known_.try_emplace({fitting, wish.milliseconds_per_access}, Groups{});
-    if (is_new) {
-        known->second = search(wish, surely_faster);
-        if (wish.milliseconds_per_access > 0) return known->second;
-        // The tensors between groups are what accesses and memory are spent on, and a machine whose
-        // memory is busy makes their time longer than the model says.
-        Groups fastest = search(wish, 1);
-        const double time = milliseconds_of(fastest);
-        if (2 * accesses_of(fastest) <= accesses_of(known->second)) known->second = std::move(fastest);
-        const Groups fewest = search({wish.memory, std::numeric_limits<double>::infinity()}, 1);
-        if (!fewest.empty() &&
-            accesses_of(fewest) + accesses_worth_a_choice <= accesses_of(known->second) &&
-            surely_faster * milliseconds_of(fewest) <= time)
-            known->second = fewest;
-    }
+    const auto [known, is_new] = known_.try_emplace(place_of(wish));
+    if (is_new) known->second = found(wish);
     return known->second;
+}
+
+void Cover::find(const std::vector<Wish>& wishes, int threads) {
+    std::vector<std::pair<Wish, Groups*>> open;
+    for (const Wish& wish : wishes) {
+        if (const auto [known, is_new] = known_.try_emplace(place_of(wish)); is_new)
+            open.emplace_back(wish, &known->second);
+    }
+    in_parallel(open.size(), threads, [&](size_t n) { *open[n].second = found(open[n].first); });
+}
+
+Groups Cover::found(const Wish& wish) const {
+    Groups best = search(wish, surely_faster);
+    if (wish.milliseconds_per_access > 0) return best;
+    // The tensors between groups are what accesses and memory are spent on, and a machine whose
+    // memory is busy makes their time longer than the model says.
+    Groups fastest = search(wish, 1);
+    const double time = milliseconds_of(fastest);
+    if (2 * accesses_of(fastest) <= accesses_of(best)) best = std::move(fastest);
+    const Groups fewest = search({wish.memory, std::numeric_limits<double>::infinity()}, 1);
+    if (!fewest.empty() && accesses_of(fewest) + accesses_worth_a_choice <= accesses_of(best) &&
+        surely_faster * milliseconds_of(fewest) <= time)
+        return fewest;
+    return best;
 }
 
 Groups Cover::search(const Wish& wish, double own_share) const {

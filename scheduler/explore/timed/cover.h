@@ -42,12 +42,17 @@ public:
     /// more than what the model of time is sure of, or no slower with at most half the accesses, or
     /// those with the fewest accesses where these save 128 MiB and are not surely slower.
     [[nodiscard]] const Groups& cheapest(const Wish& wish) const;
+    /// Makes cheapest() of these wishes quick: threads divide them.
+    void find(const std::vector<Wish>& wishes, int threads);
     /// Live memory of all groups, ascending.
     [[nodiscard]] const std::vector<Elements>& memories() const { return memories_; }
     /// Time and accesses of the first way, in milliseconds and elements.
     [[nodiscard]] std::pair<double, double> first_way() const;
 
 private:
+    /// Where known_ has the groups of a wish.
+    [[nodiscard]] std::pair<int64_t, double> place_of(const Wish& wish) const;
+    [[nodiscard]] Groups found(const Wish& wish) const;
     /// The times of the planner's own groups count `own_share` times.
     [[nodiscard]] Groups search(const Wish& wish, double own_share) const;
 
@@ -59,7 +64,7 @@ private:
     std::vector<char> may_be_left_;             ///< by place: whether some way does not hold it
     std::vector<Groups> ways_;                  ///< those that fit
     std::vector<Elements> memories_;
-    /// Results of search(), by how many groups fitted and by the price of an access.
+    /// What was found, by how many groups fitted and by the price of an access.
     mutable std::map<std::pair<int64_t, double>, Groups> known_;
 };
 

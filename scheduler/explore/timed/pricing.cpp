@@ -105,27 +105,28 @@ Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProble
     const GroupCounts counts = two_level_counts(problems, group, &cache);
     priced.accesses = counts.accesses();
     priced.live = counts.live_total;
-    choose_kernels(priced, problems, group);
-    priced.scratch = scratch_bytes(priced.group, problems);
+    GroupLoops loops(group, problems);
+    choose_kernels(priced, problems, group, loops);
+    priced.scratch = scratch_bytes(priced.group, problems, &loops);
     return priced;
 }
 
 /// The default kernels; those with other tiles of minimal filtering if they are faster, or those
 /// without it if they are clearly faster.
 void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
-                             const GroupSchedule& group) const {
+                             const GroupSchedule& group, GroupLoops& loops) const {
     Bytes own;
     for (const LayerProblem& p : problems) own += to_bytes(p.weight_elements());
     const int64_t images = images_of(network_, group);
     const auto time = [&](const GroupSchedule& with_kernels) {
         return predicted_milliseconds(with_kernels, problems, options_.speed, options_.threads,
-                                      Bytes(weights_.value() - own.value()), images);
+                                      Bytes(weights_.value() - own.value()), images, &loops);
     };
-    priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels);
+    priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels, &loops);
     priced.milliseconds = time(priced.group);
     if (!options_.kernels.filters() || group.nests.front().kernel.is_chosen()) return;
     const auto offer = [&](const KernelOptions& kernels, double bar) {
-        GroupSchedule other = with_default_kernels(problems, group, options_.unit, kernels);
+        GroupSchedule other = with_default_kernels(problems, group, options_.unit, kernels, &loops);
         if (other == priced.group) return;
         const double milliseconds = time(other);
         if (milliseconds >= bar * priced.milliseconds) return;

@@ -52,7 +52,7 @@ private:
     [[nodiscard]] std::vector<GroupSchedule> best_tiled(const std::vector<LayerProblem>& problems,
                                                         const Priced& alone);
     void choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
-                        const GroupSchedule& group) const;
+                        const GroupSchedule& group, GroupLoops& loops) const;
 
     const Network& network_;
     const TimedOptions& options_;

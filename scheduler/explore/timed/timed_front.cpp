@@ -410,10 +410,10 @@ int64_t images_of(const Network& network, const GroupSchedule& group) {
 
 double predicted_milliseconds(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                               const CpuSpeed& speed, int threads, Bytes other_weights,
-                              int64_t images) {
+                              int64_t images, GroupLoops* loops) {
     constexpr double nanoseconds_per_millisecond = 1e6;
     const CoreCaches caches{speed.second_level_cache, speed.third_level_cache};
-    return nanoseconds_of(group_work(group, problems, caches, other_weights), speed) *
+    return nanoseconds_of(group_work(group, problems, caches, other_weights, loops), speed) *
            longest_part(group, problems, threads, images) / nanoseconds_per_millisecond;
 }
 
@@ -607,7 +607,7 @@ Front timed_front(const Network& network, const FrontAxes& axes, const TimedOpti
     candidates.add_tiled_layers();
     candidates.add_searched();
     add_smallest(candidates, network, options);
-    const std::vector<Cover> parts = candidates.parts();
+    std::vector<Cover> parts = candidates.parts();
     double accesses = 0, milliseconds = 0;
     for (const Cover& part : parts) {
         milliseconds += part.first_way().first;
@@ -617,12 +617,14 @@ Front timed_front(const Network& network, const FrontAxes& axes, const TimedOpti
     std::vector<double> prices{0, std::numeric_limits<double>::infinity()};
     for (double price = 1e-3; price <= 1e3; price *= 4)
         prices.push_back(price * milliseconds / std::max(1.0, accesses));
-    TimedPoints points(network);
+    std::vector<Wish> wishes;
     for (const Elements memory : memory_steps(parts)) {
-        for (const double price : prices) {
-            if (const Groups groups = cheapest(parts, {memory, price}); !groups.empty())
-                points.add(groups);
-        }
+        for (const double price : prices) wishes.push_back({memory, price});
+    }
+    for (Cover& part : parts) part.find(wishes, options.planning_threads());
+    TimedPoints points(network);
+    for (const Wish& wish : wishes) {
+        if (const Groups groups = cheapest(parts, wish); !groups.empty()) points.add(groups);
     }
     // A search that was asked for is to be seen as it is.
     return std::move(points).front(axes, options.searched.empty() ? least_rate : 0);

@@ -61,11 +61,12 @@ struct FrontAxes {
 [[nodiscard]] int64_t images_of(const Network& network, const GroupSchedule& group);
 
 /// Milliseconds that the model expects of a group, run by `threads` threads for so many images; the
-/// group has kernels.
+/// group has kernels. `loops`: the group's, if known.
 [[nodiscard]] double predicted_milliseconds(const GroupSchedule& group,
                                             const std::vector<LayerProblem>& problems,
                                             const CpuSpeed& speed, int threads,
-                                            Bytes other_weights = {}, int64_t images = 1);
+                                            Bytes other_weights = {}, int64_t images = 1,
+                                            GroupLoops* loops = nullptr);
 /// The same of each group of a network's schedule, in order, for the images of the network's batch.
 [[nodiscard]] std::vector<double> predicted_group_milliseconds(const Network& network,
                                                                const Schedule& schedule,

@@ -68,11 +68,11 @@ WinogradMapLayout winograd_map_layout(const LayerProblem& problem, const Kernel&
                                WinogradMapChunks{rows_of_tile(kernel), kernel[KernelSize::pairs]});
 }
 
-ColumnsLayout columns_layout(const GroupSchedule& group,
-                             const std::vector<LayerProblem>& problems) {
+ColumnsLayout columns_layout(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                             GroupLoops* known) {
+    LoopsInUse loops(known, group, problems);
     std::vector<int64_t> kept_rows;
-    for (const BufferShape& shape : buffer_shapes(group, problems, StripRange::any).tensors)
-        kept_rows.push_back(shape.extent[1]);
+    for (const BufferShape& shape : loops->shapes().tensors) kept_rows.push_back(shape.extent[1]);
     return columns_layout(problems, kept_rows, group.nests.back().strip[1],
                           unit_of(group.nests.front().kernel));
 }

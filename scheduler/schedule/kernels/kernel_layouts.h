@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/size_formula.h"
+#include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/layout/columns.h"
 #include "scheduler/schedule/kernels/layout/map_addition.h"
@@ -18,7 +20,6 @@
 #include "scheduler/schedule/kernels/layout/map_pooling.h"
 #include "scheduler/schedule/kernels/layout/map_windows.h"
 #include "scheduler/schedule/kernels/layout/winograd_map.h"
-#include "base/size_formula.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/tensor_sizes.h"
 
@@ -38,9 +39,10 @@ namespace laminate {
 [[nodiscard]] MapBlocksLayout map_blocks_layout(const GroupSchedule& group,
                                                 const std::vector<LayerProblem>& problems);
 
-/// Every nest of the group has the kernel `columns`.
+/// Every nest of the group has the kernel `columns`. `loops`: the group's, if known.
 [[nodiscard]] ColumnsLayout columns_layout(const GroupSchedule& group,
-                                           const std::vector<LayerProblem>& problems);
+                                           const std::vector<LayerProblem>& problems,
+                                           GroupLoops* loops = nullptr);
 
 /// What of a layout depends on the size of the picture, in formulas.
 struct ColumnsSizes {

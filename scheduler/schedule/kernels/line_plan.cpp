@@ -63,14 +63,14 @@ RingLayout ring_of(const GroupSchedule& group, const std::vector<LayerProblem>& 
 
 /// Sets the tiles of kernels that have such, with the kinds of steps that their rows come in.
 void add_winograd(LinePlan& plan, const GroupSchedule& group,
-                  const std::vector<LayerProblem>& problems) {
+                  const std::vector<LayerProblem>& problems, GroupLoops& loops) {
     plan.winograd.resize(problems.size());
     plan.has_whole_rows.resize(problems.size(), 1);
     if (std::none_of(group.nests.begin(), group.nests.end(),
                      [](const Nest& nest) { return is_winograd(nest.kernel); }))
         return;
-    const auto steps = row_steps(group, problems);
-    const auto whole = whole_dimensions(group, problems);
+    const auto& steps = loops.steps();
+    const auto& whole = loops.whole();
     for (size_t k = 0; k < problems.size(); ++k) {
         if (!is_winograd(group.nests[k].kernel)) continue;
         plan.winograd[k] = winograd_tile_of(problems[k], group.nests[k].kernel, steps[k]);
@@ -175,12 +175,11 @@ int64_t place_blocks(std::vector<RingLayout>& rings, const RowTraffic& traffic) 
 
 /// Divides rings into parts where that saves enough to be worth the copies. Returns what their blocks
 /// need.
-int64_t part_rings(std::vector<RingLayout>& rings, const GroupSchedule& group,
-                   const std::vector<LayerProblem>& problems) {
+int64_t part_rings(std::vector<RingLayout>& rings, GroupLoops& loops, size_t layers) {
     constexpr size_t fewest = 4;  // rings that two blocks may replace
     constexpr double most = 0.75;
-    if (problems.size() <= fewest) return 0;
-    const RowTraffic traffic = row_traffic(group, problems);
+    if (layers <= fewest) return 0;
+    const RowTraffic& traffic = loops.traffic();
     std::vector<RingLayout> parted = rings;
     for (const auto& [incoming, others] : traffic.beside) {
         RingLayout& ring = parted[static_cast<size_t>(incoming.tensor)];
@@ -258,15 +257,17 @@ std::optional<int64_t> channels_asked_ahead(const GroupSchedule& group,
     return nest.step(loop);
 }
 
-LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                   GroupLoops* known) {
+    LoopsInUse loops(known, group, problems);
     LinePlan plan;
     plan.lanes = group.nests.front().kernel[KernelSize::lanes];
-    add_winograd(plan, group, problems);
-    const std::vector<BufferShape> shapes = buffer_shapes(group, problems, StripRange::any).tensors;
+    add_winograd(plan, group, problems, *loops.get());
+    const std::vector<BufferShape>& shapes = loops->shapes().tensors;
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (size_t t = 0; t < tensors.size(); ++t)
         plan.rings.push_back(ring_of(group, problems, tensors[t], shapes[t], plan.lanes));
-    const int64_t blocks = part_rings(plan.rings, group, problems);
+    const int64_t blocks = part_rings(plan.rings, *loops.get(), problems.size());
     for (RingLayout& ring : plan.rings) {
         ring.offset = plan.scratch_elements;
         plan.scratch_elements += round_up(ring.elements(), boundary);

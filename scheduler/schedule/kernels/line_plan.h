@@ -74,9 +74,10 @@ struct LinePlan {
                                                           const std::vector<LayerProblem>& problems,
                                                           const GroupTensor& tensor);
 
-/// Every nest of the group has a kernel of KernelScope::nest.
+/// Every nest of the group has a kernel of KernelScope::nest. `loops`: the group's, if known.
 [[nodiscard]] LinePlan line_plan(const GroupSchedule& group,
-                                 const std::vector<LayerProblem>& problems);
+                                 const std::vector<LayerProblem>& problems,
+                                 GroupLoops* loops = nullptr);
 
 /// What of a plan depends on the size of the picture, in formulas; elements.
 struct LineSizes {

@@ -8,6 +8,7 @@
 #include "nets/zoo/zoo.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/random_schedule.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
@@ -93,6 +94,94 @@ TEST(BufferShapes, EqualTheClosedForm) {
     for (const uint64_t seed : {56264U, 91471U}) check(random_chain(seed), seed);
     for (const uint64_t seed : {26034U, 93832U, 145174U}) check(random_network(seed), seed);
     EXPECT_GT(groups, 1500);
+}
+
+/// One to four layers and an Add of two maps, one or two of them transposed, on a map with up to 90
+/// rows and columns.
+Network long_network(uint64_t seed) {
+    for (Rng rng(seed);;) {
+        try {
+            Network network = empty_network(2, rng.between(20, 90), rng.between(20, 90));
+            TensorId last = 0;
+            const int64_t layers = rng.between(1, 4);
+            for (int64_t k = 1; k <= layers; ++k) {
+                LayerSpec spec;
+                spec.channels = rng.between(1, 3);
+                const bool grows = rng.chance(1, 5);
+                const int64_t stride = grows ? 2 : rng.chance(1, 5) ? rng.between(2, 3) : 1;
+                spec.window = square_window(rng.between(grows ? 2 : 1, 5), stride,
+                                            rng.between(0, 2), grows ? 1 : rng.between(1, 2));
+                if (grows) spec.kind = LayerKind::conv_transpose;
+                const std::string number = std::to_string(k);
+                const TensorId before = last;
+                last = append(network, "conv" + number, before, spec);
+                if (network.tensor(before).dims == network.tensor(last).dims && rng.chance(1, 2))
+                    last = append(network, "add" + number,
+                                  {.kind = LayerKind::add, .inputs = {last, before}});
+            }
+            check(network);
+            return network;
+        } catch (const InputError&) {  // an output without extent: draw again
+        }
+    }
+}
+
+void expect_trips_alike(const Network& network, const GroupSchedule& group) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    for (const StripRange strips : {StripRange::all, StripRange::any}) {
+        EXPECT_EQ(buffer_shapes(group, problems, strips),
+                  buffer_shapes(group, problems, strips, Trips::one_by_one))
+            << to_text(group);
+    }
+    EXPECT_EQ(asked_boxes(group, problems), asked_boxes(group, problems, {}, Trips::one_by_one))
+        << to_text(group);
+    EXPECT_EQ(row_traffic(group, problems), row_traffic(group, problems, Trips::one_by_one))
+        << to_text(group);
+    EXPECT_EQ(row_steps(group, problems), row_steps(group, problems, Trips::one_by_one))
+        << to_text(group);
+}
+
+TEST(BufferShapes, TripsThatRepeatThemselvesChangeNothing) {
+    RandomOptions options;
+    options.max_macs = Macs(20'000'000);
+    options.max_calls = 20'000;
+    for (uint64_t seed = 1; seed <= 400; ++seed) {
+        SCOPED_TRACE(seed);
+        const Network network = long_network(seed);
+        const Schedule schedule = random_schedule(network, seed, options);
+        for (const GroupSchedule& group : schedule.groups()) expect_trips_alike(network, group);
+    }
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+        SCOPED_TRACE(seed);
+        const Network network = random_network(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) expect_trips_alike(network, group);
+    }
+}
+
+/// Lines of a schedule as the search finds it: coordinate by coordinate, whichever strip is first.
+TEST(BufferShapes, LinesOfSingleColumnsAreAsTripByTrip) {
+    const Network network = chain(
+        2, 12, 240,
+        {{3, square_window(3, 1, 1)}, {3, square_window(3, 1, 1)}, {2, square_window(3, 1, 1)}});
+    for (const std::string strips : {"", "; strip x1", "; strip x7", "; strip x60"}) {
+        const std::string band = strips.empty() ? "" : "xs || ";
+        const GroupSchedule group =
+            parse_group(network,
+                        "{conv1: zo yo xo io | xi yi zi ii n m; tile z3 y12 x240 i2; X "
+                        "root/conv3.xi; W root/root; "
+                        "Y root/conv2.xi & conv2: zo yo xo io | xi yi zi ii n m; tile z3 y12 x240 "
+                        "i3; W root/root; "
+                        "Y root/conv3.xi & conv3: " +
+                            band + "zo yo xo io | xi yi zi ii n m" + strips +
+                            "; tile z2 y12 x240 i3; W root/root; Y zi/zi}");
+        expect_trips_alike(network, group);
+        // conv3 reads three columns of conv2, and conv2's column three of conv1.
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        EXPECT_EQ(buffer_shapes(group, problems).tensors.at(2).extent[2], 3);
+        const AskedBoxes asked = asked_boxes(group, problems);
+        EXPECT_EQ(asked.nests.at(2).at(1).times.size(), 240);
+    }
 }
 
 }  // namespace

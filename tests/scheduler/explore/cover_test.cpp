@@ -17,6 +17,7 @@ using timed::Cover;
 using timed::Groups;
 using timed::Part;
 using timed::Priced;
+using timed::Wish;
 
 constexpr Elements any(std::numeric_limits<int64_t>::max());
 
@@ -128,6 +129,12 @@ TEST(Cover, IsTheBestOfAllSubsetsOfRandomGroupsWithBranches) {
         EXPECT_EQ(chosen.empty(), std::isinf(best)) << round;
         if (chosen.empty()) continue;
         EXPECT_NEAR(found, best, 1e-9 * best) << round;
+        // Threads find the same, wish by wish.
+        const std::vector<Wish> wishes{{memory, price}, {any, price}, {memory}, {any}, {any}};
+        Cover of_threads(part, {});
+        of_threads.find(wishes, 3);
+        for (const Wish& wish : wishes)
+            EXPECT_EQ(of_threads.cheapest(wish), cover.cheapest(wish)) << round;
     }
     EXPECT_GT(infeasible, 10);
     EXPECT_LT(infeasible, 290);

@@ -311,23 +311,39 @@ ExploreOptions options_of_long_chains() {
     return options;
 }
 
+void expect_same(const Network& network, const Front& a, const Front& b) {
+    EXPECT_EQ(a.gap, b.gap);
+    ASSERT_EQ(a.points.size(), b.points.size());
+    for (size_t n = 0; n < a.points.size(); ++n)
+        EXPECT_EQ(schedule_of(network, a, a.points[n]), schedule_of(network, b, b.points[n]));
+    ASSERT_EQ(a.bounds.size(), b.bounds.size());
+    for (size_t n = 0; n < a.bounds.size(); ++n) {
+        EXPECT_EQ(a.bounds[n].accesses, b.bounds[n].accesses);
+        EXPECT_EQ(a.bounds[n].memory, b.bounds[n].memory);
+    }
+}
+
 TEST(Explore, ALongChainDoesNotDependOnThreads) {
     const Network network = six_equal_layers();
     ExploreOptions options = options_of_long_chains();
     const Front one = explore(network, options);
     options.threads = 3;
-    const Front three = explore(network, options);
     EXPECT_FALSE(one.is_complete);
-    EXPECT_EQ(one.gap, three.gap);
-    ASSERT_EQ(one.points.size(), three.points.size());
-    for (size_t n = 0; n < one.points.size(); ++n)
-        EXPECT_EQ(schedule_of(network, one, one.points[n]),
-                  schedule_of(network, three, three.points[n]));
-    ASSERT_EQ(one.bounds.size(), three.bounds.size());
-    for (size_t n = 0; n < one.bounds.size(); ++n) {
-        EXPECT_EQ(one.bounds[n].accesses, three.bounds[n].accesses);
-        EXPECT_EQ(one.bounds[n].memory, three.bounds[n].memory);
-    }
+    expect_same(network, one, explore(network, options));
+}
+
+/// As long as DMCNN-VD, with its layers at both ends.
+TEST(Explore, TwentyLayersDoNotDependOnThreads) {
+    std::vector<LayerSpec> layers(20, {4, square_window(3, 1, 1)});
+    layers.back().channels = 3;
+    const Network network = chain(3, 8, 8, layers);
+    ExploreOptions options = options_of_long_chains();
+    options.macs_is_axis = false;
+    options.max_steps = 5'000;
+    const Front one = explore(network, options);
+    options.threads = 2;
+    EXPECT_FALSE(one.is_complete);
+    expect_same(network, one, explore(network, options));
 }
 
 TEST(Explore, WithoutRecomputationMacsAreLeast) {
