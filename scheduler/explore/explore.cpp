@@ -149,15 +149,10 @@ private:
 
     /// Searches all segments of one length, where all shorter ones are known.
     void search_runs(size_t length) {
-        std::vector<std::pair<Partitions*, size_t>> runs;
         for (size_t s = 0; s < sequences_.size(); ++s) {
             for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin)
-                runs.emplace_back(&partitions_[s], begin);
+                partitions_[s].combine(begin, begin + length);
         }
-        in_parallel(runs.size(), std::max(1, options_.threads), [&](size_t n) {
-            const auto [partitions, begin] = runs[n];
-            partitions->combine(begin, begin + length);
-        });
         // The last pair of DMCNN-VD takes as long as all others together, so last segments begin
         // first.
         std::vector<size_t> all = shapes(length, length);
@@ -183,23 +178,18 @@ private:
         std::map<size_t, search::CostFront> limits;
         if (macs_is_axis_ || length == 1 || is_stopped() || shapes(length, length).empty())
             return limits;
-        for (Partitions& partitions : partitions_) partitions.find_limits(options_.threads);
-        std::vector<const Segment*> all;
+        for (Partitions& partitions : partitions_) partitions.find_limits();
+        // Whatever matters to one of the segments of a shape is looked for.
         for (const Segment& segment : segments_) {
-            if (segment.layers.size() == length) all.push_back(&segment);
-        }
-        std::vector<search::CostFront> of_each(all.size(), search::CostFront(false));
-        in_parallel(all.size(), std::max(1, options_.threads), [&](size_t n) {
-            const Segment& segment = *all[n];
+            if (segment.layers.size() != length) continue;
+            const Partitions& partitions = partitions_[segment.sequence];
             // Known schedules of a whole sequence may be strips, and what is nearest to the best
             // schedule of the space need not be better than these. So it has no limits.
-            if (length != sequences_[segment.sequence].size())
-                of_each[n] = partitions_[segment.sequence].limits(segment.begin, segment.end());
-        });
-        // Whatever matters to one of the segments of a shape is looked for.
-        for (size_t n = 0; n < all.size(); ++n) {
-            const auto [known, is_new] = limits.try_emplace(all[n]->like, of_each[n]);
-            if (!is_new) known->second = search::weaker(known->second, of_each[n]);
+            const bool is_whole = length == sequences_[segment.sequence].size();
+            search::CostFront own = is_whole ? search::CostFront(false)
+                                             : partitions.limits(segment.begin, segment.end());
+            const auto [all, is_new] = limits.try_emplace(segment.like, std::move(own));
+            if (!is_new) all->second = search::weaker(all->second, own);
         }
         return limits;
     }

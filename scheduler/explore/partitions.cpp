@@ -5,8 +5,6 @@
 #include <optional>
 #include <tuple>
 
-#include "base/parallel.h"
-
 namespace laminate::search {
 
 namespace {
@@ -110,21 +108,17 @@ void Partitions::expect(size_t begin, size_t end, const std::vector<Cost>& known
     }
 }
 
-void Partitions::find_limits(int threads) {
+void Partitions::find_limits() {
     std::vector<CostFront> known(layers_ + 1, CostFront(false));
     before_ = after_ = known;
     known.front() = before_.front() = after_.back() = nothing_needed();
     // Runs are in order of their first layers, then of their last ones.
-    const auto forwards = [&](std::vector<CostFront>& sums, CostFront Costs::*part) {
-        for (const auto& [run, costs] : costs_)
-            add_cost_pairs(sums[run.first], costs.*part, sums[run.second]);
-    };
-    in_parallel(3, std::max(1, threads), [&](size_t n) {
-        if (n == 0) return forwards(known, &Costs::known);
-        if (n == 1) return forwards(before_, &Costs::least);
-        for (auto run = costs_.rbegin(); run != costs_.rend(); ++run)
-            add_cost_pairs(after_[run->first.second], run->second.least, after_[run->first.first]);
-    });
+    for (const auto& [run, costs] : costs_) {
+        add_cost_pairs(known[run.first], costs.known, known[run.second]);
+        add_cost_pairs(before_[run.first], costs.least, before_[run.second]);
+    }
+    for (auto run = costs_.rbegin(); run != costs_.rend(); ++run)
+        add_cost_pairs(after_[run->first.second], run->second.least, after_[run->first.first]);
     known_ = known.back();
 }
 

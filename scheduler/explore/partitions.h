@@ -47,7 +47,7 @@ public:
     Partitions(size_t layers, bool macs_is_axis);
 
     /// Adds the partitions of layers [begin, end) into two parts and more. All shorter runs are
-    /// there. Threads may combine different runs of one length at the same time.
+    /// there.
     void combine(size_t begin, size_t end);
     /// Adds a segment from layer `begin` on as one group. `front` and `layers` outlive this object.
     void add(size_t begin, const std::vector<LayerId>& layers, const SegmentFront& front);
@@ -65,7 +65,7 @@ public:
                 const std::vector<Cost>& least);
     /// Finds what limits() needs, from the segments that were added and the others as expected. On
     /// two axes only.
-    void find_limits(int threads = 1);
+    void find_limits();
     /// What beats all schedules of the segment [begin, end) that do not matter.
     [[nodiscard]] CostFront limits(size_t begin, size_t end) const;
 
