@@ -30,8 +30,8 @@ enum class KernelKind {
     channels,           ///< sums of z vectors of channels x x columns in registers
     phases,             ///< transposed convolution: all phases of x vectors of input positions
     vectors,            ///< pooling, Add, Concat, activation: a vector of columns at a time
-    winograd_rows,      ///< F(2x4, 3x3) or F(4x4, 3x3), lanes are tiles side by side
-    winograd_channels,  ///< F(2x4, 3x3) or F(4x4, 3x3), lanes are output channels
+    winograd_rows,      ///< F(2x4), F(4x4) or F(6x4, 3x3), lanes are tiles side by side
+    winograd_channels,  ///< F(2x4), F(4x4) or F(6x4, 3x3), lanes are output channels
     // All nests of a chain.
     columns,  ///< minimal filtering along columns, lanes are tiles of four columns
     // One layer or a pair of them, perhaps with an Add, from whole arrays.
