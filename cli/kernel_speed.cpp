@@ -215,7 +215,7 @@ private:
 
 }  // namespace
 
-MeasuredSpeed measured_cpu_speed(const std::string& target,
+MeasuredSpeed measured_cpu_speed(const std::string& target, double gigabytes_per_second,
                                  const std::function<void(size_t done, size_t all)>& note) {
     MeasuredSpeed measured;
     CpuSpeed& speed = measured.speed;
@@ -263,9 +263,10 @@ MeasuredSpeed measured_cpu_speed(const std::string& target,
     }
     const VectorUnit unit = vector_unit(code_target(target));
     const double gflops = peak_gflops(1);
-    constexpr double operations_per_product = 2;
+    constexpr double operations_per_product = 2, vector_bytes = 64;
     speed.nanoseconds = fitted_nanoseconds(
-        timed, operations_per_product * static_cast<double>(unit.lanes) / gflops);
+        timed, {.product_vector = operations_per_product * static_cast<double>(unit.lanes) / gflops,
+                .map_vector = vector_bytes / gigabytes_per_second});
     return measured;
 }
 

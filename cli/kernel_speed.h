@@ -20,8 +20,10 @@ struct MeasuredSpeed {
 };
 
 /// Takes some minutes. `target`: "host", or a Halide target whose code this processor runs.
-/// `note` is told how far it is.
+/// `gigabytes_per_second`: that a core reads from main memory while all cores do. `note` is told how
+/// far it is.
 [[nodiscard]] MeasuredSpeed measured_cpu_speed(
-    const std::string& target, const std::function<void(size_t done, size_t all)>& note);
+    const std::string& target, double gigabytes_per_second,
+    const std::function<void(size_t done, size_t all)>& note);
 
 }  // namespace laminate::cli

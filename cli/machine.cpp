@@ -247,12 +247,14 @@ struct MeasureOptions {
 };
 
 /// Times the kernels on one thread and writes what the model of time takes. Returns what was timed
-/// and what the model makes of it.
-nlohmann::ordered_json write_speed(const MeasureOptions& options, const Output& output) {
+/// and what the model makes of it. `gigabytes_per_second`: of a core from main memory.
+nlohmann::ordered_json write_speed(const MeasureOptions& options, double gigabytes_per_second,
+                                   const Output& output) {
     OccasionalNotes notes(output);
-    MeasuredSpeed measured = measured_cpu_speed(options.target, [&](size_t done, size_t all) {
-        notes.note([&] { return fmt::format("kernels: {} of {} layers", done, all); });
-    });
+    MeasuredSpeed measured = measured_cpu_speed(
+        options.target, gigabytes_per_second, [&](size_t done, size_t all) {
+            notes.note([&] { return fmt::format("kernels: {} of {} layers", done, all); });
+        });
     CpuSpeed& speed = measured.speed;
     const nlohmann::ordered_json machine = made_by();
     speed.name = std::filesystem::path(options.file).stem().string();
@@ -309,7 +311,8 @@ Exit measure(const CommonOptions& common, const MeasureOptions& options, const O
                                   {"threads", threads},
                                   {"peak_gflops", peak},
                                   {"memories", entries}};
-    if (!options.file.empty()) answer["kernels"] = write_speed(options, output);
+    if (!options.file.empty()) answer["kernels"] = write_speed(
+            options, levels.back().gigabytes_per_second / threads, output);
     output.json(answer);
     return Exit::ok;
 }

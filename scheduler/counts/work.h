@@ -9,10 +9,11 @@
 // "lines.third" and "lines.main" are vectors of short pieces of rows of a map that lies in the
 // third-level cache or in main memory; "lines.ahead" those from main memory that code asks for ahead
 // (line_plan.h).
-// "memory.second", "memory.third" and "memory.main" are external tensors and weights by what they
-// come from or go to: the second- or third-level cache, or main memory because they are larger than
-// the levels below; these and the copies are in vectors of 16 elements. "groups.begun" is 1: code
-// and constants of a group are cold when it is its turn.
+// "memory.second" and "memory.third" are external tensors and weights that come from or go to the
+// second- or third-level cache. From main memory, because they are larger than the levels below, come
+// "memory.main", weights, which most kernels ask for while they multiply, and "memory.maps", external
+// tensors, for which kernels wait. These and the copies are in vectors of 16 elements. "groups.begun"
+// is 1: code and constants of a group are cold when it is its turn.
 #pragma once
 
 #include <map>

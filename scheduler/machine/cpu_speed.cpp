@@ -81,7 +81,7 @@ double nanoseconds_of(const std::map<std::string, double>& amounts, const CpuSpe
 }
 
 std::map<std::string, double> fitted_nanoseconds(const std::vector<TimedWork>& rows,
-                                                 double product_nanoseconds) {
+                                                 const LeastNanoseconds& least) {
     // Coordinate descent on the normal equations: convex, and each step has a closed form.
     std::set<std::string> names;
     for (const TimedWork& row : rows) {
@@ -97,7 +97,8 @@ std::map<std::string, double> fitted_nanoseconds(const std::vector<TimedWork>& r
     }
     std::vector<double> floors(terms.size(), 0), rest(rows.size(), 1);
     for (size_t t = 0; t < terms.size(); ++t) {
-        if (terms[t].find(".products") != std::string::npos) floors[t] = product_nanoseconds;
+        if (terms[t].find(".products") != std::string::npos) floors[t] = least.product_vector;
+        if (terms[t] == "memory.maps") floors[t] = least.map_vector;
         for (size_t n = 0; n < rows.size(); ++n) rest[n] -= floors[t] * columns[t][n];
     }
     std::vector<double> times = floors;

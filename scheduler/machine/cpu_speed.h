@@ -42,14 +42,21 @@ struct CpuSpeed {
 [[nodiscard]] double nanoseconds_of(const std::map<std::string, double>& amounts,
                                     const CpuSpeed& speed);
 
-/// Times per term that explain measured times best: least squares of relative errors. No time is
-/// below zero, and none of a vector of products below what the multipliers need at their peak.
-/// `rows`: amounts by term and the nanoseconds that they took.
+/// What a core did and how long it took.
 struct TimedWork {
-    std::map<std::string, double> amounts;
+    std::map<std::string, double> amounts;  ///< by term
     double nanoseconds = 0;
 };
-[[nodiscard]] std::map<std::string, double> fitted_nanoseconds(
-    const std::vector<TimedWork>& rows, double product_nanoseconds);
+/// What no fit may go below.
+struct LeastNanoseconds {
+    double product_vector;  ///< of the multipliers at their peak
+    double map_vector;  ///< 16 elements from main memory at the rate of a core while all cores read
+};
+/// Times per term that explain measured times best: least squares of relative errors. No time is
+/// below zero, none of a vector of products below what the multipliers need at their peak, and none
+/// of "memory.maps" below what main memory needs: probes run on one core, whose arrays are partly
+/// in the caches yet.
+[[nodiscard]] std::map<std::string, double> fitted_nanoseconds(const std::vector<TimedWork>& rows,
+                                                               const LeastNanoseconds& least);
 
 }  // namespace laminate

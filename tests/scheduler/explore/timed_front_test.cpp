@@ -447,7 +447,8 @@ TEST(GroupWork, ArraysBeyondTheCachesComeFromFurtherAway) {
     // A quarter of the third level is 32 KiB: the 96 KiB of maps leave it altogether, and of the
     // 48 KiB of weights half.
     const double weights = 32 * 64 / 16.0;
-    EXPECT_EQ(work.at("memory.main"), (64 * 256 + 32 * 256) / 16.0 + weights / 2);
+    EXPECT_EQ(work.at("memory.maps"), (64 * 256 + 32 * 256) / 16.0);
+    EXPECT_EQ(work.at("memory.main"), weights / 2);
     EXPECT_EQ(work.at("memory.third"), weights / 2);
 }
 
@@ -527,11 +528,16 @@ TEST(CpuSpeed, TimesAreFoundFromAmountsAndTimes) {
         row.nanoseconds = 0.5 * n * n + 3.0 * (100 - n);
         rows.push_back(row);
     }
-    const auto times = fitted_nanoseconds(rows, 0.1);
+    const LeastNanoseconds least{.product_vector = 0.1, .map_vector = 2};
+    const auto times = fitted_nanoseconds(rows, least);
     EXPECT_NEAR(times.at("a.products"), 0.5, 1e-3);
     EXPECT_NEAR(times.at("a.boxes"), 3.0, 1e-3);
     // A multiplication cannot take less than at the peak, whatever was measured.
-    EXPECT_GE(fitted_nanoseconds(rows, 0.7).at("a.products"), 0.7);
+    EXPECT_GE(fitted_nanoseconds(rows, {.product_vector = 0.7, .map_vector = 2}).at("a.products"),
+              0.7);
+    // Nor can maps come faster than memory gives them, even if the probes found theirs in a cache.
+    for (TimedWork& row : rows) row.amounts["memory.maps"] = 1;
+    EXPECT_GE(fitted_nanoseconds(rows, least).at("memory.maps"), 2);
 }
 
 TEST(StripsCache, StripsAreWiderWhereTheColumnsThatTheySaveTakeTime) {
