@@ -53,15 +53,10 @@ struct Step {
         }
         return all;
     }
-    /// A row that is not asked for lies where the last one lies that is. Rows are stored from the last to
-    /// the first, so that it is overwritten: without branches sums stay in registers.
     [[nodiscard]] Rows outputs_at(Values& name, const Expr& row) const {
         Rows all;
-        for (int64_t r = 0; r < rows; ++r) {
-            const Expr at = simplify(row + size(r));
-            all.output[static_cast<size_t>(r)] =
-                name(names.output_row(tile.has_partial && r > 0 ? Halide::min(at, end - 1) : at));
-        }
+        for (int64_t r = 0; r < rows; ++r)
+            all.output[static_cast<size_t>(r)] = name(names.output_row(row + size(r)));
         return all;
     }
     /// Behind the last row that is there: of the picture, or that the step's outputs read.
@@ -281,14 +276,28 @@ bool is_multiple(const Expr& extent, int64_t of) {
     return is_const_zero(simplify(extent % size(of)));
 }
 
-/// Stores a vector of tiles of output channel z of a block, whole ones or what of them is asked for.
+/// `make` for a band of which all rows are asked for, and with a branch around each row for a partial
+/// one: such branches keep all sums of a tile on the stack.
+Stmt of_whole_or_partial(const Step& s, const Expr& row,
+                         const std::function<Stmt(bool is_partial)>& make) {
+    if (!s.tile.has_partial || s.rows == 1) return make(false);
+    return IfThenElse::make(row + size(s.rows) <= s.end, make(false), make(true));
+}
+
+/// What of a vector of tiles is not asked for.
+struct Ragged {
+    bool rows = false;
+    bool columns = false;
+};
+
+/// Stores a vector of tiles of output channel z of a block.
 Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
-                 const Expr& x, int64_t vector, bool is_whole) {
+                 const Expr& row, const Expr& x, int64_t vector, const Ragged& ragged) {
     Values name(s.p.name + ".product");
     const auto sums =
         sums_of_rows(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
     std::vector<Stmt> stores;
-    for (int64_t r = s.rows; r-- > 0;) {
+    for (int64_t r = 0; r < s.rows; ++r) {
         Values of_row(s.p.name + ".product.row");
         const auto columns = winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]);
         const Expr value = of_row(
@@ -299,24 +308,30 @@ Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, con
                                    s.width());
         const Expr inside =
             lanes_from(column, s.width()) < broadcast(s.names.columns.end, s.width());
-        stores.push_back(of_row.around(
-            is_whole ? ir::store(s.names.output, value, to, ir::Alignment::element)
-                     : ir::store(s.names.output, value, to, ir::Alignment::element, inside)));
+        const Stmt store =
+            ragged.columns ? ir::store(s.names.output, value, to, ir::Alignment::element, inside)
+                           : ir::store(s.names.output, value, to, ir::Alignment::element);
+        stores.push_back(
+            of_row.around(ragged.rows ? guarded(row + size(r) < s.end, store) : store));
     }
     return name.around(ir::sequence(stores));
 }
 Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
-                 const Expr& x, int64_t vector) {
-    const Stmt whole = store_tiles(s, rows, channel, z, x, vector, true);
-    if (is_multiple(s.columns(), s.width())) return whole;
-    return IfThenElse::make(x + size((vector + 1) * s.width()) <= s.names.columns.end, whole,
-                            store_tiles(s, rows, channel, z, x, vector, false));
+                 const Expr& row, const Expr& x, int64_t vector, bool is_partial) {
+    const auto make = [&](bool is_ragged) {
+        return store_tiles(s, rows, channel, z, row, x, vector,
+                           {.rows = is_partial, .columns = is_ragged});
+    };
+    if (is_multiple(s.columns(), s.width())) return make(false);
+    if (is_partial) return make(true);
+    return IfThenElse::make(x + size((vector + 1) * s.width()) <= s.names.columns.end, make(false),
+                            make(true));
 }
 
 /// Stores one tile of a vector of output channels: four columns of each channel at once. Scattered
 /// lane by lane, results that go to a ring kept LLVM busy for ten seconds.
 Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, const Expr& tile,
-                    const Expr& x, int64_t vector) {
+                    const Expr& row, const Expr& x, int64_t vector, bool is_partial) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     constexpr int64_t columns = WinogradTile::columns;
@@ -324,7 +339,7 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
     const auto sums = sums_of_rows(s, name, tile * size(s.tile.channels) + size(vector * lanes));
     const Expr first = simplify(block * size(s.tile.channels) + size(vector * lanes));
     std::vector<Stmt> stores;
-    for (int64_t r = s.rows; r-- > 0;) {
+    for (int64_t r = 0; r < s.rows; ++r) {
         Values of_row(p.name + ".product.row");
         std::vector<Expr> finished;
         for (const Expr& sum :
@@ -351,7 +366,8 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
                 store = guarded(first + size(z) < size(p[Dim::z]), store);
             of_lanes.push_back(store);
         }
-        stores.push_back(of_row.around(ir::sequence(of_lanes)));
+        const Stmt store = ir::sequence(of_lanes);
+        stores.push_back(of_row.around(is_partial ? guarded(row + size(r) < s.end, store) : store));
     }
     return name.around(ir::sequence(stores));
 }
@@ -403,15 +419,18 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                     });
                 });
                 const Expr channels = simplify(count * size(s.tile.channels));
-                const Stmt stores = s.loop(".zi", channels, [&](const Expr& z) {
-                    const Expr channel = simplify(first_block * size(s.tile.channels) + z);
-                    std::vector<Stmt> all;
-                    for (int64_t v = 0; v < vectors; ++v)
-                        all.push_back(guarded(x + size(v * s.width()) < s.names.columns.end,
-                                              store_tiles(s, out, channel, z, x, v)));
-                    return p[Dim::z] % s.tile.channels == 0
-                               ? ir::sequence(all)
-                               : guarded(channel < size(p[Dim::z]), ir::sequence(all));
+                const Stmt stores = of_whole_or_partial(s, row, [&](bool is_partial) {
+                    return s.loop(".zi", channels, [&](const Expr& z) {
+                        const Expr channel = simplify(first_block * size(s.tile.channels) + z);
+                        std::vector<Stmt> all;
+                        for (int64_t v = 0; v < vectors; ++v)
+                            all.push_back(
+                                guarded(x + size(v * s.width()) < s.names.columns.end,
+                                        store_tiles(s, out, channel, z, row, x, v, is_partial)));
+                        return p[Dim::z] % s.tile.channels == 0
+                                   ? ir::sequence(all)
+                                   : guarded(channel < size(p[Dim::z]), ir::sequence(all));
+                    });
                 });
                 return ir::sequence({products, stores});
             });
@@ -454,13 +473,15 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
             const Stmt stores = s.loop(".band", count, [&](const Expr& band) {
                 Values name(p.name + ".row");
                 const Step::Rows out = s.outputs_at(name, row_of(band));
-                return name.around(s.loop(".x", size(row_tiles), [&](const Expr& x) {
-                    std::vector<Stmt> all;
-                    for (int64_t v = 0; v < s.tile.channels / lanes; ++v)
-                        all.push_back(store_channels(
-                            s, out, block, simplify(band * size(row_tiles) + x),
-                            simplify(x * size(WinogradTile::columns)), v));
-                    return ir::sequence(all);
+                return name.around(of_whole_or_partial(s, row_of(band), [&](bool is_partial) {
+                    return s.loop(".x", size(row_tiles), [&](const Expr& x) {
+                        std::vector<Stmt> all;
+                        for (int64_t v = 0; v < s.tile.channels / lanes; ++v)
+                            all.push_back(store_channels(
+                                s, out, block, simplify(band * size(row_tiles) + x), row_of(band),
+                                simplify(x * size(WinogradTile::columns)), v, is_partial));
+                        return ir::sequence(all);
+                    });
                 }));
             });
             return ir::sequence({products, stores});
