@@ -234,13 +234,11 @@ void add_weights_read_again(WorkTerms& terms, const GroupSchedule& group,
     }
 }
 
-/// What passes through the caches between two uses decides where an array lies. `main`: the term of what
-/// comes from main memory.
-void add_memory(WorkTerms& terms, const char* main, Elements elements, Bytes between,
-                const CoreCaches& caches) {
+/// What passes through the caches between two uses decides where an array lies.
+void add_memory(WorkTerms& terms, Elements elements, Bytes between, const CoreCaches& caches) {
     const auto vectors = static_cast<double>(elements.value()) / vector_elements;
     const double from_main = part_from_main(static_cast<double>(between.value()), caches);
-    terms[main] += from_main * vectors;
+    terms["memory.main"] += from_main * vectors;
     terms[between.value() > 2 * caches.second.value() ? "memory.third" : "memory.second"] +=
         (1 - from_main) * vectors;
 }
@@ -277,7 +275,7 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
         const Kernel& kernel = group.nests[k].kernel;
         const Bytes between = asks_for_weights_ahead(problems[k], kernel) ? Bytes() : weights;
         const Elements read = weights_read(problems[k], kernel);
-        add_memory(terms, "memory.main", read, between, caches);
+        add_memory(terms, read, between, caches);
         // Sums of few pixels do not hide that weights come from memory. Code that does not ask for them
         // ahead waits for each line, as it does for pieces of rows.
         if (kernel_row(kernel.kind).scope == KernelScope::nest && !has_enough_pixels(problems[k])) {
@@ -289,7 +287,12 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
         if (!tensor.is_external()) continue;
         external += external_elements(tensor, problems);
     }
-    add_memory(terms, "memory.maps", external, to_bytes(external), caches);
+    add_memory(terms, external, to_bytes(external), caches);
+    // Of what passes the half of the third level that is left to others, no part stays in it.
+    const double beyond = part_from_main(static_cast<double>(to_bytes(external).value()) / 2, caches) *
+                          static_cast<double>(external.value()) / vector_elements;
+    terms["memory.main"] -= beyond;
+    terms["memory.maps"] += beyond;
     return terms;
 }
 

@@ -10,10 +10,11 @@
 // third-level cache or in main memory; "lines.ahead" those from main memory that code asks for ahead
 // (line_plan.h).
 // "memory.second" and "memory.third" are external tensors and weights that come from or go to the
-// second- or third-level cache. From main memory, because they are larger than the levels below, come
-// "memory.main", weights, which most kernels ask for while they multiply, and "memory.maps", external
-// tensors, for which kernels wait. These and the copies are in vectors of 16 elements. "groups.begun"
-// is 1: code and constants of a group are cold when it is its turn.
+// second- or third-level cache. "memory.main" come from main memory because they are larger than the
+// levels below: weights, which most kernels ask for while they multiply, and external tensors, of
+// which a part may still be in a cache. "memory.maps" are external tensors too large for that, for
+// which kernels wait. These and the copies are in vectors of 16 elements. "groups.begun" is 1: code and
+// constants of a group are cold when it is its turn.
 #pragma once
 
 #include <map>
