@@ -31,9 +31,10 @@ Covered with(const Covered& covered, const std::vector<int>& places) {
     return all;
 }
 
-/// Elements, 128 MiB of them. Groups that save so many accesses are taken unless they are surely slower,
-/// because tensors of this size are in no cache.
+/// Elements, 128 MiB of them. Tensors of this size are in no cache, and often they are the memory that a
+/// network takes: to have none of them is worth `time_worth_accesses` of its time.
 constexpr double accesses_worth_a_choice = 32 << 20;
+constexpr double time_worth_accesses = 0.15;
 
 double milliseconds_of(const Groups& groups) {
     double sum = 0;
@@ -116,10 +117,10 @@ Groups Cover::found(const Wish& wish) const {
     Groups fastest = search(wish, 1);
     const double time = milliseconds_of(fastest);
     if (2 * accesses_of(fastest) <= accesses_of(best)) best = std::move(fastest);
-    const Groups fewest = search({wish.memory, std::numeric_limits<double>::infinity()}, 1);
-    if (!fewest.empty() && accesses_of(fewest) + accesses_worth_a_choice <= accesses_of(best) &&
-        surely_faster * milliseconds_of(fewest) <= time)
-        return fewest;
+    const double accesses = accesses_of(best);
+    if (accesses < accesses_worth_a_choice) return best;
+    Groups fewer = search({wish.memory, time_worth_accesses * time / accesses}, 1);
+    if (!fewer.empty() && accesses_of(fewer) + accesses_worth_a_choice <= accesses) return fewer;
     return best;
 }
 
