@@ -45,7 +45,7 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     verb->add_option("--speed", speed,
                      "Speed of the processor, which the fastest schedule is chosen for: a name of "
                      "`laminate machine list` or a file of `laminate machine measure -o` "
-                     "(default: avx512, zen4 or avx2)")
+                     "(default: avx512, xeon6, zen4 or avx2)")
         ->type_name("FILE");
     if (!with_layer_by_layer) return;
     auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer,

@@ -291,7 +291,7 @@ RunModel declare(CLI::App& app) {
         ->excludes("--axes");
     app.add_option("--speed", options->speed,
                    "Speed of the processor, for time: a name of `laminate machine list` or a file "
-                   "of `laminate machine measure -o` (default: avx512, zen4 or avx2)")
+                   "of `laminate machine measure -o` (default: avx512, xeon6, zen4 or avx2)")
         ->type_name("FILE");
     app.add_flag("--no-recompute", options->no_recompute,
                  "Compute nothing twice: no more MACs than layer by layer");

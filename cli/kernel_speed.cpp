@@ -177,8 +177,7 @@ public:
     Runner(const Probe& probe, const Halide::Target& target)
         : code_(group_code(probe.network, probe.group)),
           jit_(code_.body, false, target),
-          constants_(code_.constants),
-          scratch_(static_cast<size_t>(code_.scratch_bytes) / sizeof(float), 0.0F) {
+          constants_(code_.constants) {
         const std::vector<LayerProblem> problems = group_problems(probe.network, probe.group);
         for (const GroupTensor& tensor : group_tensors(problems)) {
             if (!tensor.is_external()) continue;
@@ -188,10 +187,14 @@ public:
         output_.emplace_back(static_cast<size_t>(problems.back().output_elements().value()), 0.0F);
     }
 
+    [[nodiscard]] size_t scratch_elements() const {
+        return static_cast<size_t>(code_.scratch_bytes) / sizeof(float);
+    }
+
     /// Time of one run on this thread. As in a network, whose groups share an arena, the output's
-    /// place has been written not long ago and inputs just now; code and weights are as cold as the
-    /// other probes have made them.
-    double nanoseconds() {
+    /// place has been written not long ago and inputs just now, and the scratch is what the last probe
+    /// used; code and weights are as cold as the other probes have made them.
+    double nanoseconds(AlignedFloats& scratch) {
         std::fill_n(output_.front().data(), output_.front().size(), 0.0F);
         std::vector<const float*> in;
         for (AlignedFloats& input : inputs_) {
@@ -200,7 +203,7 @@ public:
         }
         float* out = output_.front().data();
         const double start = thread_milliseconds();
-        if (jit_.function()(in.data(), &out, constants_.data(), scratch_.data(), 0,
+        if (jit_.function()(in.data(), &out, constants_.data(), scratch.data(), 0,
                             static_cast<int32_t>(code_.strips)) != 0)
             throw std::logic_error("the code of a probe failed");
         return (thread_milliseconds() - start) * 1e6;
@@ -209,7 +212,7 @@ public:
 private:
     GroupCode code_;
     JitGroup jit_;
-    AlignedFloats constants_, scratch_;
+    AlignedFloats constants_;
     std::vector<AlignedFloats> inputs_, output_;
 };
 
@@ -241,6 +244,10 @@ MeasuredSpeed measured_cpu_speed(const std::string& target, double gigabytes_per
             weights += to_bytes(p.weight_elements());
         note(runners.size(), all.size());
     }
+    size_t most_scratch = 0;
+    for (const Runner& runner : runners)
+        most_scratch = std::max(most_scratch, runner.scratch_elements());
+    AlignedFloats scratch(most_scratch, 0.0F);
     // The lower quartile of what a probe took: what else the machine does, and its neighbours where it
     // is a virtual one, only adds time. Each round has an order of its own, because a probe may find
     // caches and tables of pages as the one before it leaves them.
@@ -251,7 +258,7 @@ MeasuredSpeed measured_cpu_speed(const std::string& target, double gigabytes_per
     std::vector<std::vector<double>> times(all.size());
     for (size_t round = 0; round < rounds; ++round) {
         rng.shuffle(order);
-        for (const size_t n : order) times[n].push_back(runners[n].nanoseconds());
+        for (const size_t n : order) times[n].push_back(runners[n].nanoseconds(scratch));
     }
     std::vector<TimedWork> timed;
     for (size_t n = 0; n < all.size(); ++n) {

@@ -152,9 +152,12 @@ VectorUnit vector_unit(const Halide::Target& target) {
     const auto lanes = static_cast<int64_t>(target.natural_vector_size<float>());
     // 32 registers with AVX-512 and NEON, 16 otherwise; a quarter stays free for loaded values.
     const bool many = lanes >= 16 || target.arch == Halide::Target::ARM;
-    const bool has_halves = lanes >= 16 && target.has_feature(Halide::Target::AVX512_Zen4) &&
-                            !target.has_feature(Halide::Target::AVX512_Zen5);
-    return {lanes, many ? 24 : 12, has_halves};
+    using Target = Halide::Target;
+    const bool zen = target.has_feature(Target::AVX512_Zen4) || target.has_feature(Target::AVX512_Zen5);
+    return {.lanes = lanes,
+            .accumulators = many ? 24 : 12,
+            .has_halves = lanes >= 16 && zen && !target.has_feature(Target::AVX512_Zen5),
+            .adds_in_multipliers = lanes >= 16 && !zen};
 }
 
 }  // namespace laminate

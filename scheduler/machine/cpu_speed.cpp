@@ -68,7 +68,10 @@ CpuSpeed open_cpu_speed(const std::string& name_or_file) {
 
 CpuSpeed usual_cpu_speed(const VectorUnit& unit) {
     constexpr int64_t wide = 16;
-    return open_cpu_speed(unit.lanes < wide ? "avx2" : unit.has_halves ? "zen4" : "avx512");
+    return open_cpu_speed(unit.lanes < wide          ? "avx2"
+                          : unit.has_halves          ? "zen4"
+                          : unit.adds_in_multipliers ? "xeon6"
+                                                     : "avx512");
 }
 
 double nanoseconds_of(const std::map<std::string, double>& amounts, const CpuSpeed& speed) {

@@ -31,7 +31,7 @@ struct CpuSpeed {
 [[nodiscard]] CpuSpeed parse_cpu_speed(const std::string& json, const std::string& where);
 [[nodiscard]] std::string to_json(const CpuSpeed& speed);
 
-/// Names of the processors that come with the program, sorted: "avx2", "avx512", "zen4".
+/// Names of the processors that come with the program, sorted: "avx2", "avx512", "xeon6", "zen4".
 [[nodiscard]] std::vector<std::string> cpu_speed_names();
 /// Opens one of them, or else a file. Throws InputError like parse_cpu_speed, or with the names.
 [[nodiscard]] CpuSpeed open_cpu_speed(const std::string& name_or_file);

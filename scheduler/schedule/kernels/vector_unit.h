@@ -14,6 +14,8 @@ struct VectorUnit {
     /// Whether the processor executes each instruction as two on half a register, as Zen 4 does
     /// with 512 bits.
     bool has_halves = false;
+    /// Whether sums of 512 bits take the units of products, as on Intel's processors. Zen 5 has others.
+    bool adds_in_multipliers = false;
     [[nodiscard]] int64_t registers() const { return accumulators * 4 / 3; }
     /// How many values a kernel multiplies with each of `vectors` loaded vectors at once. The sums,
     /// the vectors and one value must be in registers together, or the innermost loop puts some of

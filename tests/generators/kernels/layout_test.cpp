@@ -259,7 +259,7 @@ TEST(Layout, PanelsOfAFewPixelsStayInTheCaches) {
     EXPECT_FALSE(layout(700, by_sixteen).has_panel);
 }
 
-TEST(VectorUnit, HasHalvesWhereHalideKnowsAZen4) {
+TEST(VectorUnit, IsThatOfAZenOfTheTargetOrOfIntel) {
     const auto unit = [](const std::string& features) {
         return vector_unit(Halide::Target("x86-64-linux-sse41-avx-avx2-fma-f16c" + features));
     };
@@ -269,6 +269,10 @@ TEST(VectorUnit, HasHalvesWhereHalideKnowsAZen4) {
     EXPECT_TRUE(unit(avx512_features + "-avx512_zen4").has_halves);
     EXPECT_FALSE(unit(avx512_features + "-avx512_zen4-avx512_zen5").has_halves);
     EXPECT_EQ(unit(avx512_features + "-avx512_zen4").lanes, 16);
+    EXPECT_FALSE(unit("").adds_in_multipliers);
+    EXPECT_TRUE(unit(avx512_features).adds_in_multipliers);
+    EXPECT_FALSE(unit(avx512_features + "-avx512_zen4").adds_in_multipliers);
+    EXPECT_FALSE(unit(avx512_features + "-avx512_zen4-avx512_zen5").adds_in_multipliers);
 }
 
 TEST(Layout, PanelsOfWindowsGoByRows) {

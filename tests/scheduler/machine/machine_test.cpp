@@ -181,6 +181,7 @@ TEST(CpuSpeed, UsualOneIsThatOfTheVectors) {
     EXPECT_EQ(usual_cpu_speed({.lanes = 16}).name, "avx512");
     const CpuSpeed halves = usual_cpu_speed({.lanes = 16, .has_halves = true});
     EXPECT_EQ(halves.name, "zen4");
+    EXPECT_EQ(usual_cpu_speed({.lanes = 16, .adds_in_multipliers = true}).name, "xeon6");
     EXPECT_GT(halves.nanoseconds.at("map_pixels.products"),
               1.5 * usual_cpu_speed({.lanes = 16}).nanoseconds.at("map_pixels.products"));
 }
