@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "generators/ir/arrays.h"
@@ -77,6 +78,8 @@ private:
     /// Asks for the weights of the next pass or block, as many of them as tiles and channels, from i on,
     /// are summed meanwhile.
     [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
+    /// Asks for what a tile reads in place of an input channel some channels behind i.
+    [[nodiscard]] Stmt ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i) const;
     /// Sums of all passes become outputs.
     [[nodiscard]] Stmt finish(const Tile& tile, const Value& sum) const;
     /// The same of vector v of the channels, as vectors of pixels. `some`: the pixels of a whole vector
@@ -401,7 +404,7 @@ Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
                          simplify(pass.inputs.end / size(together))};
     parts.push_back(code_.loop(".i", steps, [&](const Expr& step) {
         const Expr first = simplify(step * size(together));
-        std::vector<Stmt> all{ask_ahead(tile, pass, first)};
+        std::vector<Stmt> all{ask_ahead(tile, pass, first), ask_for_inputs(tile, pass, first)};
         for (int64_t n = 0; n < together; ++n)
             all.push_back(products(sums, tile, pass, simplify(first + size(n))));
         return ir::sequence(all);
@@ -460,6 +463,27 @@ Stmt MapChannels::ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) c
         all.push_back(ir::prefetch(
             code_.weights(), simplify(weight(tile.z_block, pass.n, pass.inputs.end) + ahead)));
     }
+    return ir::sequence(all);
+}
+
+// A tile reads a piece of a line or two of each channel, a map apart, and the processor does not see them
+// coming. Pieces begin anywhere, so the last element may be in a line of its own.
+Stmt MapChannels::ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i) const {
+    if (at_.pixels == 1 || at_.has_panel) return {};
+    constexpr int64_t ahead = 8;
+    const Expr first = is_pointwise(p_) ? tile.first : Expr(size(0));
+    std::set<int64_t> read;
+    for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        for (int64_t m = 0; m < p_.x().kernel; ++m) {
+            if (const std::optional<Expr> at = tap(tile, pixel, pass.n, m))
+                read.insert(*Halide::Internal::as_const_int(simplify(*at - first)));
+        }
+    }
+    const Expr channel = simplify((i + size(ahead)) * size(p_.y().in * p_.x().in) + first);
+    std::vector<Stmt> all;
+    for (auto at = read.begin(); at != read.end(); at = read.lower_bound(*at + ir::elements_of_line))
+        all.push_back(ir::prefetch("X", simplify(channel + size(*at))));
+    if (read.size() > 1) all.push_back(ir::prefetch("X", simplify(channel + size(*read.rbegin()))));
     return ir::sequence(all);
 }
 
