@@ -49,6 +49,31 @@ protected:
     const Halide::Target host_ = Halide::get_host_target();
 };
 
+/// The kinds of prefetch in x86-64 code: bits 3 to 5 of the byte behind 0F 18, 0 without temporal
+/// locality, 1 into all caches.
+std::vector<int> prefetches(const std::string& object) {
+    std::vector<int> kinds;
+    for (size_t at = 0; (at = object.find("\x0f\x18", at)) != std::string::npos && at + 2 < object.size();
+         ++at)
+        kinds.push_back(static_cast<unsigned char>(object[at + 2]) >> 3 & 7);
+    return kinds;
+}
+
+TEST_F(ObjectCode, LinesAreAskedForIntoAllCaches) {
+    const auto code_of = [&](int64_t ahead) {
+        const Stmt body = ir::sequence({ir::prefetch("c", Expr(ahead)),
+                                        ir::store("s", half(ir::load("c", ir::lanes_from(0, 8))),
+                                                  ir::lanes_from(0, 8))});
+        return object_code({{"f", ir::with_array("s", argument::scratch, 0,
+                                                 ir::with_array("c", argument::constants, 0, body))}},
+                           "asks", host_);
+    };
+    EXPECT_EQ(prefetches(code_of(4096)), std::vector<int>{1});
+    // What is asked for need not exist.
+    const LoadedObject object(code_of(int64_t{1} << 40));
+    EXPECT_EQ(run(function_of(object, "f")), (std::vector<float>{0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5}));
+}
+
 TEST_F(ObjectCode, FunctionsOfOneObjectComputeInThisProcess) {
     const LoadedObject object(object_code(
         {{"first", body_of(half)}, {"second", body_of([](const Expr& x) { return x + 3.25F; })}},
