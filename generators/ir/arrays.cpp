@@ -84,7 +84,7 @@ Stmt prefetch(const std::string& array, const Expr& index) {
                          Halide::reinterpret<uint64_t>(Halide::cast<int64_t>(index) *
                                                        Expr(int64_t{sizeof(float)}));
     return Evaluate::make(
-        Call::make(Halide::Int(32), "llvm.prefetch.p0",
+        Call::make(Halide::Int(32), prefetch_function,
                    {Halide::reinterpret(Halide::Handle(), address), 0, 3, 1}, Call::Extern));
 }
 

@@ -30,6 +30,8 @@ enum class Alignment { element, vector };
 /// there, and stores leave these lanes out, as their predicate does.
 [[nodiscard]] Stmt without_negative_indices(const Stmt& body);
 inline constexpr int64_t elements_of_line = 16;  ///< of the caches of usual processors
+/// LLVM's function that asks for a line; its first argument is the address.
+inline constexpr const char* prefetch_function = "llvm.prefetch.p0";
 /// Asks for the line of an element before it is needed; the element need not exist.
 [[nodiscard]] Stmt prefetch(const std::string& array, const Expr& index);
 /// Evaluates only the chosen side, unlike select.

@@ -294,7 +294,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         constexpr Bytes measured{768 << 10};
         const Bytes cache = options.second_level_cache, of_strips = std::max(cache, measured);
         std::set<Bytes> sizes{of_strips * 12};
-        for (const int64_t caches : {2, 8, 12}) sizes.insert(cache * caches);
+        for (const int64_t caches : {2, 4, 8, 12}) sizes.insert(cache * caches);
         for (const Bytes size : sizes) {
             wishes.push_back(wishes.back());
             wishes.back().weights_of_strips = of_strips;

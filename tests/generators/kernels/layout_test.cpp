@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "generators/ir/arrays.h"
 #include "generators/ir/layer_output.h"
 #include "generators/kernels/group_kernels.h"
 #include "generators/kernels/map_addition.h"
@@ -81,10 +82,8 @@ private:
     using Halide::Internal::IRVisitor::visit;
 
     void visit(const Halide::Internal::Call* op) override {
-        if (op->is_intrinsic(Halide::Internal::Call::prefetch)) {
-            const auto* base = op->args.front().as<Halide::Internal::Variable>();
-            lines_ += base && base->name == array_ ? 1 : 0;
-        }
+        if (op->name == ir::prefetch_function)
+            lines_ += Halide::Internal::expr_uses_var(op->args.front(), array_) ? 1 : 0;
         IRVisitor::visit(op);
     }
 
