@@ -75,9 +75,9 @@ Stmt store(const std::string& array, const Expr& value, const Expr& index, Align
         predicate.defined() ? predicate : const_true(index.type().lanes()), ModulusRemainder());
 }
 
-// Halide's own intrinsic asks for lines without temporal locality, which Intel's processors keep out of
-// the second-level cache: weights would come from the third one in every line of a map. So this is
-// LLVM's instruction, which Halide's runtime declares: for reading, into all caches, of data.
+// Halide's own intrinsic asks for lines without temporal locality, and Intel's processors keep these out of
+// the second-level cache. LLVM's intrinsic, which Halide's runtime declares, takes address, purpose (0,
+// to read), locality (3, into all caches) and kind (1, data).
 Stmt prefetch(const std::string& array, const Expr& index) {
     const Expr base = Variable::make(Halide::type_of<float*>(), array);
     const Expr address = Halide::reinterpret<uint64_t>(base) +

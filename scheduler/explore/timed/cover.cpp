@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -32,8 +31,10 @@ Covered with(const Covered& covered, const std::vector<int>& places) {
 }
 
 /// Elements, 128 MiB of them. Tensors of this size are in no cache, and often they are the memory that a
-/// network takes: to have none of them is worth `time_worth_accesses` of its time.
+/// network takes.
 constexpr double accesses_worth_a_choice = 32 << 20;
+/// Part of a network's time that all of its accesses are worth. SRVGG of 64 channels gives 6 % for 1 GiB
+/// (docs/performance.md, "Memory of long chains"); nobody asked for more.
 constexpr double time_worth_accesses = 0.15;
 
 double milliseconds_of(const Groups& groups) {

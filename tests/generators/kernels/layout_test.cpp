@@ -105,6 +105,22 @@ TEST(Layout, PixelsAskForTheLinesThatTheyFill) {
     EXPECT_EQ(asked(by_eight), 0);
 }
 
+TEST(Layout, ChannelsAskForTheInputsThatTheyReadInPlace) {
+    const auto asked = [&](int64_t side, int64_t outputs, const VectorUnit& unit, bool has_panel) {
+        const Alone layer =
+            alone(48, side, side, {.channels = outputs, .window = square_window(1)});
+        const MapChannelsLayout at = map_channels_layout(layer.problem, unit);
+        EXPECT_EQ(at.has_panel, has_panel);
+        return AskedLines::of(map_channels_code(layer.output(), at), "X");
+    };
+    // 14 x 14 pixels are 14 tiles of 14, in one loop. A tile asks for the lines of its first and its last
+    // pixel. 20 x 20 pixels are tiles of 14 and of 13, in two loops.
+    EXPECT_EQ(asked(14, 64, by_sixteen, false), 2);
+    EXPECT_EQ(asked(20, 64, by_sixteen, false), 4);
+    // Filling a panel asks for one line of a tile, here of two lengths, and products read the panel.
+    EXPECT_EQ(asked(14, 1024, by_eight, true), 2);
+}
+
 TEST(Layout, DividesVectorsIntoTilesWithoutASingleOneLeft) {
     const auto all = [](int64_t vectors, int64_t of_tile) {
         const TileDivision tiles = divide_into_tiles(vectors, of_tile);
@@ -258,7 +274,7 @@ TEST(Layout, PanelsOfAFewPixelsStayInTheCaches) {
     EXPECT_FALSE(layout(700, by_sixteen).has_panel);
 }
 
-TEST(VectorUnit, IsThatOfAZenOfTheTargetOrOfIntel) {
+TEST(VectorUnit, KnowsAZen4AndTakesAVX512WithoutZenForIntels) {
     const auto unit = [](const std::string& features) {
         return vector_unit(Halide::Target("x86-64-linux-sse41-avx-avx2-fma-f16c" + features));
     };
