@@ -731,6 +731,7 @@ std::string to_json(const Manifest& manifest) {
              {"steps", steps}};
     if (!manifest.replaced_groups.empty()) out["replaced_groups"] = manifest.replaced_groups;
     if (manifest.instrumented) out["instrumented"] = true;
+    if (manifest.strict) out["strict"] = true;
     if (manifest.open) out["any_size"] = json_of(*manifest.open);
     if (manifest.library_file)
         out["library_file"] = {{"bytes", manifest.library_file->bytes},
@@ -781,6 +782,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
     }
     if (root.has("replaced_groups")) manifest.replaced_groups = root["replaced_groups"].texts();
     if (root.has("instrumented")) manifest.instrumented = root["instrumented"].boolean();
+    if (root.has("strict")) manifest.strict = root["strict"].boolean();
     if (root.has("any_size")) manifest.open = read_open_sizes(root["any_size"]);
     if (root.has("library_file")) {
         const Node file = root["library_file"];

@@ -17,7 +17,7 @@
 //      {"kind": "layer",
 //       "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
 //       "inputs": [ids], "output": id}],
-//    "replaced_groups": [names], "instrumented": true}
+//    "replaced_groups": [names], "instrumented": true, "strict": true}
 //
 // A network of any size has "any_size" besides, {"images", "rows", "columns", "least_rows",
 // "least_columns", "dims": [of each tensor, formulas]}, and each group whose code depends on the
@@ -26,8 +26,8 @@
 //
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
 // Attributes of a layer that have their default value are left out, and so are "strips_together" of
-// 1, an empty "replaced_groups" and, in a directory without hooks, "trace" and "instrumented". manifest.json
-// has one member that the embedded text lacks, "library_file":
+// 1, an empty "replaced_groups", "strict" unless it is true and, in a directory without hooks, "trace" and
+// "instrumented". manifest.json has one member that the embedded text lacks, "library_file":
 // {"bytes", "xxh64"}, by which damage to the library is found before it is loaded.
 #pragma once
 
@@ -173,6 +173,8 @@ struct Manifest {
     std::vector<std::string> replaced_groups;
     /// Whether the library has hooks (laminate_compiled_network::hooked_groups).
     bool instrumented = false;
+    /// Whether runs keep subnormal numbers (`laminate compile --strict`), which others take as zeros.
+    bool strict = false;
     /// A network of any size has these; one of a single size has none.
     std::optional<OpenSizes> open;
     /// Of lib<library>.so; not in the text that the library itself holds.

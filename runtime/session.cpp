@@ -19,6 +19,7 @@
 #include "base/huge_pages.h"
 #include "base/indexed.h"
 #include "base/shared_loop.h"
+#include "base/subnormals.h"
 #include "base/team.h"
 #include "base/units.h"
 #include "nets/operators/reference_operators.h"
@@ -414,6 +415,7 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
         }
     };
     team->run([&](Team::Member& member) {
+        const SubnormalsAreZeros of_this_thread(!manifest.strict);
         const int thread = member.number();
         for (size_t s = 0; s < steps.size(); ++s) {
             const bool goes_on = queues[s].finish(
@@ -466,6 +468,7 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
             throw InputError("output " + manifest.tensor(manifest.outputs[k]).name + ": no array");
     }
     const Running running(is_running);
+    const SubnormalsAreZeros of_this_thread(!manifest.strict);
     const int threads = omp_in_parallel() || is_in_team() ? 1 : team_size(use.threads);
     if (threads > 1 && is_divided && !listener.function) {
         run_in_team(threads, inputs, outputs);

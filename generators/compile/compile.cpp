@@ -161,6 +161,7 @@ public:
         m.inputs = network.inputs;
         m.outputs = network.outputs;
         m.instrumented = options.instrumented;
+        m.strict = options.kernels.strict;
         if (options.any_size != nullptr) {
             const TensorSizes& sizes = *options.any_size;
             m.open = OpenSizes{sizes.reference(), sizes.least().rows, sizes.least().columns, {}};

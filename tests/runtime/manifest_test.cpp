@@ -48,8 +48,10 @@ HandNetwork example() {
 TEST(Manifest, TextAndBackIsTheSameText) {
     HandNetwork network = example();
     std::get<GroupStep>(network.manifest.steps.front()).strips_together = 3;
+    network.manifest.strict = true;
     const std::string text = to_json(network.manifest);
     EXPECT_EQ(to_json(parse_manifest(text, "m")), text);
+    EXPECT_TRUE(parse_manifest(text, "m").strict);
     EXPECT_NE(text, to_json(example().manifest));
 }
 
