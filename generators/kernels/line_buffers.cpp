@@ -61,7 +61,7 @@ public:
         body = ir::with_array(transforms_, argument::scratch,
                               expression(sizes_.transforms_offset), body);
         if (std::ranges::any_of(plan_.winograd, [](const std::optional<WinogradTile>& tile) {
-                return tile && tile->transforms_weights;
+                return tile && tile->weights > 0;
             }))
             body = ir::with_array(transformed_, argument::scratch, plan_.weights_offset, body);
         for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
@@ -468,7 +468,7 @@ private:
         constexpr Packing::Source weights = Packing::Source::weights;
         if (tile.has_singles)
             code.weights[0] = append(".transformed1", weights, Packing::Order::winograd_1);
-        if (tile.transforms_weights) {
+        if (tile.weights > 0) {
             code.plain_weights = append(".plain", weights, Packing::Order::by_tap);
             code.weights[1] = transformed_;
         } else if (tile.has_bands) {

@@ -145,10 +145,14 @@ struct Block {
     Expr place;
 };
 
-/// First weight of a block of output channels at one frequency. Those that code transforms have room for
-/// the blocks that are multiplied together.
+/// Whether code transforms the weights of some blocks at a time, for as many patches as V has room for.
+bool has_passing_weights(const Step& s) {
+    return s.tile.weights > 0 && s.tile.weights < ceil_div(s.p[Dim::z], s.tile.channels);
+}
+
+/// First weight of a block of output channels at one frequency.
 Expr weights_of(const Step& s, const Block& block, const Expr& f) {
-    const Expr& before = s.names.plain_weights.empty() ? block.number : block.place;
+    const Expr& before = has_passing_weights(s) ? block.place : block.number;
     return (before * size(s.layout.frequencies) + f) * size(weights_of_frequency(s.p, s.tile));
 }
 
@@ -188,7 +192,7 @@ Stmt transform_weights(const Step& s, const Block& block) {
 class WeightsAhead {
 public:
     WeightsAhead(const Step& s, Values& once, const Expr& part, const Block& block, const Expr& f)
-        : is_plain_(!s.names.plain_weights.empty()),
+        : is_plain_(has_passing_weights(s)),
           array_(is_plain_ ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1]),
           of_channel_(is_plain_ ? ceil_div(taps * s.tile.channels, s.layout.frequencies)
                                 : s.tile.channels),
@@ -434,7 +438,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                 });
                 return ir::sequence({products, stores});
             });
-            if (s.names.plain_weights.empty()) return sums;
+            if (!has_passing_weights(s)) return sums;
             const Stmt weights = each_block(
                 ".zw", [&](const Block& block) { return transform_weights(s, block); });
             return ir::sequence({weights, sums});
@@ -534,6 +538,11 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
     std::vector<Stmt> parts;
     if (tile.has_bands) {
         const Step several = step(tile.rows);
+        if (tile.weights > 0 && !has_passing_weights(several)) {
+            parts.push_back(several.loop(".zw", size(tile.weights), [&](const Expr& block) {
+                return transform_weights(several, {block, block});
+            }));
+        }
         if (tile.bands == 1) {
             parts.push_back(several.loop(".band", bands, [&](const Expr& band) {
                 const Expr row = simplify(begin + band * size(tile.rows));

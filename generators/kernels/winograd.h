@@ -63,8 +63,8 @@ struct WinogradNames {
     std::string output;
     std::array<std::string, 2>
         weights;  ///< for one row, for bands; empty where the tile has none such
-    /// Weights as they are, by tap (packing.h), from which the code transforms those for bands; empty
-    /// where these are constants.
+    /// Weights as they are, by tap (packing.h), from which the code transforms those for bands
+    /// (WinogradTile::weights); empty where these are constants.
     std::string plain_weights;
     std::string scratch;  ///< array of winograd_scratch_elements()
     /// Index of column 0 of a row of channel 0; the next channel's is a plane further.

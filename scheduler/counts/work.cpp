@@ -159,7 +159,7 @@ void add_lines(WorkTerms& terms, const GroupSchedule& group,
 /// of minimal filtering over lines.
 Elements weights_read(const LayerProblem& p, const Kernel& kernel,
                       const std::optional<WinogradTile>& tile = std::nullopt) {
-    if (tile && tile->transforms_weights) return p.weight_elements();
+    if (tile && tile->weights > 0) return p.weight_elements();
     if (kernel.kind == KernelKind::winograd_map)
         return Elements(winograd_map_layout(p, kernel).chunks *
                         p.weight_elements().value());

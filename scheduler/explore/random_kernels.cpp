@@ -20,6 +20,7 @@ int64_t random_size(KernelSize size, Rng& rng) {
         case KernelSize::half:
         case KernelSize::panel: return rng.chance(1, 4) ? 1 : 0;
         case KernelSize::form: return rng.between(0, 2);
+        case KernelSize::weights: return rng.chance(1, 3) ? rng.between(1, 4) : 0;
         case KernelSize::sums: return rng.chance(1, 2) ? 12 : 24;
         case KernelSize::lanes: return 0;  // one for the whole group
     }

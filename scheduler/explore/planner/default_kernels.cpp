@@ -80,6 +80,8 @@ public:
         : problems_(problems),
           group_(std::move(group)),
           unit_(unit),
+          second_level_cache_(options.second_level_cache),
+          constant_weights_(options.constant_weights),
           any_size_(options.any_size),
           most_tile_rows_(options.any_size ? 2 : options.tile_rows),
           loops_(loops),
@@ -98,6 +100,7 @@ public:
                                   axes, most_tile_rows_))
                 kernel = kernel_of(*tile, unit_.lanes);
         }
+        leave_weights_plain(group);
         return group;
     }
 
@@ -114,6 +117,43 @@ private:
         return whole[Dim::z] && whole[Dim::i] &&
                (whole[Dim::x] || (most_tile_rows_ > 2 && loops_.at_once()[k])) &&
                (k + 1 == problems_.size() || strips_begin_anew(group_));
+    }
+
+    /// Leaves weights plain where all of them transformed would take much memory and pass through the caches
+    /// with every step.
+    void leave_weights_plain(GroupSchedule& group) const {
+        constexpr Bytes most_of_group{4 << 20};
+        std::vector<int64_t> together(problems_.size(), 0);
+        Bytes all;
+        bool stay_near = true;  // those of each layer
+        for (size_t k = 0; k < problems_.size(); ++k) {
+            const Kernel& kernel = group.nests[k].kernel;
+            if (kernel.kind != KernelKind::winograd_rows) continue;
+            const WinogradTile tile = winograd_tile_of(kernel);
+            together[k] = weights_together(problems_[k], tile, most_asked(k, Dim::x));
+            if (together[k] == 0) continue;
+            all += to_bytes(Elements(transformed_weight_elements(problems_[k], tile)));
+            stay_near = stay_near && together[k] == ceil_div(problems_[k][Dim::z], tile.channels);
+        }
+        if (all <= most_of_group || (stay_near && all <= constant_weights_)) return;
+        for (size_t k = 0; k < problems_.size(); ++k)
+            if (together[k] > 0) group.nests[k].kernel.size[KernelSize::weights] = together[k];
+    }
+    /// Blocks of output channels whose weights code should transform together: all of a layer where the
+    /// second-level cache holds them beside the patches and lines of one tile. Else two, while the patches of
+    /// many columns wait there: two halve how often smaller caches pass the patches on. None if rows are short.
+    [[nodiscard]] int64_t weights_together(const LayerProblem& p, WinogradTile tile,
+                                           int64_t columns) const {
+        constexpr int64_t long_row = 128, fewest_columns = 256;
+        if (columns < long_row || !transforms_weights(p, tile, unit_.lanes)) return 0;
+        tile.weights = ceil_div(p[Dim::z], tile.channels);
+        const int64_t width = tile.tiles * WinogradTile::columns;
+        const Elements of_part(WinogradTile::frequencies(tile.rows) * p[Dim::i] * tile.tiles);
+        const Elements lines(((tile.rows + 2) * p[Dim::i] + tile.rows * p[Dim::z]) * width);
+        const Elements weights(weights_together_elements(p, tile));
+        if (to_bytes(weights + of_part + lines) <= second_level_cache_) return tile.weights;
+        const int64_t at_once = parts_in_cache(p, tile) * width;
+        return at_once >= std::min(columns, fewest_columns) ? std::min<int64_t>(2, tile.weights) : 0;
     }
 
     /// The most coordinates of a dimension that a box of the nest has.
@@ -165,6 +205,8 @@ private:
     const std::vector<LayerProblem>& problems_;
     GroupSchedule group_;
     VectorUnit unit_;
+    Bytes second_level_cache_;
+    Bytes constant_weights_;
     bool any_size_;
     int64_t most_tile_rows_;  ///< of minimal filtering
     GroupLoops& loops_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/caches.h"
 #include "base/units.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/buffer_shapes.h"
@@ -30,6 +31,11 @@ struct KernelOptions {
     /// The fewest of winograd_map. Tiles of 6 x 6 pay on some processors and layers alone, so only those
     /// who compare times ask for 6 (Pricing).
     int64_t fewest_tile_rows = 2;
+    /// Of a core. Decides how many blocks of weights code transforms together where a group has many
+    /// (docs/decisions.md, "Many weights").
+    Bytes second_level_cache = usual_second_level_cache;
+    /// Transformed weights of a group that are constants even so, where that cache holds those of each layer.
+    Bytes constant_weights{0};
     /// Only kernels with code of any size (scheduler/schedule/open_group.h): none that takes whole
     /// maps, or whose sizes follow from the width of the picture.
     bool any_size = false;

@@ -113,20 +113,33 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
     return group;
 }
 
-/// Rows of the last layer for each row of the one before it; `through_adds`: before an Add, if that is
-/// last.
-int64_t rows_per_input_row(const std::vector<LayerProblem>& problems, bool through_adds = false) {
-    const LayerProblem& sink = problems.back();
-    if (through_adds && sink.operation == Operation::add) {
-        int64_t most = 1;
-        for (auto layer = problems.begin(); layer != problems.end(); ++layer) {
-            if (std::ranges::any_of(sink.inputs, [&](const LayerInput& input) {
-                    return input.tensor == layer->output;
-                }))
-                most = std::max(most, rows_per_input_row({problems.begin(), layer + 1}, true));
+/// The most rows of the last layer for each row of the layers with weights before it that no other such
+/// layer comes behind; at least one.
+int64_t rows_per_weighted_row(const std::vector<LayerProblem>& problems) {
+    std::vector<char> is_passed_on(problems.size(), 0);  // to the last layer, by others without weights
+    is_passed_on.back() = 1;
+    int64_t most = 1;
+    for (size_t k = problems.size(); k-- > 0;) {
+        if (!is_passed_on[k]) continue;
+        if (problems[k].has_weights()) {
+            most = std::max(most, problems.back()[Dim::y] / problems[k][Dim::y]);
+            continue;
         }
-        return most;
+        for (size_t j = 0; j < k; ++j) {
+            if (std::ranges::any_of(problems[k].inputs, [&](const LayerInput& input) {
+                    return input.tensor == problems[j].output;
+                }))
+                is_passed_on[j] = 1;
+        }
     }
+    return most;
+}
+
+/// Rows of the last layer for each row of the one before it; `through_joins`: before layers without weights,
+/// if such are last.
+int64_t rows_per_input_row(const std::vector<LayerProblem>& problems, bool through_joins = false) {
+    const LayerProblem& sink = problems.back();
+    if (through_joins && !sink.has_weights()) return rows_per_weighted_row(problems);
     const Sampling& s = sink.y().sampling;
     if (sink.y().is_sampled()) return std::max<int64_t>(1, s.denominator / s.numerator);
     return sink.y().transposed ? sink.y().stride : 1;

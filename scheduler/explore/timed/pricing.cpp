@@ -1,6 +1,7 @@
 #include "scheduler/explore/timed/pricing.h"
 
 #include <algorithm>
+#include <set>
 
 #include "scheduler/counts/done.h"
 #include "scheduler/explore/front_builder.h"
@@ -23,6 +24,7 @@ std::pair<Priced*, bool> Pricing::place_of(const GroupSchedule& group,
     for (Nest& nest : nameless.nests) nest.layer.clear();
     Shape shape = shape_key(problems);
     shape.push_back(images_of(network_, group));
+    shape.push_back(kernel_options(group).constant_weights.value());
     const auto [place, is_new] =
         by_shape_.try_emplace(std::pair(std::move(shape), std::move(nameless)));
     return {&place->second, is_new};
@@ -111,6 +113,31 @@ Priced Pricing::priced(const GroupSchedule& group, const std::vector<LayerProble
     return priced;
 }
 
+/// Beside a tensor between groups, transformed weights of a quarter of it are little memory.
+KernelOptions Pricing::kernel_options(const GroupSchedule& group) const {
+    constexpr int64_t part_of_tensor = 4;
+    KernelOptions kernels = options_.kernels;
+    kernels.second_level_cache = options_.second_level_cache;
+    if (options_.memory) return kernels;
+    std::set<TensorId> made;
+    Bytes between;
+    const auto note = [&](TensorId id) {
+        between = std::max(between, to_bytes(Elements(element_count(network_.tensor(id).dims))));
+    };
+    for (const Nest& nest : group.nests) {
+        const Layer& layer = network_.layer(network_.find_layer(nest.layer));
+        for (const TensorId id : layer.inputs) {
+            const bool is_given = std::ranges::find(network_.inputs, id) != network_.inputs.end();
+            if (!is_given && !made.contains(id)) note(id);
+        }
+        made.insert(layer.output);
+    }
+    const TensorId output = network_.layer(network_.find_layer(group.nests.back().layer)).output;
+    if (!network_.is_output(output)) note(output);
+    kernels.constant_weights = Bytes(between.value() / part_of_tensor);
+    return kernels;
+}
+
 /// The default kernels; those with other tiles of minimal filtering if they are faster, or those
 /// without it if they are clearly faster.
 void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
@@ -122,10 +149,11 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         return predicted_milliseconds(with_kernels, problems, options_.speed, options_.threads,
                                       Bytes(weights_.value() - own.value()), images, &loops);
     };
-    priced.group = with_default_kernels(problems, group, options_.unit, options_.kernels, &loops);
+    KernelOptions kernels = kernel_options(group);
+    priced.group = with_default_kernels(problems, group, options_.unit, kernels, &loops);
     priced.milliseconds = time(priced.group);
     if (!options_.kernels.filters() || group.nests.front().kernel.is_chosen()) return;
-    const auto offer = [&](const KernelOptions& kernels, double bar) {
+    const auto offer = [&](double bar) {
         GroupSchedule other = with_default_kernels(problems, group, options_.unit, kernels, &loops);
         if (other == priced.group) return;
         const double milliseconds = time(other);
@@ -133,7 +161,6 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         priced.group = std::move(other);
         priced.milliseconds = milliseconds;
     };
-    KernelOptions kernels = options_.kernels;
     const bool is_map = is_whole_map_group(group, problems) &&
                         kernel_pays(problems.front(), KernelKind::winograd_map);
     for (const int64_t rows : {6, 4, 2}) {
@@ -143,12 +170,12 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         const bool has_higher = std::ranges::any_of(priced.group.nests, [&](const Nest& nest) {
             return kernel_row(nest.kernel.kind).filters && rows_of_tile(nest.kernel) > rows;
         });
-        if (is_map || has_higher) offer(kernels, 1);
+        if (is_map || has_higher) offer(1);
     }
     const auto filters = [](const Nest& nest) { return kernel_row(nest.kernel.kind).filters; };
     if (std::ranges::none_of(priced.group.nests, filters)) return;
     kernels.winograd = false;
-    offer(kernels, surely_faster);
+    offer(surely_faster);
 }
 
 }  // namespace laminate::timed

@@ -12,6 +12,7 @@ namespace {
 
 /// More sums than any processor has registers for are code that no compiler should be asked for.
 constexpr int64_t most_sums = 256;
+constexpr int64_t most_blocks = 1024;
 constexpr int64_t fewest_lanes = 4, most_lanes = 32;
 
 std::string size_text(const Kernel& kernel, KernelSize size) {
@@ -33,7 +34,10 @@ std::optional<std::string> limit_refusal(const Kernel& kernel, KernelSize size) 
         return size_text(kernel, size) + "; legal: v4, v8, v16, v32";
     }
     const int64_t least = is_switch(size) ? 0 : 1;
-    const int64_t most = size == KernelSize::form ? 2 : is_switch(size) ? 1 : most_sums;
+    const int64_t most = size == KernelSize::form      ? 2
+                         : size == KernelSize::weights ? most_blocks
+                         : is_switch(size)             ? 1
+                                                       : most_sums;
     if (kernel[size] >= least && kernel[size] <= most) return std::nullopt;
     return size_text(kernel, size) + ", expected " + std::to_string(least) + " to " +
            std::to_string(most);
@@ -70,7 +74,7 @@ std::string kernel_names_for(const LayerProblem& problem) {
 }
 
 char letter_of(KernelSize size) {
-    constexpr PerKernelSize<char> letters{'z', 'y', 'x', 'p', 'h', 'c', 'f', 'a', 'v'};
+    constexpr PerKernelSize<char> letters{'z', 'y', 'x', 'p', 'h', 'c', 'f', 'w', 'a', 'v'};
     return letters[size];
 }
 

@@ -56,13 +56,14 @@ enum class KernelSize {
     half,      ///< h: 1 if half of the last vector of a row is enough
     panel,     ///< c: 1 if the pixels of a tile are copied to a panel first
     form,      ///< f: tiles of minimal filtering; 0: 2 rows x 4 columns, 1: 4 x 4, 2: 6 x 6
+    weights,   ///< w: blocks of z output channels whose weights code transforms together; 0: constants
     sums,      ///< a: vector registers that hold sums
     lanes,     ///< v: elements of a vector
 };
-inline constexpr size_t kernel_sizes = 9;
+inline constexpr size_t kernel_sizes = 10;
 template <class T>
 using PerKernelSize = PerEnum<T, KernelSize, kernel_sizes>;
-/// z, y, x, p, h, c, f, a, v.
+/// z, y, x, p, h, c, f, w, a, v.
 [[nodiscard]] char letter_of(KernelSize size);
 
 struct Kernel {
@@ -72,7 +73,7 @@ struct Kernel {
     [[nodiscard]] int64_t operator[](KernelSize s) const { return size[s]; }
     friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
-/// "rows z4 y2 x3 v16"; h, c and f are left out where they are 0.
+/// "rows z4 y2 x3 v16"; h, c, f and w are left out where they are 0.
 [[nodiscard]] std::string to_text(const Kernel& kernel);
 
 /// Ranges of output channels, rows, columns and input channels (of a group of channels).
@@ -84,7 +85,8 @@ using KernelBox = PerDim<Range>;
 }
 /// Left out of the text where it is 0.
 [[nodiscard]] constexpr bool is_switch(KernelSize size) {
-    return size == KernelSize::half || size == KernelSize::panel || size == KernelSize::form;
+    return size == KernelSize::half || size == KernelSize::panel || size == KernelSize::form ||
+           size == KernelSize::weights;
 }
 /// Rows of a tile of minimal filtering by KernelSize::form, and the reverse.
 [[nodiscard]] inline int64_t rows_of_tile(const Kernel& kernel) {

@@ -78,37 +78,13 @@ void add_winograd(LinePlan& plan, const GroupSchedule& group,
     }
 }
 
-/// The tile with weights that code transforms for some blocks of output channels, while as many patches as
-/// a second-level cache holds wait for them; none where these are too few, or weights no whole vectors.
-/// Smaller caches pass the patches on from the third level; two blocks at a time halve how often.
-std::optional<WinogradTile> with_plain_weights(const LayerProblem& p, WinogradTile tile,
-                                               int64_t columns, int64_t lanes) {
-    constexpr int64_t long_row = 128, fewest_columns = 256;
-    constexpr Bytes most_patches{768 << 10};
-    constexpr int64_t blocks_together = 2;
-    if (tile.axis != VectorAxis::x || tile.rows < 4 || columns < long_row ||
-        p[Dim::i] * tile.channels % lanes != 0)
-        return std::nullopt;
-    const int64_t width = tile.tiles * WinogradTile::columns;
-    const int64_t parts = ceil_div(columns, width);
-    const Elements of_part(WinogradTile::frequencies(tile.rows) * p[Dim::i] * tile.tiles);
-    const int64_t that_fit = most_patches.value() / to_bytes(of_part).value();
-    if (that_fit < parts && that_fit * width < fewest_columns) return std::nullopt;
-    tile.parts = ceil_div(parts, ceil_div(parts, that_fit));
-    tile.blocks = std::min(blocks_together, ceil_div(p[Dim::z], tile.channels));
-    tile.transforms_weights = true;
-    return tile;
-}
-
-/// Leaves the weights of a chain plain where all of them transformed would take much memory and pass
-/// through the caches with every step. Returns the elements of the largest blocks that code transforms together.
-int64_t leave_weights_plain(LinePlan& plan, const std::vector<LayerProblem>& problems,
-                            const std::vector<GroupTensor>& tensors) {
-    constexpr Bytes most_of_group{4 << 20};
-    std::vector<std::optional<WinogradTile>> plain(problems.size());
-    Bytes all;
+/// Gives tiles whose weights code transforms their parts. Returns the elements of the most weights that it
+/// transforms together.
+int64_t add_parts(LinePlan& plan, const std::vector<LayerProblem>& problems,
+                  const std::vector<GroupTensor>& tensors) {
+    int64_t most = 0;
     for (size_t k = 0; k < problems.size(); ++k) {
-        const std::optional<WinogradTile>& tile = plan.winograd[k];
+        std::optional<WinogradTile>& tile = plan.winograd[k];
         if (!tile) continue;
         const auto input = std::ranges::find_if(tensors, [&](const GroupTensor& tensor) {
             return std::ranges::any_of(tensor.readers, [&](const TensorReader& reader) {
@@ -116,16 +92,8 @@ int64_t leave_weights_plain(LinePlan& plan, const std::vector<LayerProblem>& pro
             });
         });
         const int64_t columns = plan.rings[static_cast<size_t>(input - tensors.begin())].columns;
-        plain[k] = with_plain_weights(problems[k], *tile, columns, plan.lanes);
-        if (plain[k]) all += to_bytes(Elements(transformed_weight_elements(problems[k], *tile)));
-    }
-    if (all <= most_of_group) return 0;
-    int64_t most = 0;
-    for (size_t k = 0; k < problems.size(); ++k) {
-        if (!plain[k]) continue;
-        plan.winograd[k] = plain[k];
-        most = std::max(most,
-                        plain[k]->blocks * transformed_block_elements(problems[k], *plain[k]));
+        tile = with_parts(problems[k], *tile, columns);
+        most = std::max(most, weights_together_elements(problems[k], *tile));
     }
     return most;
 }
@@ -279,7 +247,7 @@ LinePlan line_plan(const GroupSchedule& group, const std::vector<LayerProblem>& 
     }
     plan.scratch_elements += blocks;
     plan.weights_offset = plan.scratch_elements;
-    plan.scratch_elements += round_up(leave_weights_plain(plan, problems, tensors), boundary);
+    plan.scratch_elements += round_up(add_parts(plan, problems, tensors), boundary);
     // Last: patches behind the end of a row may be read beyond it.
     plan.transforms_offset = plan.scratch_elements;
     plan.scratch_elements += transform_elements(plan, group, problems);

@@ -9,11 +9,14 @@
 // F(1x4, 3x3), 18 products for 4 outputs; at the end of the picture, or with bands of four or six, the last
 // band is partial: rows that are not asked for are not stored. Tiles of a row begin with the first
 // column of a box, and the last one takes zeros for columns that its strip has not.
-//   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers
+//   winograd_rows      lanes are tiles of a row; z channels x x vectors of v tiles in registers; with w,
+//                      code transforms the weights of as many blocks of z channels together
 //   winograd_channels  lanes are output channels; z vectors of v channels x x tiles in registers,
 //                      tiles from p bands together
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +38,20 @@ bool winograd_pays(const LayerProblem& p) {
     const auto in = static_cast<double>(p[Dim::i]);
     const auto out = static_cast<double>(p.group_outputs());
     return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;
+}
+
+std::optional<std::string> winograd_size_refusal(const LayerProblem& p, const Kernel& kernel) {
+    const int64_t together = kernel[KernelSize::weights];
+    if (together == 0) return std::nullopt;
+    const WinogradTile tile = winograd_tile_of(kernel);
+    const std::string found = "w" + std::to_string(together) + ", expected ";
+    if (!transforms_weights(p, tile, kernel[KernelSize::lanes])) {
+        return found + "w0: code transforms weights in whole vectors of v" +
+               std::to_string(kernel[KernelSize::lanes]) + ", for f1 and f2";
+    }
+    const int64_t blocks = ceil_div(p[Dim::z], tile.channels);
+    if (together <= blocks) return std::nullopt;
+    return found + "at most " + std::to_string(blocks) + ", the blocks of output channels";
 }
 
 int64_t winograd_multiplications(const LayerProblem& p, const Kernel& kernel,
@@ -75,6 +92,7 @@ KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize
         .multiplications = winograd_multiplications,
         .work = winograd_work,
         .channels_together = [](const Kernel& kernel) { return winograd_tile_of(kernel).channels; },
+        .size_refusal = winograd_size_refusal,
     };
 }
 
@@ -82,7 +100,8 @@ KernelRow winograd_row(KernelKind kind, const char* name, std::vector<KernelSize
 
 const KernelRow winograd_rows_kernel =
     winograd_row(KernelKind::winograd_rows, "winograd_rows",
-                 {KernelSize::channels, KernelSize::columns, KernelSize::form, KernelSize::lanes},
+                 {KernelSize::channels, KernelSize::columns, KernelSize::form, KernelSize::weights,
+                  KernelSize::lanes},
                  "F(2x4, 3x3), F(4x4, 3x3) or F(6x4, 3x3), z channels x x vectors of tiles in registers");
 
 const KernelRow winograd_channels_kernel =

@@ -524,7 +524,7 @@ TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     const LinePlan plan = default_plan(network, group, unit);
     for (const std::optional<WinogradTile>& tile : plan.winograd) {
         ASSERT_TRUE(tile.has_value());
-        EXPECT_TRUE(tile->transforms_weights);
+        EXPECT_EQ(tile->weights, 2);
         EXPECT_EQ(tile->blocks, 2);
         EXPECT_GT(tile->parts, 1);
         EXPECT_LT(tile->parts * tile->tiles * WinogradTile::columns, columns);
@@ -542,7 +542,40 @@ TEST(Winograd, ManyWeightsAreTransformedAgainAndAgain) {
     const Network shorter = chain_of(32, columns, {80, 80, 80, 80, 80}, same());
     const GroupSchedule four_layers =
         line_buffer_group(shorter, schedulable_chains(shorter).front(), {4, 0, 0, 4});
-    EXPECT_FALSE(default_plan(shorter, four_layers, unit).winograd.front()->transforms_weights);
+    EXPECT_EQ(default_plan(shorter, four_layers, unit).winograd.front()->weights, 0);
+}
+
+/// A cache that holds all transformed weights of a layer: they are transformed once for a step, also one of
+/// several bands and a part of one.
+TEST(Winograd, AllWeightsOfALayerAreTransformedOnceForAStep) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    constexpr int64_t columns = 320;
+    const Network network = chain_of(37, columns, {80, 80, 80, 80, 80, 76}, same());
+    const KernelOptions roomy{.tile_rows = 4, .second_level_cache = Bytes(8 << 20)};
+    for (const LineBufferSizes& sizes : {LineBufferSizes{4, 0, 0, 4}, LineBufferSizes{10, 0, 0, 4}}) {
+        const GroupSchedule group =
+            line_buffer_group(network, schedulable_chains(network).front(), sizes);
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        const GroupSchedule all = with_default_kernels(problems, group, unit, roomy);
+        const LinePlan plan = line_plan(all, problems);
+        for (size_t k = 0; k < problems.size(); ++k) {
+            const std::optional<WinogradTile>& tile = plan.winograd[k];
+            ASSERT_TRUE(tile.has_value());
+            EXPECT_EQ(tile->weights, ceil_div(problems[k][Dim::z], tile->channels));
+            EXPECT_EQ(tile->blocks, 1);
+            EXPECT_EQ(tile->parts, 1);
+        }
+        EXPECT_LE(error_of(network, all, unit), 8 * allowed) << to_text(all);
+        // The same bits as with constants.
+        GroupSchedule constants = all;
+        for (Nest& nest : constants.nests) nest.kernel.size[KernelSize::weights] = 0;
+        const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
+        const size_t size = reference_output(network, problems, inputs).size();
+        const auto output = [&](const GroupSchedule& chosen) {
+            return run_poisoned(default_code(network, chosen, unit), size, inputs, false).output;
+        };
+        EXPECT_EQ(output(all), output(constants)) << to_text(all);
+    }
 }
 
 /// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every

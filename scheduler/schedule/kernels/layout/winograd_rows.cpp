@@ -126,6 +126,24 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const Steps& st
     return are_whole ? std::optional(fours) : std::nullopt;
 }
 
+bool transforms_weights(const LayerProblem& p, const WinogradTile& tile, int64_t lanes) {
+    return tile.axis == VectorAxis::x && tile.rows >= 4 && p[Dim::i] * tile.channels % lanes == 0;
+}
+
+int64_t parts_in_cache(const LayerProblem& p, const WinogradTile& tile) {
+    constexpr Bytes most_patches{768 << 10};
+    const Elements of_part(WinogradTile::frequencies(tile.rows) * p[Dim::i] * tile.tiles);
+    return std::max<int64_t>(1, most_patches.value() / to_bytes(of_part).value());
+}
+
+WinogradTile with_parts(const LayerProblem& p, WinogradTile tile, int64_t columns) {
+    if (tile.weights == 0 || tile.weights == ceil_div(p[Dim::z], tile.channels)) return tile;
+    const int64_t parts = ceil_div(columns, tile.tiles * WinogradTile::columns);
+    tile.parts = ceil_div(parts, ceil_div(parts, parts_in_cache(p, tile)));
+    tile.blocks = tile.weights;
+    return tile;
+}
+
 Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {
     Kernel kernel;
     const bool by_tiles = tile.axis == VectorAxis::x;
@@ -134,6 +152,7 @@ Kernel kernel_of(const WinogradTile& tile, int64_t lanes) {
     kernel.size[KernelSize::columns] = by_tiles ? tile.tiles / lanes : tile.tiles;
     kernel.size[KernelSize::pairs] = by_tiles ? 0 : tile.bands;
     kernel.size[KernelSize::form] = form_of_tile(tile.rows);
+    kernel.size[KernelSize::weights] = tile.weights;
     kernel.size[KernelSize::lanes] = lanes;
     return kernel;
 }
@@ -147,6 +166,7 @@ WinogradTile winograd_tile_of(const Kernel& kernel) {
     tile.tiles = kernel[KernelSize::columns] * (by_tiles ? lanes : 1);
     tile.rows = rows_of_tile(kernel);
     tile.bands = by_tiles ? 1 : kernel[KernelSize::pairs];
+    tile.weights = kernel[KernelSize::weights];
     tile.has_bands = tile.has_partial = true;
     tile.has_singles = tile.rows == 2;
     return tile;
@@ -185,11 +205,15 @@ int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTil
 }
 
 int64_t weights_of_frequency(const LayerProblem& p, const WinogradTile& tile) {
-    return p[Dim::i] * tile.channels + (tile.transforms_weights ? line_elements : 0);
+    return p[Dim::i] * tile.channels + (tile.weights > 0 ? line_elements : 0);
 }
 
 int64_t transformed_block_elements(const LayerProblem& p, const WinogradTile& tile) {
     return WinogradTile::frequencies(tile.rows) * weights_of_frequency(p, tile);
+}
+
+int64_t weights_together_elements(const LayerProblem& p, const WinogradTile& tile) {
+    return tile.weights * transformed_block_elements(p, tile);
 }
 
 int64_t transformed_weight_elements(const LayerProblem& p, const WinogradTile& tile) {

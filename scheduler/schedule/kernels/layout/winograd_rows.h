@@ -33,8 +33,9 @@ struct WinogradTile {
     bool has_bands = false;     ///< some rows are computed by bands
     bool has_singles = false;   ///< some rows are computed alone
     bool has_partial = false;   ///< some bands reach over the end of their step into zeros
-    /// Weights are transformed again and again (line_plan.h); else they are constants.
-    bool transforms_weights = false;
+    /// With VectorAxis::x: blocks of output channels whose weights code transforms together, again and again;
+    /// 0: they are constants. Those of all blocks are transformed once for all bands of a step.
+    int64_t weights = 0;
     /// With VectorAxis::x: how often `tiles` of a band, side by side, have patches in V together.
     int64_t parts = 1;
     /// With VectorAxis::x: blocks of output channels that are multiplied by the patches of one frequency
@@ -54,6 +55,15 @@ enum class WinogradAxes { any, tiles };
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(
     const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps, int64_t columns,
     const VectorUnit& unit, WinogradAxes axes = WinogradAxes::any, int64_t most_rows = 2);
+
+/// Whether code can transform the weights: in whole vectors, for tiles of four or six rows.
+[[nodiscard]] bool transforms_weights(const LayerProblem& problem, const WinogradTile& tile,
+                                      int64_t lanes);
+/// Parts whose patches a second-level cache of 1 MiB holds, at least one.
+[[nodiscard]] int64_t parts_in_cache(const LayerProblem& problem, const WinogradTile& tile);
+/// The tile with its `parts` and `blocks`, which follow from its weights and from the columns asked for: patches
+/// of as many columns as a second-level cache holds, or of one tile beside the weights of all blocks.
+[[nodiscard]] WinogradTile with_parts(const LayerProblem& problem, WinogradTile tile, int64_t columns);
 
 /// The kernel winograd_rows or winograd_channels with that tile, and its tile for rows of any kind.
 [[nodiscard]] Kernel kernel_of(const WinogradTile& tile, int64_t lanes);
@@ -87,9 +97,10 @@ struct WinogradRowsLayout {
 /// From one frequency of a block of transformed weights for bands to the next. Those that code transforms
 /// lie a cache line apart: as powers of two all frequencies would meet in one cache set.
 [[nodiscard]] int64_t weights_of_frequency(const LayerProblem& problem, const WinogradTile& tile);
-/// Elements of a block of these weights.
+/// Elements of a block of these weights; of all that code transforms together.
 [[nodiscard]] int64_t transformed_block_elements(const LayerProblem& problem,
                                                  const WinogradTile& tile);
+[[nodiscard]] int64_t weights_together_elements(const LayerProblem& problem, const WinogradTile& tile);
 /// Elements of all blocks. The last one is filled up with zeros, which count.
 [[nodiscard]] int64_t transformed_weight_elements(const LayerProblem& problem,
                                                   const WinogradTile& tile);
