@@ -83,6 +83,7 @@ public:
           second_level_cache_(options.second_level_cache),
           constant_weights_(options.constant_weights),
           any_size_(options.any_size),
+          tiles_as_lanes_(options.tiles_as_lanes),
           most_tile_rows_(options.any_size ? 2 : options.tile_rows),
           loops_(loops),
           tensors_(group_tensors(problems)) {}
@@ -93,8 +94,8 @@ public:
             Kernel& kernel = group.nests[k].kernel;
             kernel = direct_kernel(k);
             if (!winograd || !allows_winograd(k)) continue;
-            const WinogradAxes axes =
-                any_size_ || !loops_.whole()[k][Dim::x] ? WinogradAxes::tiles : WinogradAxes::any;
+            const bool has_tiles = any_size_ || tiles_as_lanes_ || !loops_.whole()[k][Dim::x];
+            const WinogradAxes axes = has_tiles ? WinogradAxes::tiles : WinogradAxes::any;
             if (const auto tile =
                     winograd_tile(problems_[k], loops_.steps()[k], most_asked(k, Dim::x), unit_,
                                   axes, most_tile_rows_))
@@ -208,6 +209,7 @@ private:
     Bytes second_level_cache_;
     Bytes constant_weights_;
     bool any_size_;
+    bool tiles_as_lanes_;
     int64_t most_tile_rows_;  ///< of minimal filtering
     GroupLoops& loops_;
     std::vector<GroupTensor> tensors_;

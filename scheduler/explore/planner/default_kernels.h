@@ -31,6 +31,8 @@ struct KernelOptions {
     /// The fewest of winograd_map. Tiles of 6 x 6 pay on some processors and layers alone, so only those
     /// who compare times ask for 6 (Pricing).
     int64_t fewest_tile_rows = 2;
+    /// Minimal filtering over lines by lanes of tiles alone: winograd_rows, not winograd_channels.
+    bool tiles_as_lanes = false;
     /// Of a core. Decides how many blocks of weights code transforms together where a group has many
     /// (docs/decisions.md, "Many weights").
     Bytes second_level_cache = usual_second_level_cache;

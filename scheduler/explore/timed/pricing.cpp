@@ -172,6 +172,15 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         });
         if (is_map || has_higher) offer(1);
     }
+    const auto has_lanes_of_channels = [](const Nest& nest) {
+        return nest.kernel.kind == KernelKind::winograd_channels;
+    };
+    kernels.tiles_as_lanes = std::ranges::any_of(priced.group.nests, has_lanes_of_channels);
+    for (const int64_t rows : {6, 4, 2}) {
+        if (!kernels.tiles_as_lanes || rows > options_.kernels.tile_rows) continue;
+        kernels.tile_rows = rows;
+        offer(1);
+    }
     const auto filters = [](const Nest& nest) { return kernel_row(nest.kernel.kind).filters; };
     if (std::ranges::none_of(priced.group.nests, filters)) return;
     kernels.winograd = false;
