@@ -308,6 +308,9 @@ private:
                 }
                 if (cuts_tiles && !fills_tiles(problems, sizes)) continue;
                 sizes.strip_rows = strip_rows(problems, sizes, counts.macs().value());
+                const bool is_divided =
+                    sizes.strip_rows > 0 && sizes.strip_rows < problems.back()[Dim::y];
+                if (!is_divided && columns == 0) sizes.strip_columns = columns_of_thread(problems);
                 const GroupSchedule group = line_buffer_group(problems, sizes);
                 const GroupCounts stripped = two_level_counts(problems, group, &cache_);
                 return Choice{group, stripped.accesses(), stripped.live_total};
@@ -405,6 +408,18 @@ private:
         return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_)
             .macs()
             .value();
+    }
+
+    /// Columns per strip of a layer without weights that has too few rows for threads to share, such as a
+    /// softmax of one row; 0 for no strips.
+    [[nodiscard]] int64_t columns_of_thread(const std::vector<LayerProblem>& problems) const {
+        constexpr int64_t half_vector = 8, fewest_columns = 32;
+        constexpr Elements enough{1 << 15};
+        const LayerProblem& p = problems.front();
+        if (options_.threads <= 1 || problems.size() > 1 || p.has_weights() ||
+            a_map_kernel_pays(p) || p[Dim::x] < fewest_columns || p.output_elements() < enough)
+            return 0;
+        return round_up(ceil_div(p[Dim::x], options_.threads), half_vector);
     }
 
     /// Rows per strip, so that threads can share the work; 0 for no strips. Each strip repeats the
