@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -14,6 +15,7 @@
 #include "scheduler/explore/explore.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/explore/timed/pricing.h"
 #include "scheduler/explore/timed/strips_cache.h"
 #include "scheduler/schedule/kernel_legality.h"
 #include "tests/support/chain.h"
@@ -307,6 +309,66 @@ TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
     const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();
     ASSERT_EQ(groups.size(), 1U);
     EXPECT_EQ(groups.front().nests.back()[Dim::y], 8) << to_text(groups.front());
+}
+
+/// Four times the size, halved: six rows of the last layer with weights are twelve of the outputs.
+TEST(TimedFront, LayersBehindTheLastConvolutionLeaveItsTilesWhole) {
+    const LayerSpec inner{16, square_window(3, 1, 1)};
+    Network network = chain(16, 96, 256, {inner, inner, inner});
+    const TensorId enlarged = append(
+        network, "enlarged",
+        {.kind = LayerKind::depth_to_space, .inputs = {network.layers.back().output}, .block = 4});
+    append(network, "halved",
+           {.kind = LayerKind::average_pool, .inputs = {enlarged}, .window = square_window(2, 2)});
+    LineBufferOptions options;
+    options.tile_rows = 6;
+    options.second_level_cache = Bytes(6 << 20);
+    const auto planned = line_buffer_schedule(network, options);
+    const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups.front().nests.back()[Dim::y], 12) << to_text(groups.front());
+}
+
+/// All transformed weights of a long chain are 13 MiB. A second-level cache of 2 MiB holds those of a layer,
+/// which are transformed once for a step; beside a tensor between groups they are constants. One of 1 MiB gets
+/// two blocks of them at a time.
+TEST(TimedFront, ManyWeightsAreTransformedAsTheSecondLevelCacheAllows) {
+    const Network network =
+        chain(64, 540, 960, std::vector<LayerSpec>(18, {64, square_window(3, 1, 1)}));
+    const auto weights_of = [&](int64_t second_level_kib, bool ends_in_group) {
+        TimedOptions options = options_for(16, 2);
+        options.second_level_cache = Bytes(second_level_kib << 10);
+        LineBufferSizes sizes{6, 0, 480, 6};
+        std::vector<LayerId> layers(ends_in_group ? 16 : 18);
+        std::iota(layers.begin(), layers.end(), 0);
+        timed::Pricing pricing(network, options);
+        const Kernel kernel =
+            pricing.price(line_buffer_group(network, layers, sizes)).group.nests[5].kernel;
+        EXPECT_EQ(kernel.kind, KernelKind::winograd_rows);
+        return std::pair(kernel[KernelSize::weights], ceil_div(64, kernel[KernelSize::channels]));
+    };
+    const auto [some, blocks] = weights_of(1024, false);
+    EXPECT_EQ(some, 2);
+    EXPECT_GT(blocks, 2);
+    EXPECT_EQ(weights_of(2048, false).first, blocks);
+    EXPECT_EQ(weights_of(2048, true).first, 0);
+    EXPECT_EQ(weights_of(1024, true).first, 2);
+}
+
+/// Rows of 147 columns have 37 tiles: lanes of tiles waste a quarter of them, and are faster all the same.
+TEST(TimedFront, LanesOfMinimalFilteringAreChosenByTime) {
+    const Network network = chain(3, 299, 299,
+                                  {{32, square_window(3, 2)},
+                                   {32, square_window(3)},
+                                   {64, square_window(3, 1, 1)}});
+    TimedOptions options = options_for(16, 2);
+    options.speed = open_cpu_speed("xeon6");
+    const auto found = fastest_schedule(network, options);
+    for (const GroupSchedule& group : std::get<Schedule>(found).groups()) {
+        for (const Nest& nest : group.nests) {
+            EXPECT_NE(nest.kernel.kind, KernelKind::winograd_channels) << to_text(group);
+        }
+    }
 }
 
 TEST(TimedFront, StripsOfColumnsReadWeightsThatFitIntoTheSecondLevelCache) {

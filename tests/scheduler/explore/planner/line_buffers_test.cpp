@@ -312,6 +312,23 @@ TEST(LineBufferSchedule, ThreadsGetEvenStripsOfFewRows) {
     EXPECT_EQ(schedule.groups()[0].nests.back().strip, (std::array<int64_t, 2>{17, 0}));
 }
 
+/// A softmax of one row of 40 columns: threads share whole half vectors of it. Rows are shared where there are
+/// enough of them, and little is left to one thread.
+TEST(LineBufferSchedule, ThreadsShareColumnsOfALayerOfOneRow) {
+    const auto strip_of = [](int64_t channels, int64_t rows, int64_t columns, int threads) {
+        Network network = empty_network(channels, rows, columns);
+        append(network, "softmax", {.kind = LayerKind::softmax, .inputs = {0}, .axis = 1});
+        return with_layers_alone(network, {network, {}}, threads).groups().front().nests.back().strip;
+    };
+    using Strip = std::array<int64_t, 2>;
+    EXPECT_EQ(strip_of(2000, 1, 40, 2), (Strip{0, 24}));
+    EXPECT_EQ(strip_of(2000, 1, 80, 5), (Strip{0, 16}));
+    EXPECT_EQ(strip_of(2000, 1, 40, 1), (Strip{0, 0}));
+    EXPECT_EQ(strip_of(20, 1, 40, 2), (Strip{0, 0}));
+    EXPECT_EQ(strip_of(2000, 8, 40, 2)[1], 0);
+    EXPECT_GT(strip_of(2000, 8, 40, 2)[0], 0);
+}
+
 TEST(LineBufferSchedule, WideLinesAreCutIntoColumnsWhereTheBudgetAsks) {
     const Network network = chain(8, 64, 1028, {{8, square_window(3)}, {8, square_window(3)}});
     // Full width: X 3 x 1028 x 8 and conv1 3 x 1026 x 8 alone are 49296 elements.
