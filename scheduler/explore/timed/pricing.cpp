@@ -138,6 +138,23 @@ KernelOptions Pricing::kernel_options(const GroupSchedule& group) const {
     return kernels;
 }
 
+namespace {
+
+/// Whether the group has winograd_channels, and all that it filters have few inputs. With many, whole maps are
+/// faster than lines of tiles, of which the model of time expects too much there.
+bool has_few_by_channels(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    constexpr int64_t many_inputs = 64;
+    bool has_such = false;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        const KernelKind kind = group.nests[k].kernel.kind;
+        if (kernel_row(kind).filters && problems[k][Dim::i] >= many_inputs) return false;
+        has_such = has_such || kind == KernelKind::winograd_channels;
+    }
+    return has_such;
+}
+
+}  // namespace
+
 /// The default kernels; those with other tiles of minimal filtering if they are faster, or those
 /// without it if they are clearly faster.
 void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
@@ -172,10 +189,7 @@ void Pricing::choose_kernels(Priced& priced, const std::vector<LayerProblem>& pr
         });
         if (is_map || has_higher) offer(1);
     }
-    const auto has_lanes_of_channels = [](const Nest& nest) {
-        return nest.kernel.kind == KernelKind::winograd_channels;
-    };
-    kernels.tiles_as_lanes = std::ranges::any_of(priced.group.nests, has_lanes_of_channels);
+    kernels.tiles_as_lanes = has_few_by_channels(priced.group, problems);
     for (const int64_t rows : {6, 4, 2}) {
         if (!kernels.tiles_as_lanes || rows > options_.kernels.tile_rows) continue;
         kernels.tile_rows = rows;
