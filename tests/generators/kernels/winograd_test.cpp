@@ -578,6 +578,27 @@ TEST(Winograd, AllWeightsOfALayerAreTransformedOnceForAStep) {
     }
 }
 
+TEST(Winograd, WeightsAreTransformedInWholeVectorsForTilesOfFourAndSixRows) {
+    const Network network = chain_of(12, 160, {20, 44}, same());
+    const LayerProblem p = layer_problem(network, 0);
+    const auto refusal = [&](int64_t channels, int64_t form, int64_t together) {
+        Kernel kernel = kernel_for(KernelKind::winograd_rows, {16, 24});
+        kernel.size[KernelSize::channels] = channels;
+        kernel.size[KernelSize::columns] = 1;
+        kernel.size[KernelSize::form] = form;
+        kernel.size[KernelSize::weights] = together;
+        return kernel_refusal(p, kernel);
+    };
+    EXPECT_EQ(refusal(8, 1, 6), std::nullopt);
+    EXPECT_EQ(refusal(8, 2, 1), std::nullopt);
+    EXPECT_EQ(refusal(7, 1, 0), std::nullopt);
+    EXPECT_EQ(refusal(8, 1, 7), "w7, expected at most 6, the blocks of output channels");
+    const std::string vectors =
+        ", expected w0: code transforms weights in whole vectors of v16, for f1 and f2";
+    EXPECT_EQ(refusal(8, 0, 2), "w2" + vectors);
+    EXPECT_EQ(refusal(7, 1, 2), "w2" + vectors);
+}
+
 /// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every
 /// time.
 TEST(Winograd, RandomSchedules) {
