@@ -9,7 +9,8 @@
  *   laminate_close(session);
  *
  * Arrays are 32-bit floats, dense, row major, N C H W (N F after Flatten and Gemm), allocated by
- * the caller. laminate_open() allocates all memory; laminate_run() allocates nothing. A session
+ * the caller. laminate_open() allocates all memory; laminate_run() allocates nothing. While it runs,
+ * subnormal numbers are zeros, unless the network was compiled with --strict. A session
  * runs one call at a time: open one session per thread. No exception leaves these functions. */
 #ifndef LAMINATE_LAMINATE_H
 #define LAMINATE_LAMINATE_H

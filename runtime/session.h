@@ -13,6 +13,7 @@
 //
 // Threads are OpenMP's. The strips of a group, of all images of the batch, go to threads as they
 // come free. The next step begins when all strips are done, whether every thread has come or not.
+// Subnormal numbers are zeros meanwhile, on these threads alone, unless the network was compiled with --strict.
 // The result does not depend on the number of threads. A session runs one call at a time and
 // refuses a second one. Several sessions may run at once, also from inside a parallel region of the
 // caller, where each run has one thread.

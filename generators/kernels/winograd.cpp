@@ -147,7 +147,7 @@ struct Block {
 
 /// Whether code transforms the weights of some blocks at a time, for as many patches as V has room for.
 bool has_passing_weights(const Step& s) {
-    return s.tile.weights > 0 && s.tile.weights < ceil_div(s.p[Dim::z], s.tile.channels);
+    return s.tile.weights > 0 && !transforms_all_weights(s.p, s.tile);
 }
 
 /// First weight of a block of output channels at one frequency.
@@ -538,7 +538,7 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
     std::vector<Stmt> parts;
     if (tile.has_bands) {
         const Step several = step(tile.rows);
-        if (tile.weights > 0 && !has_passing_weights(several)) {
+        if (transforms_all_weights(p, tile)) {
             parts.push_back(several.loop(".zw", size(tile.weights), [&](const Expr& block) {
                 return transform_weights(several, {block, block});
             }));

@@ -130,11 +130,11 @@ private:
         for (size_t k = 0; k < problems_.size(); ++k) {
             const Kernel& kernel = group.nests[k].kernel;
             if (kernel.kind != KernelKind::winograd_rows) continue;
-            const WinogradTile tile = winograd_tile_of(kernel);
-            together[k] = weights_together(problems_[k], tile, most_asked(k, Dim::x));
+            WinogradTile tile = winograd_tile_of(kernel);
+            tile.weights = together[k] = weights_together(problems_[k], tile, most_asked(k, Dim::x));
             if (together[k] == 0) continue;
             all += to_bytes(Elements(transformed_weight_elements(problems_[k], tile)));
-            stay_near = stay_near && together[k] == ceil_div(problems_[k][Dim::z], tile.channels);
+            stay_near = stay_near && transforms_all_weights(problems_[k], tile);
         }
         if (all <= most_of_group || (stay_near && all <= constant_weights_)) return;
         for (size_t k = 0; k < problems_.size(); ++k)

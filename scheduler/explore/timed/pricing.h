@@ -51,6 +51,7 @@ private:
                                 TwoLevelCache& cache) const;
     [[nodiscard]] std::vector<GroupSchedule> best_tiled(const std::vector<LayerProblem>& problems,
                                                         const Priced& alone);
+    /// Those of the options, with what the group's second-level cache and tensors allow.
     [[nodiscard]] KernelOptions kernel_options(const GroupSchedule& group) const;
     void choose_kernels(Priced& priced, const std::vector<LayerProblem>& problems,
                         const GroupSchedule& group, GroupLoops& loops) const;

@@ -420,6 +420,7 @@ TEST(JitNetwork, StrictCodeIsCheckedOnSpecials) {
         const JitNetwork compiled(network, layer_by_layer_schedule(network), options);
         EXPECT_GT(checks, 0);
         EXPECT_EQ(with_specials, strict ? checks.load() : 0);
+        EXPECT_EQ(compiled.manifest().strict, strict);
     }
 }
 

@@ -604,7 +604,21 @@ TEST(Winograd, WeightsAreTransformedInWholeVectorsForTilesOfFourAndSixRows) {
 TEST(Winograd, RandomSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     std::mt19937 random(3);
-    int used = 0;
+    int used = 0, transforming = 0;
+    /// The group with some or all blocks of weights transformed together, where a layer allows it.
+    const auto with_weights = [&](const Network& network, GroupSchedule group, uint64_t seed) {
+        for (Nest& nest : group.nests) {
+            if (nest.kernel.kind != KernelKind::winograd_rows) continue;
+            const LayerProblem p = layer_problem(network, network.find_layer(nest.layer));
+            const int64_t blocks = ceil_div(p[Dim::z], nest.kernel[KernelSize::channels]);
+            Kernel kernel = nest.kernel;
+            kernel.size[KernelSize::weights] = 1 + static_cast<int64_t>(seed) % blocks;
+            if (kernel_refusal(p, kernel)) continue;
+            nest.kernel = kernel;
+            ++transforming;
+        }
+        return group;
+    };
     for (uint64_t seed = 1; seed <= test::samples<uint64_t>(120); ++seed) {
         const auto size = [&](unsigned least, unsigned span) {
             return static_cast<int64_t>(least + random() % span);
@@ -630,10 +644,17 @@ TEST(Winograd, RandomSchedules) {
             const int64_t tile_rows = seed % 2 == 0 ? 4 : 6;
             EXPECT_LE(error_of(network, group, unit, tile_rows), 4 * allowed)
                 << "seed " << seed << ", tiles of up to " << tile_rows << " rows: " << to_text(group);
+            const GroupSchedule chosen = with_default_kernels(group_problems(network, group), group,
+                                                              unit, {.tile_rows = tile_rows});
+            const GroupSchedule transformed = with_weights(network, chosen, seed);
+            if (transformed == chosen) continue;
+            EXPECT_LE(error_of(network, transformed, unit), 4 * allowed)
+                << "seed " << seed << ": " << to_text(transformed);
         }
         if (HasFailure()) return;
     }
     EXPECT_GT(used, test::is_sanitized ? 0 : 30);
+    EXPECT_GT(transforming, test::is_sanitized ? 0 : 5);
 }
 
 /// Rows of conv1 kept from strip to strip: going on, a thread computes rows 7 to 9 as (7 8) 9,

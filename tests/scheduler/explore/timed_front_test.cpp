@@ -291,6 +291,16 @@ TEST(TimedFront, ALongChainIsOneGroupWithASmallSecondLevelCacheToo) {
     }
 }
 
+/// Rows of a step of the last layer, where the network is one group; else 0.
+int64_t rows_of_last_layer(const Network& network, int64_t tile_rows) {
+    LineBufferOptions options;
+    options.tile_rows = tile_rows;
+    options.second_level_cache = Bytes(6 << 20);
+    const auto planned = line_buffer_schedule(network, options);
+    const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();
+    return groups.size() == 1 ? groups.front().nests.back()[Dim::y] : 0;
+}
+
 /// Layers before an Add of enlarged maps go by four rows as well.
 TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
     const LayerSpec inner{16, square_window(3, 1, 1)};
@@ -302,13 +312,7 @@ TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
             append(network, "enlarged" + std::to_string(map),
                    {.kind = LayerKind::depth_to_space, .inputs = {map}, .block = 2}));
     append(network, "add", {.kind = LayerKind::add, .inputs = enlarged});
-    LineBufferOptions options;
-    options.tile_rows = 4;
-    options.second_level_cache = Bytes(6 << 20);
-    const auto planned = line_buffer_schedule(network, options);
-    const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();
-    ASSERT_EQ(groups.size(), 1U);
-    EXPECT_EQ(groups.front().nests.back()[Dim::y], 8) << to_text(groups.front());
+    EXPECT_EQ(rows_of_last_layer(network, 4), 8);
 }
 
 /// Four times the size, halved: six rows of the last layer with weights are twelve of the outputs.
@@ -320,13 +324,7 @@ TEST(TimedFront, LayersBehindTheLastConvolutionLeaveItsTilesWhole) {
         {.kind = LayerKind::depth_to_space, .inputs = {network.layers.back().output}, .block = 4});
     append(network, "halved",
            {.kind = LayerKind::average_pool, .inputs = {enlarged}, .window = square_window(2, 2)});
-    LineBufferOptions options;
-    options.tile_rows = 6;
-    options.second_level_cache = Bytes(6 << 20);
-    const auto planned = line_buffer_schedule(network, options);
-    const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();
-    ASSERT_EQ(groups.size(), 1U);
-    EXPECT_EQ(groups.front().nests.back()[Dim::y], 12) << to_text(groups.front());
+    EXPECT_EQ(rows_of_last_layer(network, 6), 12);
 }
 
 /// All transformed weights of a long chain are 13 MiB. A second-level cache of 2 MiB holds those of a layer,

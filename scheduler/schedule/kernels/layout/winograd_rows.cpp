@@ -130,16 +130,21 @@ bool transforms_weights(const LayerProblem& p, const WinogradTile& tile, int64_t
     return tile.axis == VectorAxis::x && tile.rows >= 4 && p[Dim::i] * tile.channels % lanes == 0;
 }
 
+bool transforms_all_weights(const LayerProblem& p, const WinogradTile& tile) {
+    return tile.weights > 0 && tile.weights == ceil_div(p[Dim::z], tile.channels);
+}
+
 int64_t parts_in_cache(const LayerProblem& p, const WinogradTile& tile) {
     constexpr Bytes most_patches{768 << 10};
     const Elements of_part(WinogradTile::frequencies(tile.rows) * p[Dim::i] * tile.tiles);
-    return std::max<int64_t>(1, most_patches.value() / to_bytes(of_part).value());
+    return most_patches.value() / to_bytes(of_part).value();
 }
 
 WinogradTile with_parts(const LayerProblem& p, WinogradTile tile, int64_t columns) {
-    if (tile.weights == 0 || tile.weights == ceil_div(p[Dim::z], tile.channels)) return tile;
+    if (tile.weights == 0 || transforms_all_weights(p, tile)) return tile;
     const int64_t parts = ceil_div(columns, tile.tiles * WinogradTile::columns);
-    tile.parts = ceil_div(parts, ceil_div(parts, parts_in_cache(p, tile)));
+    const int64_t that_fit = std::max<int64_t>(1, parts_in_cache(p, tile));
+    tile.parts = ceil_div(parts, ceil_div(parts, that_fit));
     tile.blocks = tile.weights;
     return tile;
 }

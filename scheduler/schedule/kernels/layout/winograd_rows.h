@@ -59,10 +59,12 @@ enum class WinogradAxes { any, tiles };
 /// Whether code can transform the weights: in whole vectors, for tiles of four or six rows.
 [[nodiscard]] bool transforms_weights(const LayerProblem& problem, const WinogradTile& tile,
                                       int64_t lanes);
-/// Parts whose patches a second-level cache of 1 MiB holds, at least one.
+/// Whether it transforms those of all blocks together.
+[[nodiscard]] bool transforms_all_weights(const LayerProblem& problem, const WinogradTile& tile);
+/// Parts whose patches a second-level cache of 1 MiB holds; perhaps none.
 [[nodiscard]] int64_t parts_in_cache(const LayerProblem& problem, const WinogradTile& tile);
-/// The tile with its `parts` and `blocks`, which follow from its weights and from the columns asked for: patches
-/// of as many columns as a second-level cache holds, or of one tile beside the weights of all blocks.
+/// The tile with its `parts` and `blocks`, which follow from its weights and from the columns asked for. Beside
+/// the weights of some blocks, patches are of as many columns as that cache holds, else of one tile.
 [[nodiscard]] WinogradTile with_parts(const LayerProblem& problem, WinogradTile tile, int64_t columns);
 
 /// The kernel winograd_rows or winograd_channels with that tile, and its tile for rows of any kind.
