@@ -10,8 +10,6 @@
 namespace laminate {
 namespace {
 
-thread_local SharedLoop* led_here = nullptr;
-
 /// Number of parts of a loop. Several per thread let one with less of a core take fewer; each part
 /// moves a word between cores.
 int64_t parts_of(int64_t count, int threads) {
@@ -34,42 +32,59 @@ int team_size(int threads) {
     return wanted;
 }
 
-void SharedLoop::lead(int64_t count, int threads, Range range, const void* context) {
+SharedLoop::SharedLoop(int threads) : shares_(static_cast<size_t>(threads)) {}
+
+void SharedLoop::lead(int thread, int64_t count, Range range, const void* context) {
     if (count <= 0) return;
+    const auto threads = static_cast<int64_t>(shares_.size());
     count_ = count;
-    parts_ = parts_of(count, threads);
+    parts_ = parts_of(count, static_cast<int>(threads));
     range_ = range;
     context_ = context;
     done_.store(0, std::memory_order_relaxed);
-    const uint64_t number = (state_.load(std::memory_order_relaxed) >> (2 * part_bits)) + 1;
-    state_.store(number << (2 * part_bits) | static_cast<uint64_t>(parts_) << part_bits,
-                 std::memory_order_release);
-    while (help()) {
+    ++number_;
+    for (int64_t t = 0; t < threads; ++t) {
+        const auto begin = static_cast<uint64_t>(parts_ * t / threads);
+        const auto end = static_cast<uint64_t>(parts_ * (t + 1) / threads);
+        shares_[static_cast<size_t>(t)].state.store(
+            number_ << (2 * part_bits) | end << part_bits | begin, std::memory_order_release);
     }
+    help(thread);
     wait_until([&] { return done_.load(std::memory_order_acquire) >= parts_; }, [] { return false; },
                rest_a_moment);
 }
 
-bool SharedLoop::help() {
+bool SharedLoop::help(int thread) {
     constexpr uint64_t mask = (uint64_t{1} << part_bits) - 1;
-    uint64_t state = state_.load(std::memory_order_acquire);
-    do {
-        if ((state & mask) >= (state >> part_bits & mask)) return false;
-    } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
-                                           std::memory_order_acquire));
-    const auto part = static_cast<int64_t>(state & mask);
-    range_(context_, count_ * part / parts_, count_ * (part + 1) / parts_);
-    done_.fetch_add(1, std::memory_order_release);
-    return true;
+    bool has_helped = false;
+    for (size_t n = 0; n < shares_.size(); ++n) {
+        std::atomic<uint64_t>& share =
+            shares_[(static_cast<size_t>(thread) + n) % shares_.size()].state;
+        uint64_t state = share.load(std::memory_order_acquire);
+        while ((state & mask) < (state >> part_bits & mask)) {
+            if (!share.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                             std::memory_order_acquire))
+                continue;
+            const auto part = static_cast<int64_t>(state & mask);
+            range_(context_, count_ * part / parts_, count_ * (part + 1) / parts_);
+            done_.fetch_add(1, std::memory_order_release);
+            has_helped = true;
+            state = share.load(std::memory_order_acquire);
+        }
+    }
+    return has_helped;
 }
 
-SharedLoop::Leader::Leader(SharedLoop* loop) : outer_(std::exchange(led_here, loop)) {}
-SharedLoop::Leader::~Leader() { led_here = outer_; }
+thread_local SharedLoop::Leader::Led SharedLoop::Leader::here;
+
+SharedLoop::Leader::Leader(SharedLoop* loop, int thread)
+    : outer_(std::exchange(here, {loop, thread})) {}
+SharedLoop::Leader::~Leader() { here = outer_; }
 
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context) {
-    if (SharedLoop* loop = led_here) {
-        const SharedLoop::Leader inner(nullptr);  // a loop inside this one is not shared
-        loop->lead(count, std::max(threads, 1), range, context);
+    if (const SharedLoop::Leader::Led led = SharedLoop::Leader::here; led.loop) {
+        const SharedLoop::Leader inner(nullptr, 0);  // a loop inside this one is not shared
+        led.loop->lead(led.thread, count, range, context);
         return;
     }
     const int team = omp_in_parallel() || is_in_team() ? 1 : team_size(threads);

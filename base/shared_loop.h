@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace laminate {
 
@@ -16,39 +17,52 @@ namespace laminate {
 /// would wait for them forever.
 [[nodiscard]] int team_size(int threads);
 
-/// Shares the loops that one thread leads, one after the other.
+/// Shares the loops that one thread leads, one after the other. As in PartQueue (runtime/part_queue.h),
+/// each thread begins with neighbouring iterations of its own and then takes what others have left: from
+/// layer to layer it finds most of what it reads where it wrote it.
 class SharedLoop {
 public:
     /// Runs iterations [begin, end) of the loop that `context` points to.
     using Range = void (*)(const void* context, int64_t begin, int64_t end);
 
-    /// Runs iterations [0, count), in parts for `threads` threads, by the caller and by the threads
-    /// that call help() meanwhile. Returns when all are done. Only one thread may lead at a time.
-    void lead(int64_t count, int threads, Range range, const void* context);
-    /// Runs a part of the loop that is being led. Returns false if no part is left. Any thread may
-    /// call it.
-    bool help();
+    explicit SharedLoop(int threads);
+    /// Runs iterations [0, count) by the caller, which is thread number `thread`, and by the threads that
+    /// call help() meanwhile. Returns when all are done. Only one thread may lead at a time.
+    void lead(int thread, int64_t count, Range range, const void* context);
+    /// Runs parts of the loop that is being led until none is left. Returns false if none was. Any thread
+    /// may call it; `thread` is 0 to threads - 1.
+    bool help(int thread);
 
-    /// While it lives, parallel_for() on this thread shares its iterations through `loop`; if that
-    /// is null, the thread runs all of them itself.
+    /// While it lives, parallel_for() on this thread, which is thread number `thread`, shares its
+    /// iterations through `loop`; if that is null, the thread runs all of them itself.
     class Leader {
     public:
-        explicit Leader(SharedLoop* loop);
+        Leader(SharedLoop* loop, int thread);
         ~Leader();
         Leader(const Leader&) = delete;
         Leader& operator=(const Leader&) = delete;
 
     private:
-        SharedLoop* outer_;
+        struct Led {
+            SharedLoop* loop = nullptr;
+            int thread = 0;
+        };
+        friend void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context);
+        static thread_local Led here;
+        Led outer_;
     };
 
 private:
-    // The loop's number, its number of parts and the next part to take. One word holds them, so a
-    // thread that takes a part knows to which loop it belongs. A thread that has taken a part may
-    // read the members below until the part is done.
+    /// The loop's number, the end of a thread's parts and the next of them to take. One word holds them,
+    /// so a thread that takes a part knows to which loop it belongs. A thread that has taken a part may
+    /// read the members below until the part is done.
+    struct alignas(64) Share {
+        std::atomic<uint64_t> state{0};
+    };
     static constexpr int part_bits = 16;
-    std::atomic<uint64_t> state_{0};
-    std::atomic<int64_t> done_{0};
+    std::vector<Share> shares_;
+    alignas(64) std::atomic<int64_t> done_{0};
+    uint64_t number_ = 0;
     int64_t count_ = 0, parts_ = 0;
     Range range_ = nullptr;
     const void* context_ = nullptr;

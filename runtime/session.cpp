@@ -111,7 +111,7 @@ struct Session::Implementation {
     ArenaUse use;
     int64_t arena_capacity = 0;     ///< bytes
     std::vector<PartQueue> queues;  ///< by step
-    SharedLoop loop;                ///< of the layer that is running
+    std::optional<SharedLoop> loop;  ///< of the layer that is running
     std::unique_ptr<Team> team;
     bool is_divided = false;        ///< whether there is enough work for several threads
     double least_operations = 0;    ///< from which on there is
@@ -239,6 +239,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& compiled,
     use.threads =
         options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
     team = std::make_unique<Team>(use.threads);
+    loop.emplace(use.threads);
     if (manifest.open) manifest = manifest_at(manifest, manifest.open->reference, use.threads);
     make_ready();
 }
@@ -406,7 +407,7 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
                               thread, inputs, outputs);
         }
         try {
-            const SharedLoop::Leader leader(&loop);
+            const SharedLoop::Leader leader(&*loop, thread);
             run_layer(step, inputs, outputs, threads);
             return 0;
         } catch (...) {
@@ -426,7 +427,7 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
                     int none = 0;
                     if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
                 },
-                [&] { return !steps[s].group && loop.help(); },
+                [&] { return !steps[s].group && loop->help(thread); },
                 [&](int rounds) { return member.rest(rounds); });
             if (!goes_on) return;
         }

@@ -80,15 +80,19 @@ struct Exponential {
 Expr with_exponential(const Expr& x, const std::function<Expr(const Exponential&)>& make) {
     constexpr float ln2_high = 0.693359375f;  // few digits: its product with k is exact
     constexpr float ln2_low = -2.12194440e-4f;
+    // The sum's last bits are the nearest whole number and the bias of exponents. Halide::floor() would
+    // halve vectors of AVX-512.
+    constexpr float to_biased = 0x1.8p23f + 127;
     return with_value(x, [&](const Expr& v) {
-        const Expr nearest =
-            Halide::floor(v * like(v, std::numbers::log2e_v<float>) + like(v, 0.5f));
-        return with_value(nearest, [&](const Expr& k) {
+        const auto c = [&](float value) { return like(v, value); };
+        const Expr sum =
+            Halide::strict_float(v * c(std::numbers::log2e_v<float>) + c(to_biased));
+        return with_value(sum, [&](const Expr& shifted) {
             const Halide::Type integer = Halide::Int(32, v.type().lanes());
-            const Expr exponent = (Halide::cast(integer, k) + make_const(integer, 127))
-                                  << make_const(integer, 23);
-            const Expr rest = (v - k * like(v, ln2_high)) - k * like(v, ln2_low);
-            return with_value(Halide::reinterpret(v.type(), exponent), [&](const Expr& power) {
+            const Expr exponent = Halide::reinterpret(integer, shifted) << make_const(integer, 23);
+            const Expr power = Halide::reinterpret(v.type(), exponent);
+            return with_value(Halide::strict_float(shifted - c(to_biased)), [&](const Expr& k) {
+                const Expr rest = (v - k * c(ln2_high)) - k * c(ln2_low);
                 return with_value(rest, [&](const Expr& r) {
                     return with_value(r * r, [&](const Expr& square) {
                         const Expr series =

@@ -309,7 +309,7 @@ Expr combined(Operation operation, const Expr& value, const Expr& operand) {
         case Operation::subtract:
             return value - operand;
         case Operation::multiply:
-            return value * operand;
+            return Halide::strict_float(value * operand);  // not joined with a sum behind it
         case Operation::divide:
             return value / operand;
         case Operation::minimum:

@@ -52,19 +52,26 @@ bool LayerOutput::has_slopes() const {
     });
 }
 
-Expr LayerOutput::sum_of_operands(size_t k, const Expr& own, const Expr& index,
-                                  const Expr& predicate) const {
-    // The order of the sum is that of the operands, as the reference operators add.
-    const std::vector<LayerInput>& operands = layers_[k].problem.inputs;
-    Expr sum;
-    for (size_t operand = 0; operand < operands.size(); ++operand) {
-        const Expr next =
-            is_own(operands[operand])
-                ? own
-                : ir::load(array_of(k, operand), index, ir::Alignment::element, predicate);
-        sum = sum.defined() ? sum + next : next;
+Expr LayerOutput::combined_operands(size_t k, const Expr& own, const Place& place,
+                                    const Expr& predicate) const {
+    const LayerProblem& problem = layers_[k].problem;
+    const auto loaded = [&](size_t number) {
+        const LayerInput& operand = problem.inputs[number];
+        const std::string array = array_of(k, number);
+        if (operand.is_pixel) {
+            return ir::broadcast(ir::load(array, operand.is_plane ? Expr(0) : place.channel),
+                                 place.index.type().lanes());
+        }
+        return ir::load(array, operand.is_plane ? place.position : place.index,
+                        ir::Alignment::element, predicate);
+    };
+    // The order is that of the operands, as the reference operators add.
+    Expr value;
+    for (size_t number = 0; number < problem.inputs.size(); ++number) {
+        const Expr next = is_own(problem.inputs[number]) ? own : loaded(number);
+        value = value.defined() ? ir::combined(problem.operation, value, next) : next;
     }
-    return sum;
+    return value;
 }
 
 Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const Expr& index,
@@ -72,7 +79,8 @@ Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const 
     const size_t last = layers_.size() - 1;
     const Expr result =
         last == 0 ? value
-                  : after(layers_[last], channel, sum_of_operands(last, value, index, predicate));
+                  : after(layers_[last], channel,
+                          combined_operands(last, value, {.channel = channel, .index = index}, predicate));
     return ir::store(target_, result, index, ir::Alignment::element, predicate);
 }
 
@@ -102,10 +110,10 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
         code.arrays.push_back({array, ArrayRole::external_input, number});
         code.inputs.push_back(input.name);
     };
-    if (!adds(0)) read("X", source_);
+    if (!combines(0)) read("X", source_);
     for (size_t k = 0; k < layers_.size(); ++k) {
         const std::vector<LayerInput>& operands = layers_[k].problem.inputs;
-        for (size_t operand = 0; adds(k) && operand < operands.size(); ++operand) {
+        for (size_t operand = 0; combines(k) && operand < operands.size(); ++operand) {
             if (!is_own(operands[operand])) read(array_of(k, operand), operands[operand]);
         }
     }

@@ -2,8 +2,8 @@
 // winograd_map.h): Y = f(sum), or, if its group ends in an Add of its output and of tensors from
 // outside, Y = g(f(sum) + X2 + ...), with the activations f and g. All of that happens before
 // anything is stored, so neither the layer's own output nor a second pass over the sum goes to
-// memory. An Add, all of whose operands come from outside, is stored the same way, by itself or
-// before another Add.
+// memory. An elementwise layer, all of whose operands come from outside, and an activation are stored
+// the same way, by themselves or before an Add.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +53,17 @@ public:
         return store_activated(channel, activated(channel, sum), index, predicate);
     }
 
-    /// The same of an Add of tensors from outside.
-    [[nodiscard]] Halide::Internal::Stmt store_sum(
-        const Halide::Expr& channel, const Halide::Expr& index,
-        const Halide::Expr& predicate = Halide::Expr()) const {
-        const Halide::Expr sum = sum_of_operands(0, Halide::Expr(), index, predicate);
-        return store(channel, sum, index, predicate);
+    /// Elements of a map, or of several where no operand has one element for each channel or position.
+    struct Place {
+        Halide::Expr channel;   ///< of all lanes
+        Halide::Expr index;     ///< of Y, by lane
+        Halide::Expr position{};  ///< within their map, by lane
+    };
+    /// The same of an elementwise layer or an activation of tensors from outside.
+    [[nodiscard]] Halide::Internal::Stmt store_combined(
+        const Place& place, const Halide::Expr& predicate = Halide::Expr()) const {
+        const Halide::Expr value = combined_operands(0, Halide::Expr(), place, predicate);
+        return store(place.channel, value, place.index, predicate);
     }
     /// Whether an activation multiplies each channel by a value of its own.
     [[nodiscard]] bool has_slopes() const;
@@ -88,21 +93,21 @@ private:
     };
     [[nodiscard]] static Halide::Expr after(const Stage& stage, const Halide::Expr& channel,
                                             const Halide::Expr& value);
-    /// Array of an operand, from outside, of the Add that is layers_[k].
+    /// Array of an operand, from outside, of the elementwise layer or activation that is layers_[k].
     [[nodiscard]] static std::string array_of(size_t k, size_t operand) {
         return "X" + std::to_string(k) + "." + std::to_string(operand);
     }
     [[nodiscard]] bool is_own(const LayerInput& operand) const {
         return operand.tensor == problem().output;
     }
-    /// Whether layers_[k] is an Add; all behind the first one are.
-    [[nodiscard]] bool adds(size_t k) const {
-        return layers_[k].problem.operation == Operation::add;
+    /// Whether layers_[k] is an elementwise layer or an activation; all behind the first one are Adds.
+    [[nodiscard]] bool combines(size_t k) const {
+        const Operation operation = layers_[k].problem.operation;
+        return is_elementwise(operation) || operation == Operation::pointwise;
     }
-    /// The sum of the operands of the Add that is layers_[k], of which `own` may be one.
-    [[nodiscard]] Halide::Expr sum_of_operands(size_t k, const Halide::Expr& own,
-                                               const Halide::Expr& index,
-                                               const Halide::Expr& predicate) const;
+    /// What layers_[k], which combines(), makes of its operands, of which `own` may be one.
+    [[nodiscard]] Halide::Expr combined_operands(size_t k, const Halide::Expr& own, const Place& place,
+                                                 const Halide::Expr& predicate) const;
 
     std::string target_ = "Y";
     size_t first_ = 0, sink_ = 0;

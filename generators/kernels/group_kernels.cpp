@@ -9,7 +9,7 @@
 #include "generators/ir/layer_output.h"
 #include "generators/kernels/columns.h"
 #include "generators/kernels/line_buffers.h"
-#include "generators/kernels/map_addition.h"
+#include "generators/kernels/map_elementwise.h"
 #include "generators/kernels/map_bands.h"
 #include "generators/kernels/map_blocks.h"
 #include "generators/kernels/map_channels.h"
@@ -49,9 +49,9 @@ GroupCode map_code(LayerOutput output, const Kernel& kernel) {
             return map_pooling_code(std::move(output), map_pooling_layout(p, unit));
         case KernelKind::winograd_map:
             return winograd_map_code(std::move(output), winograd_map_layout(p, kernel));
-        case KernelKind::map_addition: {
-            const MapAdditionLayout at = map_addition_layout(p, unit, output.has_slopes());
-            return map_addition_code(std::move(output), at);
+        case KernelKind::map_elementwise: {
+            const MapElementwiseLayout at = map_elementwise_layout(p, unit, output.has_slopes());
+            return map_elementwise_code(std::move(output), at);
         }
         default:
             break;

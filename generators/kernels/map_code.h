@@ -1,5 +1,5 @@
 // What the kernels map_pixels, map_channels, map_panels, map_windows, map_depthwise, map_pooling,
-// map_addition and winograd_map share: a layer, or a depthwise layer and a 1x1 layer behind it, computed
+// map_elementwise and winograd_map share: a layer, or a depthwise layer and a 1x1 layer behind it, computed
 // from its whole input in the caller's array, with threads that divide output channels or pixels instead of rows.
 //
 // Every output is the same sum in the same order as in the kernels over line buffers, bit for bit

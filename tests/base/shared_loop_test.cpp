@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -14,14 +15,14 @@ namespace laminate {
 namespace {
 
 TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
-    SharedLoop loop;
+    SharedLoop loop(4);
     std::atomic<bool> over{false};
     std::atomic<int64_t> helped{0};
     std::vector<std::thread> helpers;
     for (int t = 0; t < 3; ++t) {
-        helpers.emplace_back([&] {
+        helpers.emplace_back([&, t] {
             while (!over) {
-                if (loop.help()) {
+                if (loop.help(t + 1)) {
                     ++helped;
                 } else {
                     std::this_thread::yield();
@@ -32,7 +33,7 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
     // The counters are plain integers: their values must be visible when parallel_for returns, and
     // nobody may touch them afterwards.
     const auto led = [&] {
-        const SharedLoop::Leader leader(&loop);
+        const SharedLoop::Leader leader(&loop, 0);
         for (int round = 0; round < 2000; ++round) {
             const int64_t count = round % 7 == 0 ? 1000 : round % 13;
             std::vector<int> done(static_cast<size_t>(count), 0);
@@ -44,7 +45,7 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
     // Other threads do help: a loop that waits for one of them ends.
     std::atomic<int> met{0};
     {
-        const SharedLoop::Leader leader(&loop);
+        const SharedLoop::Leader leader(&loop, 0);
         parallel_for(2, 4, [&](int64_t) {
             ++met;
             while (met < 2) std::this_thread::yield();
@@ -55,9 +56,31 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
     EXPECT_GT(helped, 0);
 }
 
+/// What a thread wrote in one loop it finds in its own cache in the next.
+TEST(SharedLoop, ThreadsBeginWithIterationsOfTheirOwn) {
+    SharedLoop loop(2);
+    std::vector<std::thread::id> by(8);
+    std::thread helper;
+    std::atomic<int> ends{0};  // of the threads' iterations
+    {
+        const SharedLoop::Leader leader(&loop, 1);
+        parallel_for(8, 2, [&](int64_t k) {
+            by[static_cast<size_t>(k)] = std::this_thread::get_id();
+            if (k == 4) helper = std::thread([&] { loop.help(0); });
+            if (k % 4 < 3) return;
+            ++ends;
+            while (ends < 2) std::this_thread::yield();
+        });
+    }
+    helper.join();
+    EXPECT_EQ(std::set(by.begin(), by.begin() + 4).size(), 1U);
+    EXPECT_EQ(std::set(by.begin() + 4, by.end()), std::set{std::this_thread::get_id()});
+    EXPECT_NE(by.front(), by.back());
+}
+
 TEST(SharedLoop, ALoopWithinALoopIsItsThreadsOwn) {
-    SharedLoop loop;
-    const SharedLoop::Leader leader(&loop);
+    SharedLoop loop(1);
+    const SharedLoop::Leader leader(&loop, 0);
     std::vector<int> done(12, 0);
     for (int round = 0; round < 2; ++round) {
         parallel_for(3, 1, [&](int64_t outer) {

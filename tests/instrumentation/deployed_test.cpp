@@ -365,7 +365,7 @@ TEST(Deployed, AnAddBeforeAnother) {
     append(network, "add2", {.kind = LayerKind::add, .inputs = {sum, b}});
     for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
         GroupSchedule group = line_buffer_group(network, {1, 3});
-        group.nests[0].kernel = kernel_for(KernelKind::map_addition, unit);
+        group.nests[0].kernel = kernel_for(KernelKind::map_elementwise, unit);
         group.nests[1].kernel = kernel_for(KernelKind::map_sum, unit);
         expect_executed(network, group);
     }

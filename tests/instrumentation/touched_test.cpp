@@ -128,7 +128,7 @@ TEST(Touched, APlaneIsReadInsideOfIt) {
             .general = {.kind = GeneralKind::binary, .function = GeneralFunction::add}});
     const GroupSchedule group = line_buffer_group(network, {0}, {4, 0, 0});
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    EXPECT_FALSE(kernel_row(KernelKind::map_addition).accepts(problems[0]));
+    EXPECT_FALSE(kernel_row(KernelKind::map_elementwise).accepts(problems[0]));
     Rng rng(1);
     for (int draw = 0; draw < 8; ++draw)
         expect_true_events(network, random_kernels(problems, group, rng), "plane");

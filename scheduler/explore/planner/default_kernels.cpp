@@ -65,7 +65,7 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
         return kernel;
     }
     for (const KernelKind kind :
-         {map_addition, map_pooling, map_depthwise, map_panels, map_phases, map_windows}) {
+         {map_elementwise, map_pooling, map_depthwise, map_panels, map_phases, map_windows}) {
         if (!kernel_pays(p, kind)) continue;
         const Kernel kernel = kernel_for(kind, unit);
         if (fits(map_scratch_elements(p, kernel), options)) return kernel;

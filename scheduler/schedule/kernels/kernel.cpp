@@ -51,7 +51,7 @@ const std::vector<const KernelRow*>& kernel_table() {
         &vectors_kernel,       &winograd_rows_kernel, &winograd_channels_kernel,
         &columns_kernel,       &map_pixels_kernel,    &map_channels_kernel,
         &map_windows_kernel,   &map_panels_kernel,    &map_phases_kernel,
-        &map_depthwise_kernel, &map_pooling_kernel,   &map_addition_kernel,
+        &map_depthwise_kernel, &map_pooling_kernel,   &map_elementwise_kernel,
         &winograd_map_kernel,  &map_sum_kernel,
     };
     return table;

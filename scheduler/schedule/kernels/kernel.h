@@ -42,7 +42,7 @@ enum class KernelKind {
     map_phases,     ///< transposed convolution whose windows do not overlap, over panels of positions
     map_depthwise,  ///< one filter per channel
     map_pooling,    ///< maximum or mean of windows
-    map_addition,   ///< an Add of tensors from outside of the group
+    map_elementwise,  ///< an elementwise layer of tensors from outside of the group, or an activation
     winograd_map,   ///< minimal filtering of a whole map, weights transformed block by block
     map_sum,        ///< an Add computed while the map kernel before it stores
 };

@@ -33,8 +33,8 @@ int64_t of_map_layout(const LayerProblem& p, const Kernel& kernel, const Make& m
             return make(map_pooling_layout(p, unit));
         case KernelKind::winograd_map:
             return make(winograd_map_layout(p, kernel));
-        case KernelKind::map_addition:
-            return make(map_addition_layout(p, unit, false));
+        case KernelKind::map_elementwise:
+            return make(map_elementwise_layout(p, unit, false));
         default:
             break;
     }

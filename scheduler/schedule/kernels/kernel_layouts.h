@@ -9,7 +9,7 @@
 #include "scheduler/schedule/buffer_shapes.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/layout/columns.h"
-#include "scheduler/schedule/kernels/layout/map_addition.h"
+#include "scheduler/schedule/kernels/layout/map_elementwise.h"
 #include "scheduler/schedule/kernels/layout/map_bands.h"
 #include "scheduler/schedule/kernels/layout/map_blocks.h"
 #include "scheduler/schedule/kernels/layout/map_channels.h"

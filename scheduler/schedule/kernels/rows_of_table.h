@@ -19,7 +19,7 @@ extern const KernelRow map_panels_kernel;
 extern const KernelRow map_phases_kernel;
 extern const KernelRow map_depthwise_kernel;
 extern const KernelRow map_pooling_kernel;
-extern const KernelRow map_addition_kernel;
+extern const KernelRow map_elementwise_kernel;
 extern const KernelRow winograd_map_kernel;
 extern const KernelRow map_sum_kernel;
 

@@ -15,7 +15,7 @@
 #include "generators/ir/arrays.h"
 #include "generators/ir/layer_output.h"
 #include "generators/kernels/group_kernels.h"
-#include "generators/kernels/map_addition.h"
+#include "generators/kernels/map_elementwise.h"
 #include "generators/kernels/map_channels.h"
 #include "generators/kernels/map_depthwise.h"
 #include "generators/kernels/map_panels.h"
@@ -420,8 +420,8 @@ TEST(Layout, AdditionMultipliesNothing) {
         network.inputs.push_back(1);
         append(network, "add", {.kind = LayerKind::add, .inputs = {0, 1}});
         const Alone layer(std::move(network));
-        const MapAdditionLayout at = map_addition_layout(layer.problem, by_sixteen, false);
-        expect_done(at, at.parts, map_addition_code(layer.output(), at), "addition");
+        const MapElementwiseLayout at = map_elementwise_layout(layer.problem, by_sixteen, false);
+        expect_done(at, at.parts, map_elementwise_code(layer.output(), at), "addition");
         const int64_t end = at.rest.empty() ? at.whole_tiles * at.step()
                                             : at.rest.back().first + at.rest.back().end;
         EXPECT_EQ(at.axes * end, 5 * extent * extent);
