@@ -50,6 +50,7 @@ constexpr Probed probed[] = {
     {"zoo:mobilenetv2", true},
     {"zoo:mcunet-320kb", false},
     {"zoo:resnet18", false},
+    {"zoo:resnet18?height=256&width=320", false},
     {"zoo:squeezenet", false},
     {"zoo:inceptionv3?height=171&width=171", false},
     {"zoo:vgg16", false},
@@ -160,6 +161,7 @@ std::vector<Probe> probes(const VectorUnit& unit) {
                 for (const int64_t rows : {2, 4, 6})
                     add(network, line_buffer_group(network, {id}),
                         {.tile_rows = rows, .fewest_tile_rows = rows});
+                add(network, line_buffer_group(network, {id}), {.winograd = false});
             }
         }
     }

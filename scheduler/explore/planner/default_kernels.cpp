@@ -50,7 +50,7 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
     // A panel makes up for strides, on larger maps too, and for the copy that map_windows reads.
     constexpr int64_t enough_inputs = 16;
     const bool is_strided = p.y().stride > 1 || p.x().stride > 1;
-    const bool panel_pays = (is_strided || kernel_pays(p, map_windows)) &&
+    const bool panel_pays = (is_strided || windows_pay(p, options.filters())) &&
                                   p[Dim::i] >= enough_inputs &&
                                   kernel_row(map_channels).accepts(p) &&
                                   map_channels_layout(p, unit).has_panel;
@@ -66,7 +66,8 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
     }
     for (const KernelKind kind :
          {map_elementwise, map_pooling, map_depthwise, map_panels, map_phases, map_windows}) {
-        if (!kernel_pays(p, kind)) continue;
+        const bool pays = kind == map_windows ? windows_pay(p, options.filters()) : kernel_pays(p, kind);
+        if (!pays) continue;
         const Kernel kernel = kernel_for(kind, unit);
         if (fits(map_scratch_elements(p, kernel), options)) return kernel;
     }

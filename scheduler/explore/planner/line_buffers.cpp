@@ -257,7 +257,7 @@ private:
         // Small maps are faster layer by layer than row by row: their tensors stay in a core's
         // caches, so fusion saves no accesses that cost time.
         const auto goes_alone = [&](const LayerProblem& p) {
-            return a_map_kernel_pays(p) || goes_to_winograd_map(p);
+            return a_map_kernel_pays(p, options_.winograd) || goes_to_winograd_map(p);
         };
         if (problems.size() > 1 && !options_.memory &&
             std::any_of(problems.begin(), problems.end(), goes_alone))
@@ -370,7 +370,7 @@ private:
         layers.push_back(id);
         const std::vector<LayerProblem> problems = layer_problems(network_, layers);
         const bool is_whole = ends_in_add(problems) &&
-                              (a_map_kernel_pays(first) || goes_to_winograd_map(first)) &&
+                              (a_map_kernel_pays(first, options_.winograd) || goes_to_winograd_map(first)) &&
                               group.nests.front().loops.front().band != Band::strip;
         if (is_whole) {
             GroupSchedule with =
@@ -417,7 +417,7 @@ private:
         constexpr Elements enough{1 << 15};
         const LayerProblem& p = problems.front();
         if (options_.threads <= 1 || problems.size() > 1 || p.has_weights() ||
-            a_map_kernel_pays(p) || p[Dim::x] < fewest_columns || p.output_elements() < enough)
+            a_map_kernel_pays(p, options_.winograd) || p[Dim::x] < fewest_columns || p.output_elements() < enough)
             return 0;
         return round_up(ceil_div(p[Dim::x], options_.threads), half_vector);
     }
@@ -429,7 +429,7 @@ private:
         if (options_.threads <= 1) return 0;
         // Threads divide the channels or pixels of such a layer. A budget may be too small for the
         // copy of the input that a layer with a window works from.
-        if (problems.size() == 1 && a_map_kernel_pays(problems.front()) &&
+        if (problems.size() == 1 && a_map_kernel_pays(problems.front(), options_.winograd) &&
             (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
             return 0;
         if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;

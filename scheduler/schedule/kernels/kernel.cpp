@@ -110,11 +110,18 @@ bool kernel_pays(const LayerProblem& problem, KernelKind kind) {
     return row.accepts(problem) && row.pays != nullptr && row.pays(problem);
 }
 
-bool a_map_kernel_pays(const LayerProblem& problem) {
+bool windows_pay(const LayerProblem& problem, bool filters) {
+    constexpr int64_t narrowest = 8;
+    const bool is_filtered = filters && kernel_pays(problem, KernelKind::winograd_rows) &&
+                             problem[Dim::x] > narrowest;
+    return !is_filtered && kernel_pays(problem, KernelKind::map_windows);
+}
+
+bool a_map_kernel_pays(const LayerProblem& problem, bool filters) {
     using enum KernelKind;
-    constexpr std::array kinds{map_pixels, map_channels, map_windows,
-                               map_panels, map_phases,   map_depthwise};
-    return std::any_of(kinds.begin(), kinds.end(),
+    constexpr std::array kinds{map_pixels, map_channels, map_panels, map_phases, map_depthwise};
+    return windows_pay(problem, filters) ||
+           std::any_of(kinds.begin(), kinds.end(),
                        [&](KernelKind kind) { return kernel_pays(problem, kind); });
 }
 

@@ -171,7 +171,10 @@ struct KernelRow {
 
 /// Whether a kernel of the row is legal for the layer and the faster way.
 [[nodiscard]] bool kernel_pays(const LayerProblem& problem, KernelKind kind);
+/// Whether a copy with padding pays for a layer (map_windows, or map_channels by panel). `filters`: whether
+/// minimal filtering is allowed, which is faster where it pays but on the narrowest maps.
+[[nodiscard]] bool windows_pay(const LayerProblem& problem, bool filters);
 /// Whether a map kernel pays for a convolution or dense layer: pixels, windows, panels, phases, depthwise.
-[[nodiscard]] bool a_map_kernel_pays(const LayerProblem& problem);
+[[nodiscard]] bool a_map_kernel_pays(const LayerProblem& problem, bool filters);
 
 }  // namespace laminate

@@ -28,14 +28,14 @@ bool map_windows_accepts(const LayerProblem& p) {
 /// Copying the input is worth it for layers of enough channels whose single rows fill vectors
 /// badly.
 bool map_windows_pays(const LayerProblem& p) {
-    constexpr int64_t widest = 36, narrow = 20, too_narrow_for_winograd = 8, enough_outputs = 32,
-                      enough_inputs = 16;
-    if (p[Dim::y] * p[Dim::x] > widest * widest || p[Dim::z] < enough_outputs ||
-        p[Dim::i] < enough_inputs)
-        return false;
-    if (kernel_pays(p, KernelKind::winograd_rows) && p[Dim::x] > too_narrow_for_winograd)
-        return false;
-    return p.x().stride > 1 || p[Dim::x] <= narrow;
+    constexpr int64_t most_pixels = 36 * 36, narrow = 20, enough_outputs = 32, enough_inputs = 16;
+    // Strided windows of more channels pay on larger maps, too: lines take their columns apart.
+    constexpr int64_t most_strided_pixels = 44 * 44, many_inputs = 32;
+    const bool is_strided = p.x().stride > 1;
+    const bool may_be_larger = is_strided && p.x().kernel > 1 && p[Dim::i] >= many_inputs;
+    return p[Dim::y] * p[Dim::x] <= (may_be_larger ? most_strided_pixels : most_pixels) &&
+           p[Dim::z] >= enough_outputs && p[Dim::i] >= enough_inputs &&
+           (is_strided || p[Dim::x] <= narrow);
 }
 
 std::optional<std::string> map_windows_size_refusal(const LayerProblem& p, const Kernel& kernel) {

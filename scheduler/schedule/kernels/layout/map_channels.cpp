@@ -85,10 +85,12 @@ void choose_tile(MapChannelsLayout& at, const LayerProblem& p, const VectorUnit&
     }
 }
 
-/// Tiles of AVX-512 have twice as many pixels, so they use most of each line that they read in place.
+/// Tiles of AVX-512 have twice as many pixels, so they use most of each line that they read in place, but for
+/// windows that move over larger maps of many channels.
 bool may_have_panel(const MapChannelsLayout& at) {
-    constexpr int64_t lanes_of_long_tiles = 16;
-    return at.lanes < lanes_of_long_tiles && at.pixels >= 2 * at.lanes;
+    constexpr int64_t lanes_of_long_tiles = 16, larger_map = 100, many_inputs = 256;
+    if (at.lanes < lanes_of_long_tiles) return at.pixels >= 2 * at.lanes;
+    return at.window_rows * at.window_columns > 1 && at.pixels > larger_map && at.inputs >= many_inputs;
 }
 
 /// Chunks whose panels stay in the second-level cache, `fewest` at least. The finished sums of a chunk
