@@ -214,8 +214,8 @@ public:
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
 
-    /// The schedule's, and those of pooling and additions that no group has got, which have code of
-    /// their own.
+    /// The schedule's, and those of layers that no group has got but that have code of their own
+    /// (with_layers_alone).
     [[nodiscard]] std::vector<GroupSchedule> groups_with_code(const Schedule& schedule) const {
         std::vector<GroupSchedule> groups = with_layers_alone(network_, schedule).groups();
         for (GroupSchedule& group : groups) group = with_kernels(group);

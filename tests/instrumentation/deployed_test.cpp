@@ -371,6 +371,64 @@ TEST(Deployed, AnAddBeforeAnother) {
     }
 }
 
+/// Maps of such layers are axes of their own.
+TEST(Deployed, OneValueForEachChannelOrPosition) {
+    using enum GeneralFunction;
+    using Dims = std::vector<int64_t>;
+    for (const GeneralFunction function : {add, subtract, multiply, divide, minimum, maximum, prelu}) {
+        for (const Dims& dims : {Dims{1, 6, 1, 1}, {1, 1, 5, 7}, {1, 1, 1, 1}, {1, 6, 5, 7}}) {
+            Network network = empty_network(6, 5, 7);
+            network.tensors.push_back({"other", dims});
+            network.inputs.push_back(1);
+            append(network, "both",
+                   {.kind = LayerKind::general,
+                    .inputs = {0, 1},
+                    .general = {.kind = GeneralKind::binary, .function = function}});
+            for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+                GroupSchedule group = line_buffer_group(network, {0});
+                group.nests[0].kernel = kernel_for(KernelKind::map_elementwise, unit);
+                expect_executed(network, group);
+            }
+        }
+    }
+}
+
+/// The product is rounded before it is added, as line buffers round it.
+TEST(Deployed, AProductBeforeAnAdd) {
+    Network network = empty_network(6, 5, 7);
+    network.tensors.push_back({"factors", {1, 6, 1, 1}});
+    network.inputs.push_back(1);
+    const TensorId product =
+        append(network, "product",
+               {.kind = LayerKind::general,
+                .inputs = {0, 1},
+                .general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply}});
+    const TensorId b = append(network, "b", 0, {6, square_window(1)});
+    append(network, "add", {.kind = LayerKind::add, .inputs = {product, b}});
+    GroupSchedule group = line_buffer_group(network, {0, 2});
+    group.nests[0].kernel = kernel_for(KernelKind::map_elementwise, avx512);
+    group.nests[1].kernel = kernel_for(KernelKind::map_sum, avx512);
+    expect_executed(network, group);
+}
+
+TEST(Deployed, AnActivationAlone) {
+    for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::prelu}) {
+        Network network = empty_network(6, 5, 7);
+        Layer layer{.kind = LayerKind::activation, .inputs = {0}};
+        layer.activation.kind = kind;
+        if (kind == ActivationKind::prelu) {
+            layer.activation.slope = std::make_shared<const Constant>(
+                Constant{{6}, {0.5F, -0.25F, 0.125F, 2, 0, -1}});
+        }
+        append(network, "activation", std::move(layer));
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+            GroupSchedule group = line_buffer_group(network, {0});
+            group.nests[0].kernel = kernel_for(KernelKind::map_elementwise, unit);
+            expect_executed(network, group);
+        }
+    }
+}
+
 /// Weights of zeros fill the last block of output channels up; their outputs are not stored.
 TEST(Deployed, MinimalFilteringOfAPartOfABlock) {
     for (const int64_t channels : {int64_t{32}, int64_t{40}, int64_t{100}}) {

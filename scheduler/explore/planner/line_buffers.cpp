@@ -596,7 +596,7 @@ Schedule with_layers_alone(const Network& network, const Schedule& schedule, int
         if (is_grouped[id] != 0 || !is_schedulable(network, id)) continue;
         const LayerProblem p = layer_problem(network, id);
         if ((in_runs.contains(id) && !is_joined_in_place(network, id)) || is_elementwise(p.operation) ||
-            p.operation == Operation::pointwise || (is_pool(p) && p[Dim::x] >= fewest_columns)) {
+            (is_pool(p) && p[Dim::x] >= fewest_columns)) {
             // Threads divide the elements or channels of what these kernels compute.
             const bool needs_no_strips = kernel_pays(p, KernelKind::map_elementwise) ||
                                          kernel_pays(p, KernelKind::map_pooling);

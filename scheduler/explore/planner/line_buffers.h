@@ -86,8 +86,8 @@ struct LineBufferOptions {
     const Network& network, const LineBufferOptions& options = {});
 
 /// The schedule with groups for the layers outside its groups that code is generated for:
-/// elementwise layers, activations, pooling into rows of four columns or more, and layers of runs (runs.h)
-/// but Concat. They have strips for so many threads, unless these share a kernel of the whole map.
+/// elementwise layers, pooling into rows of four columns or more, and layers of runs (runs.h) but Concat.
+/// They have strips for so many threads, unless these share a kernel of the whole map.
 [[nodiscard]] Schedule with_layers_alone(const Network& network, const Schedule& schedule,
                                          int threads = 1);
 

@@ -98,7 +98,7 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    ASSERT_TRUE(a_map_kernel_pays(problems.front()) ||
+    ASSERT_TRUE(a_map_kernel_pays(problems.front(), true) ||
                 kernel_pays(problems.front(), KernelKind::map_pooling))
         << what;
     const std::optional<GroupCode> code = map_code(network, group, unit);
@@ -354,8 +354,8 @@ TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
                  "one channel, without padding");
     expect_right(layer_of(4, 53, 60, conv(40, square_window(3, 2, 2, 2))), {4, 24},
                  "dilated, 4 lanes");
-    EXPECT_FALSE(
-        a_map_kernel_pays(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
+    EXPECT_FALSE(a_map_kernel_pays(
+        layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0), true));
     EXPECT_FALSE(kernel_pays(layer_problem(layer_of(20, 56, 56, conv(32, square_window(3, 2))), 0),
                              KernelKind::map_panels));
 }
