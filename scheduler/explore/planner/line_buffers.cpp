@@ -46,7 +46,8 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
         const LayerProblem& p = problems[k];
         const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row &&
                                    p[Dim::z] / p.groups >= several_channels;
-        const int64_t fewest = winograd_pays(p) ? sizes.tile_rows : 1;
+        const bool has_tiles = sizes.tile_rows >= 4 ? tiles_of_four_pay(p) : winograd_pays(p);
+        const int64_t fewest = has_tiles ? sizes.tile_rows : 1;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : wanted[k], 1, p[Dim::y]);
         const int64_t read = rows_read(p.y(), all[k]);
         for (size_t j = 0; j < k; ++j) {
