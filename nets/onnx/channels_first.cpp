@@ -158,6 +158,12 @@ private:
         return name;
     }
 
+    /// Whether a layer makes an output of the network whose pixels have many channels, side by side: these are
+    /// faster to normalise there, and the Transpose is needed anyway.
+    [[nodiscard]] bool ends_in_rows(const RawLayer& layer) const {
+        constexpr int64_t many_channels = 256;
+        return is_output(layer.layer.output) && channels(layer) >= many_channels;
+    }
     /// The layer that computes the same of maps, its inputs and output not yet replaced.
     [[nodiscard]] std::optional<RawLayer> on_map(const RawLayer& given) const {
         RawLayer layer = given;
@@ -167,7 +173,7 @@ private:
                 return with_one_value(layer.layer.activation.slope) ? std::optional(layer)
                                                                     : std::nullopt;
             case LayerKind::softmax:
-                if (layer.layer.axis != last_axis) return {};
+                if (layer.layer.axis != last_axis || ends_in_rows(layer)) return {};
                 layer.layer.axis = 1;
                 return layer;
             case LayerKind::conv:  // of these only scales and shifts of channels have such inputs

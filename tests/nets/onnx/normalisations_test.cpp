@@ -394,5 +394,27 @@ TEST(Normalisations, ATransposeWithoutOneBackStays) {
                 {1 / (1 + e), e / (1 + e), e / (1 + e), 1 / (1 + e)});
 }
 
+/// A softmax over many channels that is an output stays behind the Transpose, which is needed anyway.
+TEST(Normalisations, ALongSoftmaxOfRowsStaysBehindItsTranspose) {
+    for (const int64_t channels : {int64_t{255}, int64_t{256}}) {
+        ModelBuilder m({1, channels, 1, 3});
+        m.node("Transpose", {"x"}, "last").integers("perm", {0, 2, 3, 1});
+        m.node("Softmax", {"last"}, "y").integer("axis", 3);
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 2u);
+        const bool is_last = network.layers[1].kind == LayerKind::softmax;
+        EXPECT_EQ(is_last, channels == 256);
+        EXPECT_EQ(network.layers[is_last ? 1 : 0].kind, LayerKind::softmax);
+        EXPECT_EQ(network.layers[is_last ? 1 : 0].axis, is_last ? 3 : 1);
+        std::vector<float> x(static_cast<size_t>(3 * channels), 0.0F);
+        x[0] = 1;  // of pixel 0
+        const std::vector<float> y = result_of(network, x);
+        const float e = std::exp(1.0F), all = e + static_cast<float>(channels - 1);
+        EXPECT_NEAR(y[0], e / all, 1e-6F);
+        EXPECT_NEAR(y[1], 1 / all, 1e-6F);
+        EXPECT_NEAR(y[static_cast<size_t>(channels)], 1 / static_cast<float>(channels), 1e-6F);
+    }
+}
+
 }  // namespace
 }  // namespace laminate
