@@ -55,8 +55,8 @@ public:
 
     /// Elements of a map, or of several where no operand has one element for each channel or position.
     struct Place {
-        Halide::Expr channel;   ///< of all lanes
-        Halide::Expr index;     ///< of Y, by lane
+        Halide::Expr channel;     ///< of all lanes
+        Halide::Expr index;       ///< of Y, by lane
         Halide::Expr position{};  ///< within their map, by lane
     };
     /// The same of an elementwise layer or an activation of tensors from outside.

@@ -35,16 +35,16 @@ enum class KernelKind {
     // All nests of a chain.
     columns,  ///< minimal filtering along columns, lanes are tiles of four columns
     // One layer or a pair of them, perhaps with an Add, from whole arrays.
-    map_pixels,     ///< 1x1, lanes are pixels of the map
-    map_channels,   ///< few pixels, lanes are output channels
-    map_windows,    ///< convolution over a copy with padding
-    map_panels,     ///< strided first layer over panels of all taps
-    map_phases,     ///< transposed convolution whose windows do not overlap, over panels of positions
-    map_depthwise,  ///< one filter per channel
-    map_pooling,    ///< maximum or mean of windows
+    map_pixels,       ///< 1x1, lanes are pixels of the map
+    map_channels,     ///< few pixels, lanes are output channels
+    map_windows,      ///< convolution over a copy with padding
+    map_panels,       ///< strided first layer over panels of all taps
+    map_phases,       ///< transposed convolution whose windows do not overlap, over panels of positions
+    map_depthwise,    ///< one filter per channel
+    map_pooling,      ///< maximum or mean of windows
     map_elementwise,  ///< an elementwise layer of tensors from outside of the group, or an activation
-    winograd_map,   ///< minimal filtering of a whole map, weights transformed block by block
-    map_sum,        ///< an Add computed while the map kernel before it stores
+    winograd_map,     ///< minimal filtering of a whole map, weights transformed block by block
+    map_sum,          ///< an Add computed while the map kernel before it stores
 };
 
 /// Sizes that a kernel is made for, by the letter that stands for each in text.

@@ -291,14 +291,17 @@ TEST(TimedFront, ALongChainIsOneGroupWithASmallSecondLevelCacheToo) {
     }
 }
 
-/// Rows of a step of the last layer, where the network is one group; else 0.
-int64_t rows_of_last_layer(const Network& network, int64_t tile_rows) {
+/// Rows of a step of each layer, where the network is one group; else none.
+std::vector<int64_t> rows_of_layers(const Network& network, int64_t tile_rows) {
     LineBufferOptions options;
     options.tile_rows = tile_rows;
     options.second_level_cache = Bytes(6 << 20);
     const auto planned = line_buffer_schedule(network, options);
     const std::vector<GroupSchedule>& groups = std::get<Schedule>(planned).groups();
-    return groups.size() == 1 ? groups.front().nests.back()[Dim::y] : 0;
+    std::vector<int64_t> rows;
+    if (groups.size() != 1) return rows;
+    for (const Nest& nest : groups.front().nests) rows.push_back(nest[Dim::y]);
+    return rows;
 }
 
 /// Layers before an Add of enlarged maps go by four rows as well.
@@ -312,7 +315,9 @@ TEST(TimedFront, AnAddOfEnlargedMapsGoesByAllTheirRows) {
             append(network, "enlarged" + std::to_string(map),
                    {.kind = LayerKind::depth_to_space, .inputs = {map}, .block = 2}));
     append(network, "add", {.kind = LayerKind::add, .inputs = enlarged});
-    EXPECT_EQ(rows_of_last_layer(network, 4), 8);
+    const std::vector<int64_t> rows = rows_of_layers(network, 4);
+    ASSERT_FALSE(rows.empty());
+    EXPECT_EQ(rows.back(), 8);
 }
 
 /// Four times the size, halved: six rows of the last layer with weights are twelve of the outputs.
@@ -324,7 +329,18 @@ TEST(TimedFront, LayersBehindTheLastConvolutionLeaveItsTilesWhole) {
         {.kind = LayerKind::depth_to_space, .inputs = {network.layers.back().output}, .block = 4});
     append(network, "halved",
            {.kind = LayerKind::average_pool, .inputs = {enlarged}, .window = square_window(2, 2)});
-    EXPECT_EQ(rows_of_last_layer(network, 6), 12);
+    const std::vector<int64_t> rows = rows_of_layers(network, 6);
+    ASSERT_FALSE(rows.empty());
+    EXPECT_EQ(rows.back(), 12);
+}
+
+/// Nine outputs are too few for tiles of two rows, but not for those of four.
+TEST(TimedFront, AMiddleLayerOfFewOutputsGoesByTilesOfFourRows) {
+    Network network = chain(64, 96, 256, {{32, square_window(3, 1, 1)}, {9, square_window(3, 1, 1)}});
+    append(network, "enlarged",
+           {.kind = LayerKind::depth_to_space, .inputs = {network.layers.back().output}, .block = 3});
+    ASSERT_FALSE(kernel_pays(layer_problem(network, 1), KernelKind::winograd_rows));
+    EXPECT_EQ(rows_of_layers(network, 4), (std::vector<int64_t>{4, 4, 12}));
 }
 
 /// All transformed weights of a long chain are 13 MiB. A second-level cache of 2 MiB holds those of a layer,

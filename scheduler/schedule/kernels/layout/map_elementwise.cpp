@@ -7,7 +7,7 @@
 namespace laminate {
 
 MapElementwiseLayout map_elementwise_layout(const LayerProblem& p, const VectorUnit& unit,
-                                      bool has_slopes) {
+                                            bool has_slopes) {
     MapElementwiseLayout at;
     at.lanes = unit.lanes;
     const bool is_map_by_map =

@@ -25,6 +25,6 @@ struct MapElementwiseLayout {
 
 /// `has_slopes`: the activation multiplies each channel by a value of its own.
 [[nodiscard]] MapElementwiseLayout map_elementwise_layout(const LayerProblem& problem,
-                                                    const VectorUnit& unit, bool has_slopes);
+                                                          const VectorUnit& unit, bool has_slopes);
 
 }  // namespace laminate

@@ -367,6 +367,27 @@ TEST(LineBufferSchedule, StripsOfColumnsAreTheWidestThatFit) {
     }
 }
 
+/// Without minimal filtering, and with strides, windows on small maps do not go by lines.
+TEST(DefaultKernels, WindowsOnSmallMapsHaveMapKernels) {
+    const auto kernel_of = [](int64_t side, int64_t stride, bool filters) {
+        const Network network = chain(64, side, side, {{64, square_window(3, stride, 1)}});
+        LineBufferOptions options;
+        options.winograd = filters;
+        options.threads = 2;
+        const auto planned = line_buffer_schedule(network, options);
+        const GroupSchedule group = std::get<Schedule>(planned).groups().front();
+        return with_default_kernels(layer_problems(network, {0}), group, {16, 24}, {.winograd = filters})
+            .nests.front()
+            .kernel.kind;
+    };
+    for (const int64_t side : {10, 14}) {
+        EXPECT_EQ(kernel_of(side, 1, true), KernelKind::winograd_map) << side;
+        EXPECT_EQ(kernel_of(side, 1, false), KernelKind::map_channels) << side;
+    }
+    for (const int64_t side : {17, 20, 80})  // to 9x9, 10x10 and 40x40
+        EXPECT_EQ(kernel_of(side, 2, true), KernelKind::map_channels) << side;
+}
+
 TEST(DefaultKernels, MinimalFilteringOfAScheduleContradictsSumsByTheDefinition) {
     const Network network =
         chain(32, 16, 130, {{.channels = 32, .window = square_window(3, 1, 1)}});
