@@ -118,10 +118,8 @@ std::vector<Probe> probes(const VectorUnit& unit) {
     constexpr int64_t most_macs = 250'000'000, most_of_map = 2'000'000'000;
     std::vector<Probe> all;
     std::set<std::pair<std::vector<int64_t>, GroupSchedule>> known;
-    const auto add = [&](const Network& network, GroupSchedule group,
-                         const KernelOptions& options) {
+    const auto add_group = [&](const Network& network, GroupSchedule group) {
         const std::vector<LayerProblem> problems = group_problems(network, group);
-        group = with_default_kernels(problems, std::move(group), unit, options);
         GroupSchedule nameless = group;
         for (Nest& nest : nameless.nests) nest.layer.clear();
         const bool is_map = group.nests.front().kernel.kind == KernelKind::winograd_map;
@@ -129,6 +127,10 @@ std::vector<Probe> probes(const VectorUnit& unit) {
             !known.emplace(shape_key(problems), std::move(nameless)).second)
             return;
         all.push_back({network, std::move(group)});
+    };
+    const auto add = [&](const Network& network, const GroupSchedule& group,
+                         const KernelOptions& options) {
+        add_group(network, with_default_kernels(group_problems(network, group), group, unit, options));
     };
     size_t at = 0;
     for (const auto& [spec, all_shapes] : probed) {
@@ -154,14 +156,19 @@ std::vector<Probe> probes(const VectorUnit& unit) {
             if (group.nests.size() > 1) add(network, group, {});
         }
         for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-            if (is_schedulable(network, id) && !must_be_scheduled(network, id))
-                add(network, line_buffer_group(network, {id}), {});
-            if (is_schedulable(network, id) &&
-                kernel_pays(layer_problem(network, id), KernelKind::winograd_map)) {
+            if (!is_schedulable(network, id)) continue;
+            GroupSchedule alone = line_buffer_group(network, {id});
+            if (!must_be_scheduled(network, id)) add(network, alone, {});
+            const LayerProblem p = layer_problem(network, id);
+            if (kernel_pays(p, KernelKind::winograd_map)) {
                 for (const int64_t rows : {2, 4, 6})
-                    add(network, line_buffer_group(network, {id}),
-                        {.tile_rows = rows, .fewest_tile_rows = rows});
-                add(network, line_buffer_group(network, {id}), {.winograd = false});
+                    add(network, alone, {.tile_rows = rows, .fewest_tile_rows = rows});
+                add(network, alone, {.winograd = false});
+            }
+            // Where vectors are short, panels of map_channels leave it few layers.
+            if (kernel_pays(p, KernelKind::map_windows)) {
+                alone.nests.front().kernel = kernel_for(KernelKind::map_windows, unit);
+                add_group(network, std::move(alone));
             }
         }
     }
@@ -219,6 +226,16 @@ private:
 };
 
 }  // namespace
+
+WorkTerms probed_work(const VectorUnit& unit, const CoreCaches& caches) {
+    WorkTerms sums;
+    for (const Probe& probe : probes(unit)) {
+        const std::vector<LayerProblem> problems = group_problems(probe.network, probe.group);
+        for (const auto& [term, amount] : group_work(probe.group, problems, caches))
+            sums[term] += amount;
+    }
+    return sums;
+}
 
 MeasuredSpeed measured_cpu_speed(const std::string& target, double gigabytes_per_second,
                                  const std::function<void(size_t done, size_t all)>& note) {

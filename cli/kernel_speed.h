@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/counts/work.h"
 #include "scheduler/machine/cpu_speed.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
 
 namespace laminate::cli {
 
@@ -18,6 +20,10 @@ struct MeasuredSpeed {
     CpuSpeed speed;  ///< without names
     std::vector<TimedProbe> probes;
 };
+
+/// Amounts of each kind of work that all probes of a processor have together. A kind of which they have
+/// none gets no time.
+[[nodiscard]] WorkTerms probed_work(const VectorUnit& unit, const CoreCaches& caches);
 
 /// Takes some minutes. `target`: "host", or a Halide target whose code this processor runs.
 /// `gigabytes_per_second`: that a core reads from main memory while all cores do. `note` is told how

@@ -58,10 +58,10 @@ GroupCode map_bands_code(LayerOutput depthwise, LayerOutput pointwise, const Map
         // stored later, or room.
         const DepthwiseSums sums{
             depthwise, arrays.weights, arrays.bias,
-            [&](const Expr& z, const Expr& y, const Expr& x, const Expr& sum,
+            [&](const Expr& z, const Expr& y, const Expr& x, const Expr& value,
                 const VectorRun& run) {
                 const Expr to = z * size(at.pitch) + (y - first_row) * size(columns) + x;
-                return ir::store(code.scratch(), depthwise.activated(z, sum),
+                return ir::store(code.scratch(), value,
                                  lanes_from(simplify(to + size(run.first)), run.lanes),
                                  ir::Alignment::element);
             }};

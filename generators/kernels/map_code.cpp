@@ -112,20 +112,30 @@ Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide
 }
 
 Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const VectorRun& run,
-                  const RowsAround& around, const std::string& array) {
+                  const RowsAround& around, const std::string& array, const std::vector<int>& order) {
     const int64_t wide = run.lanes * x.stride, end = std::min(wide, x.in - column);
     const int64_t beyond = wide - end;
-    if (x.stride == 1 || beyond == 0 || end <= 0 || column < beyond)
-        return every(x.stride, 0, run, columns_of_input(x, row, column, wide, 0.0F, around, array));
+    // Lane by lane, the column's place among those that are loaded.
+    const auto taken = [&](const Expr& loaded, int64_t further) {
+        std::vector<int> lanes;
+        for (int64_t n = 0; n < run.lanes; ++n) {
+            const int64_t number = order.empty() ? n : order[static_cast<size_t>(n)];
+            lanes.push_back(static_cast<int>(std::min(number * x.stride + further, wide - 1)));
+        }
+        return Shuffle::make({loaded}, lanes);
+    };
+    if (x.stride == 1 || beyond == 0 || end <= 0 || column < beyond) {
+        const Expr columns = columns_of_input(x, row, column, wide, 0.0F, around, array);
+        return order.empty() ? every(x.stride, 0, run, columns) : taken(columns, 0);
+    }
     // The last columns of the row instead, which need no mask; the lanes lie further on in them.
-    std::vector<int> lanes;
-    for (int64_t n = 0; n < run.lanes; ++n)
-        lanes.push_back(static_cast<int>(std::min(n * x.stride + beyond, wide - 1)));
     const Expr columns = lanes_from(simplify(row + size(column - beyond)), wide);
-    const Expr value = Shuffle::make({ir::load(array, columns, ir::Alignment::element)}, lanes);
+    const Expr value = taken(ir::load(array, columns, ir::Alignment::element), beyond);
     const int64_t there = ceil_div(end, x.stride);
     if (there >= run.lanes) return value;
-    return Halide::select(lanes_from(0, run.lanes) < broadcast(size(there), run.lanes), value,
+    const Expr number = order.empty() ? lanes_from(0, run.lanes)
+                                      : Shuffle::make({lanes_from(0, run.lanes)}, order);
+    return Halide::select(number < broadcast(size(there), run.lanes), value,
                           broadcast(Expr(0.0F), run.lanes));
 }
 

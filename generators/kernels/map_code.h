@@ -97,10 +97,10 @@ struct RowsAround {
 /// Lanes first, first + stride, ... of a wide vector, as many as the run has.
 [[nodiscard]] Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide);
 /// Columns column, column + stride, ... of a row of X, as many as the run has lanes; zero where
-/// there are none.
+/// there are none. `order`: the number among them that each lane takes, if not its own.
 [[nodiscard]] Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column,
                                 const VectorRun& run, const RowsAround& around = {},
-                                const std::string& array = "X");
+                                const std::string& array = "X", const std::vector<int>& order = {});
 
 /// Sums in registers, `count` of each run. Each has an array of its own, for runs may differ in
 /// width, and LLVM keeps two halves of one array in one register and takes them apart for every

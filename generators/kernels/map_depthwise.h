@@ -17,20 +17,20 @@
 
 namespace laminate {
 
-/// A depthwise layer and what becomes of its sums. `output` outlives it.
+/// A depthwise layer and what becomes of its outputs. `output` outlives it.
 struct DepthwiseSums {
     const LayerOutput& output;
     std::string weights, bias;
-    /// Takes a run of sums in row y of channel z, x columns further.
+    /// Takes a run of outputs in row y of channel z, x columns further.
     using Put = std::function<Halide::Internal::Stmt(
         const Halide::Expr& z, const Halide::Expr& y, const Halide::Expr& x,
-        const Halide::Expr& sum, const VectorRun& run)>;
+        const Halide::Expr& value, const VectorRun& run)>;
     Put put;
     /// The array of inputs, and where it would have the first row of channel 0.
     std::string input = "X";
     Halide::Expr input_begin = 0;
 };
-/// Stores sums to Y. `output` outlives the function.
+/// Stores outputs to Y. `output` outlives the function.
 [[nodiscard]] DepthwiseSums::Put stored_depthwise(const LayerOutput& output);
 /// All sums of some tiles of channel z.
 [[nodiscard]] Halide::Internal::Stmt depthwise_tiles(const DepthwiseSums& sums,

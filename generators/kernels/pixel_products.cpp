@@ -93,10 +93,13 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
                 code_.output().prefetch_stored(first + size(std::min(n, count - 1))));
     }
     const Start start = [&](int64_t z, size_t) { return bias(z_block, z); };
-    const Put store = [&](const Expr& number, int64_t, size_t v, const Expr& sum) {
+    const auto store_activated = [&](const Expr& number, size_t v, const Expr& value) {
         const Expr to = simplify(number * size(all_pixels) + x + size(runs[v].first));
-        return code_.output().store(number, sum, lanes_from(to, runs[v].lanes),
-                                    wanted_lanes(runs[v]));
+        return code_.output().store_activated(number, value, lanes_from(to, runs[v].lanes),
+                                              wanted_lanes(runs[v]));
+    };
+    const Put store = [&](const Expr& number, int64_t, size_t v, const Expr& sum) {
+        return store_activated(number, v, code_.output().activated(number, sum));
     };
     const int64_t inputs = p_[Dim::i] * p_.y().kernel;
     if (!ir::takes_registers(code_.output().layer().activation)) {
@@ -110,13 +113,25 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
         return finished.set(z * vectors + static_cast<int64_t>(v), sum);
     };
     parts.push_back(sums(z_block, 0, inputs, runs, start, pixels, keep, also));
+    const auto activate = [&](const Expr& first, int64_t number) {
+        return code_.output().activate(finished, first, number, [&](int64_t n, const Expr& value) {
+            return ir::store(finished.name, value, finished.index(simplify(first + size(n))));
+        });
+    };
+    constexpr int64_t together = LayerOutput::activated_together;
+    const int64_t rest = block_ * vectors % together, whole = block_ * vectors / together;
+    parts.push_back(code_.loop(".activated", {0, size(whole)}, [&](const Expr& n) {
+        return activate(n * size(together), together);
+    }));
+    parts.push_back(activate(size(whole * together), rest));
     const Expr left = simplify(size(p_[Dim::z]) - z_block * size(block_));
     const Interval channels{0, p_[Dim::z] % block_ == 0 ? size(block_) : min(left, size(block_))};
     parts.push_back(code_.loop(".finished", channels, [&](const Expr& z) {
         std::vector<Stmt> stores;
         for (int64_t v = 0; v < vectors; ++v)
-            stores.push_back(store(simplify(z_block * size(block_) + z), 0, static_cast<size_t>(v),
-                                   ir::load(finished.name, finished.index(z * size(vectors) + size(v)))));
+            stores.push_back(store_activated(
+                simplify(z_block * size(block_) + z), static_cast<size_t>(v),
+                ir::load(finished.name, finished.index(z * size(vectors) + size(v)))));
         return ir::sequence(stores);
     }));
     return finished.around(block_ * vectors, ir::sequence(parts));

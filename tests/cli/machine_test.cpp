@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/kernel_speed.h"
 #include "cli/machine_speed.h"
 #include "tests/support/run_program.h"
 
@@ -90,6 +91,19 @@ TEST(MachineVerb, MeasuresThisMachine) {
     // On any machine, however busy, each cache has at least a fourth of main memory's bandwidth.
     EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(),
               answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
+}
+
+// Else `machine measure -o` would write a file that --speed refuses.
+TEST(MachineVerb, ProbesHaveEveryKindOfWork) {
+    constexpr VectorUnit avx2{.lanes = 8, .accumulators = 12}, avx512{.lanes = 16},
+        halves{.lanes = 16, .has_halves = true}, adds{.lanes = 16, .adds_in_multipliers = true};
+    for (const VectorUnit& unit : {avx2, avx512, halves, adds}) {
+        const CpuSpeed usual = usual_cpu_speed(unit);
+        const WorkTerms probed =
+            probed_work(unit, {usual.second_level_cache, usual.third_level_cache});
+        for (const auto& [term, unused] : usual.nanoseconds)
+            EXPECT_TRUE(probed.contains(term)) << usual.name << ": " << term;
+    }
 }
 
 TEST(MachineVerb, ArraysInMainMemoryShareABudgetAndExceedTheCaches) {

@@ -37,8 +37,9 @@ void choose_loop(MapDepthwiseLayout& at, int64_t lanes) {
                next.is_whole();
     };
     while (end < count && reads_inside(run(end)) && is_next(run(end))) ++end;
+    end -= (end - begin) % at.runs_together;
     at.loop_begin = begin;
-    at.loop_end = end - begin < worth_a_loop ? begin : end;
+    at.loop_end = end - begin < worth_a_loop * at.runs_together ? begin : end;
 }
 
 /// Taps of a row that find an element for some lane of a run.
@@ -86,8 +87,12 @@ MapDepthwiseLayout map_depthwise_layout(const LayerProblem& p, const VectorUnit&
     at.y = p.y();
     at.x = p.x();
     at.runs = overlapping_runs(p[Dim::x], unit);
-    choose_loop(at, unit.lanes);
     at.tile_rows = rows_of_tile(p[Dim::y], band, std::ssize(at.runs), unit);
+    constexpr int64_t taps_in_registers = 9, pair = 2;
+    at.keeps_weights = p.y().kernel * p.x().kernel <= taps_in_registers;
+    if (!at.keeps_weights && pair * at.tile_rows <= unit.accumulators)
+        at.runs_together = std::min<int64_t>(std::ssize(at.runs), pair);
+    choose_loop(at, unit.lanes);
     at.tiles = ceil_div(p[Dim::y], at.tile_rows);
     const auto is_inner = [&](int64_t tile) {
         const int64_t first = tile * at.tile_rows, end = first + at.tile_rows;

@@ -18,6 +18,10 @@ struct MapDepthwiseLayout {
     /// other runs are written out.
     std::vector<VectorRun> runs{};
     int64_t loop_begin = 0, loop_end = 0;
+    /// Whether a channel's weights stay in registers. Otherwise neighbouring runs whose sums fit are summed
+    /// at once, so that a weight is loaded once for both; the loop has whole pairs.
+    bool keeps_weights = true;
+    int64_t runs_together = 1;
 
     /// Rows of a whole tile, and the number of tiles. Tiles inner_begin .. inner_end - 1 are whole,
     /// read no padding and share their code; the other tiles are written out.
