@@ -72,6 +72,21 @@ Stmt LayerOutput::activate(
     return ir::sequence(all);
 }
 
+Stmt LayerOutput::activate(const ir::Accumulators& waiting, int64_t count) const {
+    const auto from = [&](const Expr& first, int64_t number) {
+        return activate(waiting, first, number, [&](int64_t n, const Expr& value) {
+            return ir::store(waiting.name, value,
+                             waiting.index(Halide::Internal::simplify(first + ir::size(n))));
+        });
+    };
+    const int64_t whole = count / activated_together;
+    return ir::sequence(
+        {GroupLowering::for_each(
+             problem().name + ".activated", {0, ir::size(whole)},
+             [&](const Expr& n) { return from(n * ir::size(activated_together), activated_together); }),
+         from(ir::size(whole * activated_together), count % activated_together)});
+}
+
 bool LayerOutput::has_slopes() const {
     return std::any_of(layers_.begin(), layers_.end(), [](const Stage& stage) {
         return stage.layer->activation.kind == ActivationKind::prelu;

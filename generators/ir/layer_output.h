@@ -47,7 +47,9 @@ public:
     [[nodiscard]] Halide::Internal::Stmt activate(
         const ir::Accumulators& waiting, const Halide::Expr& first, int64_t count,
         const std::function<Halide::Internal::Stmt(int64_t n, const Halide::Expr& value)>& use) const;
-    /// How many of them are computed at once.
+    /// The same of the first `count`, which are kept in the array.
+    [[nodiscard]] Halide::Internal::Stmt activate(const ir::Accumulators& waiting, int64_t count) const;
+    /// How many vectors are computed at once.
     static constexpr int64_t activated_together = 4;
     /// Puts activated values into the array's elements `index` (not where the predicate is false), added to
     /// what the group adds.

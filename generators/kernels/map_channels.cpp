@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/map_code.h"
@@ -520,24 +521,42 @@ Stmt MapChannels::finish(const Tile& tile, const Value& sum) const {
     // Stores under a mask are slow on processors without mask registers.
     constexpr int64_t lanes_of_masks = 16;
     std::vector<Stmt> parts;
-    for (int64_t v = 0; v < at_.vectors; ++v) {
-        if (at_.lanes >= lanes_of_masks && at_.pixels > 1 && tile.pixels <= at_.lanes) {
-            parts.push_back(finish_transposed(tile, v, sum));
-            continue;
-        }
+    if (at_.lanes >= lanes_of_masks && at_.pixels > 1 && tile.pixels <= at_.lanes) {
+        for (int64_t v = 0; v < at_.vectors; ++v) parts.push_back(finish_transposed(tile, v, sum));
+        return ir::sequence(parts);
+    }
+    const auto store = [&](int64_t v, int64_t pixel, const Expr& value) {
         const Expr wanted =
             p_[Dim::z] % at_.block() == 0
                 ? Expr()
                 : channels(tile.z_block, v) < broadcast(size(p_[Dim::z]), at_.lanes);
-        for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-            const Expr to = lanes_from(simplify(begin_ + first_channel(tile.z_block, v) * size(at_.pixels) +
-                                                tile.first + size(pixel)),
-                                       at_.lanes, at_.pixels);
-            parts.push_back(
-                code_.output().store(channels(tile.z_block, v), sum(v, pixel), to, wanted));
+        const Expr to = simplify(begin_ + first_channel(tile.z_block, v) * size(at_.pixels) +
+                                 tile.first + size(pixel));
+        return code_.output().store_activated(channels(tile.z_block, v), value,
+                                              lanes_from(to, at_.lanes, at_.pixels), wanted);
+    };
+    const auto for_sums = [&](const std::function<Stmt(int64_t v, int64_t pixel)>& make) {
+        for (int64_t v = 0; v < at_.vectors; ++v) {
+            for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) parts.push_back(make(v, pixel));
         }
+    };
+    if (!ir::takes_registers(code_.output().layer().activation)) {
+        for_sums([&](int64_t v, int64_t pixel) {
+            const Expr channel = channels(tile.z_block, v);
+            return store(v, pixel, code_.output().activated(channel, sum(v, pixel)));
+        });
+        return ir::sequence(parts);
     }
-    return ir::sequence(parts);
+    const Accumulators finished{unique_name(p_.name + ".finished"), at_.lanes};
+    const int64_t count = at_.vectors * tile.pixels;
+    for_sums([&](int64_t v, int64_t pixel) {
+        return finished.set(v * tile.pixels + pixel, sum(v, pixel));
+    });
+    parts.push_back(code_.output().activate(finished, count));
+    for_sums([&](int64_t v, int64_t pixel) {
+        return store(v, pixel, finished.get(v * tile.pixels + pixel));
+    });
+    return finished.around(count, ir::sequence(parts));
 }
 
 /// The transposed square of vectors: element n of vector m becomes element m of vector n. `name`
@@ -576,18 +595,34 @@ Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& su
     const Expr wanted = pixels == at_.lanes
                             ? some
                             : lanes_from(0, at_.lanes) < broadcast(size(pixels), at_.lanes);
-    std::vector<Stmt> stores;
-    for (int64_t z = 0; z < at_.lanes; ++z) {
-        const Expr channel = simplify(first_channel(tile.z_block, v) + size(z));
+    const auto store = [&](const Expr& z, const Expr& value) {
+        const Expr channel = simplify(first_channel(tile.z_block, v) + z);
         const Expr to =
             lanes_from(simplify(begin_ + channel * size(at_.pixels) + tile.first), at_.lanes);
-        const Stmt store =
-            code_.output().store(channel, columns[static_cast<size_t>(z)], to, wanted);
-        stores.push_back(p_[Dim::z] % at_.block() == 0
-                             ? store
-                             : ir::guarded(channel < size(p_[Dim::z]), store));
+        const Stmt stored = code_.output().store_activated(channel, value, to, wanted);
+        return p_[Dim::z] % at_.block() == 0 ? stored
+                                             : ir::guarded(channel < size(p_[Dim::z]), stored);
+    };
+    std::vector<Stmt> stores;
+    if (!ir::takes_registers(code_.output().layer().activation)) {
+        for (int64_t z = 0; z < at_.lanes; ++z) {
+            const Expr channel = simplify(first_channel(tile.z_block, v) + size(z));
+            const Expr& column = columns[static_cast<size_t>(z)];
+            stores.push_back(store(size(z), code_.output().activated(channel, column)));
+        }
+        return name.around(ir::sequence(stores));
     }
-    return name.around(ir::sequence(stores));
+    const Accumulators finished{unique_name(p_.name + ".finished"), at_.lanes};
+    for (int64_t z = 0; z < at_.lanes; ++z)
+        stores.push_back(finished.set(z, columns[static_cast<size_t>(z)]));
+    constexpr int64_t together = LayerOutput::activated_together;
+    stores.push_back(code_.loop(".finished", {0, size(at_.lanes / together)}, [&](const Expr& n) {
+        const Expr first = simplify(n * size(together));
+        return code_.output().activate(finished, first, together, [&](int64_t z, const Expr& value) {
+            return store(simplify(first + size(z)), value);
+        });
+    }));
+    return finished.around(at_.lanes, name.around(ir::sequence(stores)));
 }
 
 }  // namespace

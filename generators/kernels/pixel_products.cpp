@@ -113,17 +113,7 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
         return finished.set(z * vectors + static_cast<int64_t>(v), sum);
     };
     parts.push_back(sums(z_block, 0, inputs, runs, start, pixels, keep, also));
-    const auto activate = [&](const Expr& first, int64_t number) {
-        return code_.output().activate(finished, first, number, [&](int64_t n, const Expr& value) {
-            return ir::store(finished.name, value, finished.index(simplify(first + size(n))));
-        });
-    };
-    constexpr int64_t together = LayerOutput::activated_together;
-    const int64_t rest = block_ * vectors % together, whole = block_ * vectors / together;
-    parts.push_back(code_.loop(".activated", {0, size(whole)}, [&](const Expr& n) {
-        return activate(n * size(together), together);
-    }));
-    parts.push_back(activate(size(whole * together), rest));
+    parts.push_back(code_.output().activate(finished, block_ * vectors));
     const Expr left = simplify(size(p_[Dim::z]) - z_block * size(block_));
     const Interval channels{0, p_[Dim::z] % block_ == 0 ? size(block_) : min(left, size(block_))};
     parts.push_back(code_.loop(".finished", channels, [&](const Expr& z) {
