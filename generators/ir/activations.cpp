@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "generators/lowering/group_lowering.h"
+
 namespace laminate::ir {
 
 using namespace Halide::Internal;
@@ -558,6 +560,44 @@ bool takes_registers(const Activation& activation) {
                                    hard_sigmoid, hard_swish, floor,         ceil,        round_to_even,
                                    sign,         shrink,     thresholded_relu};
     return std::ranges::find(few_steps, activation.function) == few_steps.end();
+}
+
+// A core sees few instructions ahead, those of a long function for two or three vectors. Written for several
+// vectors at once, they come in an order in which none waits for the one before.
+Stmt activate_waiting(const Activation& activation, const Accumulators& waiting, const Expr& first,
+                      int64_t count, const std::function<Stmt(int64_t n, const Expr& value)>& use) {
+    const int64_t lanes = waiting.lanes;
+    std::vector<Stmt> all;
+    int64_t number = activated_together;
+    for (int64_t begin = 0; begin < count; begin += number) {
+        while (number > count - begin) number /= 2;
+        const Expr index = lanes_from(simplify((first + size(begin)) * size(lanes)), number * lanes);
+        const Expr value = activate(activation, load(waiting.name, index), Expr());
+        all.push_back(with_values("activated", {value}, [&](const std::vector<Expr>& values) {
+            std::vector<Stmt> uses;
+            for (int64_t n = 0; n < number; ++n)
+                uses.push_back(
+                    use(begin + n, Shuffle::make_slice(values.front(), static_cast<int>(n * lanes),
+                                                       1, static_cast<int>(lanes))));
+            return sequence(uses);
+        }));
+    }
+    return sequence(all);
+}
+
+Stmt activate_waiting(const Activation& activation, const Accumulators& waiting, int64_t count) {
+    const auto from = [&](const Expr& first, int64_t number) {
+        return activate_waiting(activation, waiting, first, number, [&](int64_t n, const Expr& value) {
+            return store(waiting.name, value, waiting.index(simplify(first + size(n))));
+        });
+    };
+    const int64_t whole = count / activated_together;
+    return sequence({GroupLowering::for_each("activated", {0, size(whole)},
+                                             [&](const Expr& n) {
+                                                 return from(n * size(activated_together),
+                                                             activated_together);
+                                             }),
+                     from(size(whole * activated_together), count % activated_together)});
 }
 
 Expr activate(const Activation& activation, const Expr& value, const Expr& slope) {

@@ -10,8 +10,11 @@
 
 #include <Halide.h>
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "generators/ir/arrays.h"
 #include "nets/network/network.h"
 
 namespace laminate::ir {
@@ -24,6 +27,16 @@ namespace laminate::ir {
 /// Whether the activation is a function of so many steps and constants that it wants the registers
 /// which sums occupy.
 [[nodiscard]] bool takes_registers(const Activation& activation);
+
+/// The activation of vectors first, first + 1, ... that wait in an array, for what uses them; for activations
+/// without slopes. Several vectors are computed at once.
+inline constexpr int64_t activated_together = 4;
+[[nodiscard]] Halide::Internal::Stmt activate_waiting(
+    const Activation& activation, const Accumulators& waiting, const Halide::Expr& first, int64_t count,
+    const std::function<Halide::Internal::Stmt(int64_t n, const Halide::Expr& value)>& use);
+/// The same of the first `count`, which are kept in the array; in a loop.
+[[nodiscard]] Halide::Internal::Stmt activate_waiting(const Activation& activation,
+                                                      const Accumulators& waiting, int64_t count);
 
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value,

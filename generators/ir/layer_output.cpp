@@ -46,47 +46,6 @@ Expr LayerOutput::activated(const Expr& channel, const Expr& sum) const {
     return after(layers_.front(), channel, sum);
 }
 
-// A core sees few instructions ahead, those of a long function for two or three vectors. Written for several
-// vectors at once, they come in an order in which none waits for the one before.
-Stmt LayerOutput::activate(
-    const ir::Accumulators& waiting, const Expr& first, int64_t count,
-    const std::function<Stmt(int64_t n, const Expr& value)>& use) const {
-    const int64_t lanes = waiting.lanes;
-    std::vector<Stmt> all;
-    int64_t number = activated_together;
-    for (int64_t begin = 0; begin < count; begin += number) {
-        while (number > count - begin) number /= 2;
-        const Expr index = ir::lanes_from(
-            Halide::Internal::simplify((first + ir::size(begin)) * ir::size(lanes)), number * lanes);
-        const Expr value = activated(0, ir::load(waiting.name, index));
-        all.push_back(ir::with_values(
-            problem().name + ".activated", {value}, [&](const std::vector<Expr>& values) {
-                std::vector<Stmt> uses;
-                for (int64_t n = 0; n < number; ++n)
-                    uses.push_back(use(begin + n, Halide::Internal::Shuffle::make_slice(
-                                                      values.front(), static_cast<int>(n * lanes), 1,
-                                                      static_cast<int>(lanes))));
-                return ir::sequence(uses);
-            }));
-    }
-    return ir::sequence(all);
-}
-
-Stmt LayerOutput::activate(const ir::Accumulators& waiting, int64_t count) const {
-    const auto from = [&](const Expr& first, int64_t number) {
-        return activate(waiting, first, number, [&](int64_t n, const Expr& value) {
-            return ir::store(waiting.name, value,
-                             waiting.index(Halide::Internal::simplify(first + ir::size(n))));
-        });
-    };
-    const int64_t whole = count / activated_together;
-    return ir::sequence(
-        {GroupLowering::for_each(
-             problem().name + ".activated", {0, ir::size(whole)},
-             [&](const Expr& n) { return from(n * ir::size(activated_together), activated_together); }),
-         from(ir::size(whole * activated_together), count % activated_together)});
-}
-
 bool LayerOutput::has_slopes() const {
     return std::any_of(layers_.begin(), layers_.end(), [](const Stage& stage) {
         return stage.layer->activation.kind == ActivationKind::prelu;

@@ -42,15 +42,6 @@ public:
     /// are lanes.
     [[nodiscard]] Halide::Expr activated(const Halide::Expr& channel,
                                          const Halide::Expr& sum) const;
-    /// Takes vectors first, first + 1, ... that wait in an array through the layer's activation, which has no
-    /// slopes, and has them used.
-    [[nodiscard]] Halide::Internal::Stmt activate(
-        const ir::Accumulators& waiting, const Halide::Expr& first, int64_t count,
-        const std::function<Halide::Internal::Stmt(int64_t n, const Halide::Expr& value)>& use) const;
-    /// The same of the first `count`, which are kept in the array.
-    [[nodiscard]] Halide::Internal::Stmt activate(const ir::Accumulators& waiting, int64_t count) const;
-    /// How many vectors are computed at once.
-    static constexpr int64_t activated_together = 4;
     /// Puts activated values into the array's elements `index` (not where the predicate is false), added to
     /// what the group adds.
     [[nodiscard]] Halide::Internal::Stmt store_activated(

@@ -552,7 +552,7 @@ Stmt MapChannels::finish(const Tile& tile, const Value& sum) const {
     for_sums([&](int64_t v, int64_t pixel) {
         return finished.set(v * tile.pixels + pixel, sum(v, pixel));
     });
-    parts.push_back(code_.output().activate(finished, count));
+    parts.push_back(ir::activate_waiting(code_.output().layer().activation, finished, count));
     for_sums([&](int64_t v, int64_t pixel) {
         return store(v, pixel, finished.get(v * tile.pixels + pixel));
     });
@@ -615,12 +615,13 @@ Stmt MapChannels::finish_transposed(const Tile& tile, int64_t v, const Value& su
     const Accumulators finished{unique_name(p_.name + ".finished"), at_.lanes};
     for (int64_t z = 0; z < at_.lanes; ++z)
         stores.push_back(finished.set(z, columns[static_cast<size_t>(z)]));
-    constexpr int64_t together = LayerOutput::activated_together;
+    constexpr int64_t together = ir::activated_together;
     stores.push_back(code_.loop(".finished", {0, size(at_.lanes / together)}, [&](const Expr& n) {
         const Expr first = simplify(n * size(together));
-        return code_.output().activate(finished, first, together, [&](int64_t z, const Expr& value) {
-            return store(simplify(first + size(z)), value);
-        });
+        return ir::activate_waiting(code_.output().layer().activation, finished, first, together,
+                                    [&](int64_t z, const Expr& value) {
+                                        return store(simplify(first + size(z)), value);
+                                    });
     }));
     return finished.around(at_.lanes, name.around(ir::sequence(stores)));
 }

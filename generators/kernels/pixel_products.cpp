@@ -113,7 +113,7 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
         return finished.set(z * vectors + static_cast<int64_t>(v), sum);
     };
     parts.push_back(sums(z_block, 0, inputs, runs, start, pixels, keep, also));
-    parts.push_back(code_.output().activate(finished, block_ * vectors));
+    parts.push_back(ir::activate_waiting(code_.output().layer().activation, finished, block_ * vectors));
     const Expr left = simplify(size(p_[Dim::z]) - z_block * size(block_));
     const Interval channels{0, p_[Dim::z] % block_ == 0 ? size(block_) : min(left, size(block_))};
     parts.push_back(code_.loop(".finished", channels, [&](const Expr& z) {

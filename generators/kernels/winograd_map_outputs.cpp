@@ -65,9 +65,11 @@ Stmt MapOutputs::tiles(const Expr& z, const Expr& place, int64_t v, const Expr& 
         std::vector<Expr> results;
         for (const std::vector<winograd::PatchRow>& of_tile : sums) {
             for (const Expr& sum : winograd::columns_of_products(
-                     of_row, of_tile[static_cast<size_t>(r)], at_.column_taps))
-                results.push_back(of_row(
-                    code_.output().activated(channels, sum + ir::load(code_.bias(), channels))));
+                     of_row, of_tile[static_cast<size_t>(r)], at_.column_taps)) {
+                const Expr all = sum + ir::load(code_.bias(), channels);
+                results.push_back(
+                    of_row(activates_strips() ? all : code_.output().activated(channels, all)));
+            }
         }
         const Stmt stores = staged(of_row, results, r, column);
         rows.push_back(of_row.around(stores));
@@ -124,13 +126,15 @@ Stmt MapOutputs::strip(const Expr& z, int64_t v, const Expr& row, const Expr& co
             for (int64_t c = 0; c < at_.strip_columns(); c += ir::elements_of_line)
                 all.push_back(
                     code_.output().prefetch_stored(to + size(at_.strip_columns() + c)));
+            const int64_t widest = activates_strips() ? ir::activated_together * at_.lanes : at_.lanes;
             for (int64_t c = 0; c < columns;) {
-                int64_t wide = at_.lanes;
+                int64_t wide = widest;
                 while (wide > columns - c) wide /= 2;
-                const Expr value = ir::load(code_.scratch(), lanes_from(from + size(c), wide),
-                                            ir::Alignment::element);
-                all.push_back(code_.output().store_activated(channel, value,
-                                                             lanes_from(to + size(c), wide), {}));
+                const Expr sum = ir::load(code_.scratch(), lanes_from(from + size(c), wide),
+                                          ir::Alignment::element);
+                all.push_back(code_.output().store_activated(
+                    channel, activates_strips() ? code_.output().activated(channel, sum) : sum,
+                    lanes_from(to + size(c), wide), {}));
                 c += wide;
             }
             return name.around(ir::sequence(all));

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "generators/ir/activations.h"
 #include "generators/ir/arrays.h"
 #include "generators/kernels/map_code.h"
 #include "scheduler/schedule/kernels/layout/winograd_map.h"
@@ -43,6 +44,11 @@ private:
     /// Where the strip's row of a lane begins.
     [[nodiscard]] Expr staged_row(const Expr& lane, const Expr& row) const {
         return (lane * size(at_.rows_of_tile) + row) * size(at_.strip_columns()) + size(at_.staged);
+    }
+
+    /// Whether strips go through the activation, and not tiles, whose transform needs the registers.
+    [[nodiscard]] bool activates_strips() const {
+        return ir::takes_registers(code_.output().layer().activation);
     }
 
     const MapCode& code_;
