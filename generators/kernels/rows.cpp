@@ -220,28 +220,6 @@ private:
     }
 
     Stmt stores(const Tile& tile) const {
-        const Activation& activation = nest_.layer.activation;
-        if (!ir::takes_registers(activation) || !nest_.has_all_inputs(range_) ||
-            nest_.kernel[KernelSize::half] == 1)
-            return stores_of(tile, [&](int64_t z, const Accumulators& sum, int64_t) {
-                return nest_.finished(range_, names_, tile.z0 + size(z), sum.get(0));
-            });
-        // The function gets the registers of the sums, which wait in an array.
-        const auto count = std::ssize(tile.sums);
-        const Accumulators waiting{unique_name(p_.name + ".finished"), lanes_};
-        std::vector<Stmt> all;
-        for (int64_t n = 0; n < count; ++n)
-            all.push_back(waiting.set(n, tile.sums[static_cast<size_t>(n)].get(0)));
-        all.push_back(ir::activate_waiting(activation, waiting, count));
-        all.push_back(stores_of(tile, [&](int64_t, const Accumulators&, int64_t number) {
-            return waiting.get(number);
-        }));
-        return waiting.around(count, ir::sequence(all));
-    }
-    /// Stores what `finished` makes of each sum of channel number z of the tile.
-    Stmt stores_of(const Tile& tile,
-                   const std::function<Expr(int64_t z, const Accumulators& sum, int64_t number)>&
-                       finished) const {
         std::vector<Stmt> all;
         for (int64_t z = 0; z < channels_; ++z) {
             std::vector<Stmt> of_channel;
@@ -249,7 +227,7 @@ private:
                 for (int64_t v = 0; v < vectors_; ++v) {
                     of_channel.push_back(ir::store(
                         nest_.output_array(),
-                        finished(z, tile.sum(z, r, v), (z * tile.rows + r) * vectors_ + v),
+                        nest_.finished(range_, names_, tile.z0 + size(z), tile.sum(z, r, v).get(0)),
                         at(tile, z, r, v), ir::Alignment::element, predicate(tile, v)));
                 }
             }
