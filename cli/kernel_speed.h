@@ -22,7 +22,7 @@ struct MeasuredSpeed {
 };
 
 /// Amounts of each kind of work that all probes of a processor have together. A kind of which they have
-/// none gets no time.
+/// none gets the time of usual_cpu_speed().
 [[nodiscard]] WorkTerms probed_work(const VectorUnit& unit, const CoreCaches& caches);
 
 /// Takes some minutes. `target`: "host", or a Halide target whose code this processor runs.

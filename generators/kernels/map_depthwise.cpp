@@ -148,7 +148,8 @@ Stmt DepthwiseTiles::tile(const Tile& tile) const {
     const int64_t rows = tile.rows.count;
     const auto outputs_of = [&](const Expr& number, const Expr& x, const VectorRun& run) {
         return ir::activate_waiting(
-            sums_.output.layer().activation, finished, simplify(number * size(rows)), rows, [&](int64_t r, const Expr& value) {
+            sums_.output.layer().activation, finished, simplify(number * size(rows)), rows,
+            [&](int64_t r, const Expr& value) {
                 const Expr wanted = Shuffle::make_slice(value, 0, 1, static_cast<int>(run.lanes));
                 return sums_.put(tile.z, simplify(tile.y + size(r)), x, wanted, run);
             });

@@ -3,8 +3,9 @@
 //     Y[z][y][x] = f(b[z] + sum over n, m of W[z][n][m] * X[z][y s + n d - p][x s + m d - p])
 //
 // with strides s, dilations d and paddings p of each axis. A vector is a row of the map or part of
-// one; some rows of one channel are summed at once, and an input row serves all of them that read
-// it. Padding columns are lanes that are not loaded; padding rows are left out.
+// one; some rows of one channel are summed at once, of two vectors if the weights do not stay in
+// registers, and an input row serves all of them that read it. Padding columns are lanes that are not
+// loaded; padding rows are left out.
 #pragma once
 
 #include <functional>

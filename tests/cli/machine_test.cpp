@@ -93,7 +93,7 @@ TEST(MachineVerb, MeasuresThisMachine) {
               answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
 }
 
-// Else `machine measure -o` would write a file that --speed refuses.
+// Else `machine measure -o` would take times of other processors.
 TEST(MachineVerb, ProbesHaveEveryKindOfWork) {
     constexpr VectorUnit avx2{.lanes = 8, .accumulators = 12}, avx512{.lanes = 16},
         halves{.lanes = 16, .has_halves = true}, adds{.lanes = 16, .adds_in_multipliers = true};
