@@ -3,7 +3,7 @@
 #
 #   make            build/bin/laminate, liblaminate.so     make bench     Google Benchmark programs
 #   make demo       upscales a picture by a fused network  make peers     race against onnxruntime,
-#   make test       the test suite (8 to 21 minutes)                      OpenVINO, ncnn and MNN
+#   make test       the test suite (8 to 27 minutes)                      OpenVINO, ncnn and MNN
 #   make test-long  and the long tests                     make format    clang-format everywhere
 #   make install PREFIX=/usr/local                         make clean     removes build/ but venv
 #   make package    .tar.gz and .deb in build/PRESET/packages
