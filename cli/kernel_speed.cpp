@@ -165,7 +165,7 @@ std::vector<Probe> probes(const VectorUnit& unit) {
                     add(network, alone, {.tile_rows = rows, .fewest_tile_rows = rows});
                 add(network, alone, {.winograd = false});
             }
-            // Where vectors are short, panels of map_channels leave it few layers.
+            // Where vectors are short, map_channels takes most of its layers by panel.
             if (kernel_pays(p, KernelKind::map_windows)) {
                 alone.nests.front().kernel = kernel_for(KernelKind::map_windows, unit);
                 add_group(network, std::move(alone));
@@ -293,8 +293,8 @@ MeasuredSpeed measured_cpu_speed(const std::string& target, double gigabytes_per
     speed.nanoseconds = fitted_nanoseconds(
         timed, {.product_vector = operations_per_product * static_cast<double>(unit.lanes) / gflops,
                 .map_vector = vector_bytes / gigabytes_per_second});
-    // Shorter vectors have no windows without panels. What no code has never counts, but --speed wants a time
-    // of every kind of work.
+    // Code with vectors of four, for instance, has no windows without panels. Such work never counts, but
+    // --speed wants a time of every kind.
     const CpuSpeed usual = usual_cpu_speed(unit);
     speed.nanoseconds.insert(usual.nanoseconds.begin(), usual.nanoseconds.end());
     return measured;

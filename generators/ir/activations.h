@@ -28,13 +28,14 @@ namespace laminate::ir {
 /// which sums occupy.
 [[nodiscard]] bool takes_registers(const Activation& activation);
 
-/// The activation of vectors first, first + 1, ... that wait in an array, for what uses them; for activations
-/// without slopes. Several vectors are computed at once.
+/// Vectors that activate_waiting() computes at once.
 inline constexpr int64_t activated_together = 4;
+/// Computes the activation, which has no slopes, of vectors first .. first + count - 1 that wait in an array.
+/// `use` takes each, n counted from `first` on.
 [[nodiscard]] Halide::Internal::Stmt activate_waiting(
     const Activation& activation, const Accumulators& waiting, const Halide::Expr& first, int64_t count,
     const std::function<Halide::Internal::Stmt(int64_t n, const Halide::Expr& value)>& use);
-/// The same of the first `count`, which are kept in the array; in a loop.
+/// Replaces the first `count` vectors of an array by their activations, in a loop.
 [[nodiscard]] Halide::Internal::Stmt activate_waiting(const Activation& activation,
                                                       const Accumulators& waiting, int64_t count);
 

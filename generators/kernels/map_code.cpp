@@ -115,7 +115,7 @@ Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const Ve
                   const RowsAround& around, const std::string& array, const std::vector<int>& order) {
     const int64_t wide = run.lanes * x.stride, end = std::min(wide, x.in - column);
     const int64_t beyond = wide - end;
-    // Lane by lane, the column's place among those that are loaded.
+    // Each lane takes its column from those that are loaded.
     const auto taken = [&](const Expr& loaded, int64_t further) {
         std::vector<int> lanes;
         for (int64_t n = 0; n < run.lanes; ++n) {
@@ -126,7 +126,7 @@ Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const Ve
     };
     if (x.stride == 1 || beyond == 0 || end <= 0 || column < beyond) {
         const Expr columns = columns_of_input(x, row, column, wide, 0.0F, around, array);
-        return order.empty() ? every(x.stride, 0, run, columns) : taken(columns, 0);
+        return x.stride == 1 ? columns : taken(columns, 0);
     }
     // The last columns of the row instead, which need no mask; the lanes lie further on in them.
     const Expr columns = lanes_from(simplify(row + size(column - beyond)), wide);

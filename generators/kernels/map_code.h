@@ -97,7 +97,8 @@ struct RowsAround {
 /// Lanes first, first + stride, ... of a wide vector, as many as the run has.
 [[nodiscard]] Expr every(int64_t stride, int64_t first, const VectorRun& run, const Expr& wide);
 /// Columns column, column + stride, ... of a row of X, as many as the run has lanes; zero where
-/// there are none. `order`: the number among them that each lane takes, if not its own.
+/// there are none. `order`, for strides of 2 and more: the number among these columns
+/// that each lane takes, if not its own.
 [[nodiscard]] Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column,
                                 const VectorRun& run, const RowsAround& around = {},
                                 const std::string& array = "X", const std::vector<int>& order = {});

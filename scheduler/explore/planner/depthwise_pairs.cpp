@@ -42,9 +42,9 @@ int64_t cycles_of_band(const MapBandsLayout& at, const PixelTiles& tiles, int64_
     const int64_t own = at.depthwise.tile_rows;
     const int64_t taps = y.kernel * x.kernel, products = taps * own;
     const int64_t loads = ((own - 1) * y.stride + y.span()) * x.kernel;
-    // Sums of few taps wait for their products while the core begins the next tile.
+    // A sum waits for each product before the next. While those of few taps wait, the core begins another tile.
     const int64_t waits =
-        at.depthwise.keeps_weights ? 0 : taps * unit.latency() / at.depthwise.runs_together;
+        at.depthwise.keeps_weights() ? 0 : taps * unit.latency() / at.depthwise.runs_together;
     const int64_t of_channel = channel_begun + ceil_div(rows, own) * std::ssize(at.depthwise.runs) *
                                                    (tile_begun + std::max({products, loads, waits}));
     return at.inputs * (at.blocks * of_block + of_channel);

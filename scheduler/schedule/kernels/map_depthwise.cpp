@@ -29,13 +29,13 @@ bool map_depthwise_pays(const LayerProblem& p) {
     return p[Dim::y] * p[Dim::x] <= side * side && p.x().in <= side && p.y().in <= side;
 }
 
-/// Vectors of rows, however short these are. Products of nine taps hide behind the loads; weights of more do
-/// not stay in registers. Columns of stride 2 are taken from twice as many vectors.
+/// Vectors of rows, however short these are. Products whose weights stay in registers hide behind the loads.
+/// Columns of stride 2 are taken from twice as many vectors.
 KernelWork map_depthwise_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const auto inputs =
         static_cast<double>(p[Dim::z] * p.y().in * ceil_div(p.x().in, kernel[KernelSize::lanes]));
     const double outputs = output_vectors(asked.box, kernel);
-    constexpr double hidden_taps = 9;
+    constexpr double hidden_taps = MapDepthwiseLayout::taps_in_registers;
     const double products = vectors_of(map_depthwise_layout(p, unit_of(kernel)).multiplications(), kernel);
     return {{"inputs", inputs},
             {"outputs", outputs},

@@ -437,6 +437,22 @@ TEST(Layout, DepthwiseTilesOfLongRowsHaveFourRows) {
     EXPECT_EQ(map_depthwise_layout(narrow.problem, by_sixteen).tile_rows, 14);
 }
 
+/// Two runs share a weight that does not stay in a register, if their sums fit; a loop has whole pairs.
+TEST(Layout, DepthwiseRunsShareWeightsOfLargeWindows) {
+    const auto layout = [](int64_t side, int64_t window, const VectorUnit& unit) {
+        const Alone layer = alone(16, side, side, {16, square_window(window, 1, window / 2), 16});
+        return map_depthwise_layout(layer.problem, unit);
+    };
+    EXPECT_EQ(layout(44, 3, by_eight).runs_together, 1);
+    EXPECT_EQ(layout(44, 5, by_eight).runs_together, 2);
+    EXPECT_EQ(layout(7, 5, by_eight).runs_together, 1);   // one run
+    EXPECT_EQ(layout(14, 7, by_eight).runs_together, 1);  // two of seven rows would be 14 sums
+    EXPECT_EQ(layout(14, 7, by_sixteen).runs_together, 1);
+    const MapDepthwiseLayout long_rows = layout(88, 7, by_eight);  // 11 runs, of which 9 read no padding
+    EXPECT_EQ(long_rows.loop_begin, 1);
+    EXPECT_EQ(long_rows.loop_end, 9);
+}
+
 /// Whether blocks keep their products; none where the layer has no such kernel.
 std::optional<bool> expect_winograd_map_done(const Alone& layer, const VectorUnit& unit, int64_t form,
                                              int64_t bands) {

@@ -148,7 +148,7 @@ TEST(WinogradMap, WholeLayers) {
             for (const auto& [form, bands] :
                  {std::pair<int64_t, int64_t>{0, 2}, {1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
                 Network network = plain;
-                // Strips, not tiles, go through a long function.
+                // Strips go through long functions, tiles through short ones.
                 if (bands == 1 && c.columns % 2 == 1)
                     network.layers.back().activation = {
                         .kind = ActivationKind::unary, .function = GeneralFunction::swish, .alpha = 1};

@@ -13,6 +13,7 @@
 #include "scheduler/counts/done.h"
 #include "scheduler/counts/work.h"
 #include "scheduler/explore/explore.h"
+#include "scheduler/explore/planner/depthwise_pairs.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/planner/tiled_layer.h"
 #include "scheduler/explore/timed/pricing.h"
@@ -109,6 +110,16 @@ TEST(TimedFront, DepthwiseLayersShareGroupsWithPointwiseOnes) {
     }
     ASSERT_EQ(small.groups().size(), 3U);
     EXPECT_EQ(kinds(small.groups()[1]), (std::vector{map_channels, map_depthwise}));
+}
+
+/// Bands of two rows would divide evenly among two threads, but tiles of two rows wait for their sums.
+TEST(TimedFront, BandsOfLargeDepthwiseWindowsHaveTilesOfFourRows) {
+    const Network network =
+        chain(80, 44, 44, {{80, square_window(7, 1, 3), 80}, {16, square_window(1)}});
+    const auto group = depthwise_pair_group(
+        network, {0, 1}, {.unit = {8, 12}, .threads = 2, .second_level_cache = Bytes(512 << 10)});
+    ASSERT_TRUE(group);
+    EXPECT_EQ(group->nests.front()[Dim::y] % 4, 0) << to_text(*group);
 }
 
 TEST(TimedFront, NoPointIsFarBelowTheRateOfTheFastest) {

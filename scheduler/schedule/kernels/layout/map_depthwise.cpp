@@ -88,9 +88,8 @@ MapDepthwiseLayout map_depthwise_layout(const LayerProblem& p, const VectorUnit&
     at.x = p.x();
     at.runs = overlapping_runs(p[Dim::x], unit);
     at.tile_rows = rows_of_tile(p[Dim::y], band, std::ssize(at.runs), unit);
-    constexpr int64_t taps_in_registers = 9, pair = 2;
-    at.keeps_weights = p.y().kernel * p.x().kernel <= taps_in_registers;
-    if (!at.keeps_weights && pair * at.tile_rows <= unit.accumulators)
+    constexpr int64_t pair = 2;
+    if (!at.keeps_weights() && pair * at.tile_rows <= unit.accumulators)
         at.runs_together = std::min<int64_t>(std::ssize(at.runs), pair);
     choose_loop(at, unit.lanes);
     at.tiles = ceil_div(p[Dim::y], at.tile_rows);

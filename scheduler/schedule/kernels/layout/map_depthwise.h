@@ -18,9 +18,11 @@ struct MapDepthwiseLayout {
     /// other runs are written out.
     std::vector<VectorRun> runs{};
     int64_t loop_begin = 0, loop_end = 0;
-    /// Whether a channel's weights stay in registers. Otherwise neighbouring runs whose sums fit are summed
-    /// at once, so that a weight is loaded once for both; the loop has whole pairs.
-    bool keeps_weights = true;
+    /// Weights of more taps do not stay in registers.
+    static constexpr int64_t taps_in_registers = 9;
+    [[nodiscard]] bool keeps_weights() const { return y.kernel * x.kernel <= taps_in_registers; }
+    /// Neighbouring runs that are summed at once, so that a weight is loaded once for both: two if weights do
+    /// not stay in registers and the sums of both do. The loop has whole pairs.
     int64_t runs_together = 1;
 
     /// Rows of a whole tile, and the number of tiles. Tiles inner_begin .. inner_end - 1 are whole,
