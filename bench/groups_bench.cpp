@@ -4,11 +4,11 @@
 // Every step of the fastest schedule, or of the one of a file, in its turn, in an arena as a session
 // lays it out, by the thread's own clock; each keeps its least time over the rounds. With --threads
 // the schedule is the fastest for so many, one thread runs it part by part, and `share` is the
-// longest share when threads take the parts in order; then so many threads run it step by step, and
-// `wall` is a step's least time by the clock on the wall, `at once` that of the whole network run
-// by a session, which has one team for all steps: what is beyond the shares is waiting, waking and
-// what moves between cores. Only an idle machine tells. `predicted` is what the model of time
-// expects of the longest share, 0 for groups that the schedule does not name.
+// longest share when threads take the parts in order; then a session of so many threads runs the
+// network, and `wall` is a step's least time in it, by the clock on the wall, `at once` that of the
+// whole: what is beyond the shares is waiting, waking and what moves between cores. Only an idle
+// machine tells. `predicted` is what the model of time expects of the longest share, 0 for groups
+// that the schedule does not name.
 // --memory: the fastest within so much. --cache: chosen as if a core's second-level cache had so
 // many KiB. `lost`: milliseconds beyond what the operations of the definition would take at nine
 // tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given). `of peak`: of the
@@ -16,10 +16,7 @@
 // and weights, as if each came once.
 #include <fmt/core.h>
 
-#include <omp.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -42,10 +39,9 @@
 #include "nets/network/dense_images.h"
 #include "nets/open.h"
 #include "nets/operators/reference_operators.h"
-#include "runtime/part_queue.h"
 #include "runtime/session.h"
 #include "runtime/tensor_placement.h"
-#include "scheduler/counts/done.h"
+#include "scheduler/counts/group_figures.h"
 #include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate {
@@ -93,11 +89,11 @@ class Steps {
 public:
     Steps(const Network& network, const Schedule& schedule, int threads)
         : threads_(threads),
-          queue_(threads),
           compiled_(network, schedule, unchecked()),
           manifest_(compiled_.manifest()),
           placement_(place_tensors(manifest_)),
-          arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)) {
+          arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)),
+          scratch_(most_scratch_elements(manifest_)) {
         for (const TensorId id : manifest_.inputs)
             inputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
         for (const TensorId id : manifest_.outputs)
@@ -107,14 +103,6 @@ public:
             for (int64_t n = 0; n < element_count(tensor(id).dims); ++n)
                 array(id)[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
         }
-        int64_t scratch = 0;
-        for (const Step& step : manifest_.steps) {
-            if (const auto* group = std::get_if<GroupStep>(&step))
-                scratch = std::max(scratch, group->scratch_bytes);
-        }
-        for (int thread = 0; thread < threads_; ++thread)
-            scratch_.push_back(
-                std::make_unique<AlignedFloats>(static_cast<size_t>(scratch) / sizeof(float)));
         for (const Step& step : manifest_.steps) {
             const auto* layer = std::get_if<LayerStep>(&step);
             const auto& descriptor = compiled_.descriptor();
@@ -133,39 +121,38 @@ public:
             return;
         }
         const double start = thread_milliseconds();
-        run_layer(layers_[number], 1);
+        run_layer(layers_[number]);
         least.milliseconds = std::min(least.milliseconds, thread_milliseconds() - start);
         least.longest_share = least.milliseconds;
     }
 
-    /// By all threads.
-    void run_together(size_t number, Measured& least) {
-        const double start = wall_milliseconds();
-        if (const auto* group = std::get_if<GroupStep>(&manifest_.steps[number])) {
-            run_together(*group);
-        } else {
-            run_layer(layers_[number], threads_);
-        }
-        least.wall = std::min(least.wall, wall_milliseconds() - start);
-    }
-    /// Milliseconds of a session's whole run by all threads.
-    [[nodiscard]] double run_at_once() {
-        if (!session_) session_ = Session::open(&compiled_.descriptor(), {threads_});
+    /// Milliseconds of a session's whole run by all threads, in which each step's `wall` is measured too.
+    [[nodiscard]] double run_at_once(std::vector<Measured>& least) {
+        if (!session_)
+            session_ = Session::open(&compiled_.descriptor(), {.threads = threads_, .times_steps = true});
         std::vector<const float*> inputs;
         std::vector<float*> outputs;
         for (const AlignedFloats& array : inputs_) inputs.push_back(array.data());
         for (AlignedFloats& array : outputs_) outputs.push_back(array.data());
-        const double start = wall_milliseconds();
         session_->run(inputs, outputs);
-        return wall_milliseconds() - start;
-    }
-    [[nodiscard]] static double wall_milliseconds() {
-        return std::chrono::duration<double, std::milli>(
-                   std::chrono::steady_clock::now().time_since_epoch())
-            .count();
+        double sum = 0;
+        for (const StepTime& time : session_->step_times()) {
+            const double wall = time.work_ms.front() + time.waiting_ms.front();
+            least[time.step].wall = std::min(least[time.step].wall, wall);
+            sum += wall;
+        }
+        return sum;
     }
 
 private:
+    static size_t most_scratch_elements(const Manifest& manifest) {
+        int64_t bytes = 0;
+        for (const Step& step : manifest.steps) {
+            if (const auto* group = std::get_if<GroupStep>(&step))
+                bytes = std::max(bytes, group->scratch_bytes);
+        }
+        return static_cast<size_t>(bytes / bytes_per_element);
+    }
     static CompileOptions unchecked() {
         CompileOptions options;
         options.checker = [](const Network&, const GroupSchedule&, const GroupCode&,
@@ -188,7 +175,7 @@ private:
                place.offset_bytes / bytes_per_element;
     }
 
-    void run_layer(const Layer& layer, int threads) {
+    void run_layer(const Layer& layer) {
         const bool is_there = placement_.places[layer.output].in == Place::In::constants;
         if (is_there) return;
         std::vector<std::vector<int64_t>> dims;
@@ -197,8 +184,7 @@ private:
             dims.push_back(tensor(id).dims);
             inputs.push_back(array(id));
         }
-        run_reference_layer(layer, dims, inputs, tensor(layer.output).dims, array(layer.output),
-                            threads);
+        run_reference_layer(layer, dims, inputs, tensor(layer.output).dims, array(layer.output), 1);
     }
     /// Of a group, with pointers bound.
     struct Call {
@@ -220,50 +206,27 @@ private:
         for (const TensorId id : group.outputs) call.out.push_back(array(id));
         return call;
     }
-    static void check(int code, const GroupStep& group) {
-        if (code != 0) throw std::logic_error(group.name + " failed");
-    }
-
-    void run_together(const GroupStep& group) {
-        const Call call = call_of(group);
-        int failure = 0;
-        queue_.fill(group.strips, group.strips_together);
-#pragma omp parallel num_threads(threads_) if (group.strips > 1)
-        {
-            const int thread = omp_get_thread_num();
-            queue_.work(thread, [&](int64_t begin, int64_t end) {
-                const int code =
-                    call(scratch_[static_cast<size_t>(thread)]->data(), static_cast<int32_t>(begin),
-                         static_cast<int32_t>(end));
-                if (code != 0) {
-#pragma omp atomic write
-                    failure = code;
-                }
-            });
-        }
-        check(failure, group);
-    }
-
     void run(const GroupStep& group, Measured& least) {
         const Call bound = call_of(group);
         const auto call = [&](int32_t begin, int32_t end) {
             const double start = thread_milliseconds();
-            check(bound(scratch_.front()->data(), begin, end), group);
+            if (bound(scratch_.data(), begin, end) != 0) throw std::logic_error(group.name + " failed");
             return thread_milliseconds() - start;
         };
-        if (threads_ == 1) {
-            least.milliseconds = least.longest_share =
-                std::min(least.milliseconds, call(0, group.strips));
-            return;
-        }
         std::vector<double> shares(static_cast<size_t>(threads_), 0.0);
-        for (int32_t thread = 0; thread < threads_; ++thread) {
-            const int32_t end = group.strips * (thread + 1) / threads_;
-            for (int32_t begin = group.strips * thread / threads_; begin < end;) {
-                const int32_t next =
-                    std::min(end, (begin / group.strips_together + 1) * group.strips_together);
-                *std::min_element(shares.begin(), shares.end()) += call(begin, next);
-                begin = next;
+        // Always the first image of the batch, as often as there are images.
+        const int64_t images = tensor(group.inputs.front()).dims.front();
+        for (int64_t image = 0; image < images; ++image) {
+            for (int32_t thread = 0; thread < threads_; ++thread) {
+                const int32_t end = group.strips * (thread + 1) / threads_;
+                for (int32_t begin = group.strips * thread / threads_; begin < end;) {
+                    const int32_t next =
+                        threads_ == 1 ? end
+                                      : std::min(end, (begin / group.strips_together + 1) *
+                                                          group.strips_together);
+                    *std::min_element(shares.begin(), shares.end()) += call(begin, next);
+                    begin = next;
+                }
             }
         }
         double sum = 0;
@@ -274,43 +237,15 @@ private:
     }
 
     int threads_;
-    PartQueue queue_;
     JitNetwork compiled_;
     const Manifest& manifest_;
     TensorPlaces placement_;
     AlignedFloats arena_;
     std::vector<AlignedFloats> inputs_, outputs_;
-    std::vector<std::unique_ptr<AlignedFloats>> scratch_;  ///< by thread
+    AlignedFloats scratch_;
     std::vector<Layer> layers_;
     std::optional<Session> session_;
 };
-
-/// What a group of the schedule does.
-struct Expected {
-    double share = 0;            ///< milliseconds
-    double multiplications = 0;  ///< executed, by minimal filtering fewer than the definition has
-    double bytes = 0;            ///< of its external tensors and weights, once
-    std::string kernels;
-};
-/// Counts one image's work. `share` is predicted for all images of the batch.
-Expected expectation(const Network& network, const GroupSchedule& group, double share) {
-    const std::vector<LayerProblem> problems = group_problems(network, group);
-    Expected expected{share / static_cast<double>(images_of(network, group)), 0, 0, {}};
-    expected.multiplications =
-        static_cast<double>(done_counts(group, problems).done().value());
-    const auto add = [&](Elements elements) {
-        expected.bytes += static_cast<double>(to_bytes(elements).value());
-    };
-    for (const GroupTensor& tensor : group_tensors(problems)) {
-        if (tensor.is_external()) add(Elements(element_count(network.tensor(tensor.tensor).dims)));
-    }
-    add(problems.back().output_elements());
-    for (size_t k = 0; k < problems.size(); ++k) {
-        add(problems[k].weight_elements());
-        expected.kernels += (k == 0 ? "" : ", ") + to_text(group.nests[k].kernel);
-    }
-    return expected;
-}
 
 constexpr std::string_view heading =
     "       ms    share predicted     wall  GFLOP/s  lost ms  of peak   GB/s  layers (kernels)";
@@ -318,12 +253,12 @@ constexpr std::string_view heading =
 nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
     const Network network = with_dense_images_together(open_network(spec));
     const Schedule schedule = schedule_of(network, options);
-    std::map<std::string, Expected> expected;  ///< by a group's last layer
-    const std::vector<double> shares_expected =
+    std::map<std::string, std::pair<double, GroupFigures>> expected;  ///< by a group's last layer
+    const std::vector<double> predicted =
         predicted_group_milliseconds(network, schedule, cpu_speed(options), options.threads);
-    for (size_t g = 0; g < shares_expected.size(); ++g) {
+    for (size_t g = 0; g < predicted.size(); ++g) {
         const GroupSchedule& group = schedule.groups()[g];
-        expected[group.nests.back().layer] = expectation(network, group, shares_expected[g]);
+        expected[group.nests.back().layer] = {predicted[g], group_figures(network, group)};
     }
     Steps steps(network, schedule, options.threads);
     const size_t count = steps.manifest().steps.size();
@@ -333,10 +268,8 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         if (round == 0) least.assign(count, {});  // pages are touched
     }
     double at_once = HUGE_VAL;
-    for (int64_t round = 0; options.threads > 1 && round < options.rounds; ++round) {
-        for (size_t s = 0; s < count; ++s) steps.run_together(s, least[s]);
-        at_once = std::min(at_once, steps.run_at_once());
-    }
+    for (int64_t round = 0; options.threads > 1 && round < options.rounds; ++round)
+        at_once = std::min(at_once, steps.run_at_once(least));
     fmt::print("{}, {} thread{}\n", spec, options.threads, options.threads == 1 ? "" : "s");
     fmt::print("{}\n", heading);
     auto entries = nlohmann::ordered_json::array();
@@ -344,41 +277,42 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
     for (size_t s = 0; s < count; ++s) {
         const Step& step = steps.manifest().steps[s];
         const auto* group = std::get_if<GroupStep>(&step);
-        Expected known;
-        double operations = 0;
+        double share_expected = 0, operations = 0, multiplications = 0, bytes = 0;
         std::string layers = group ? "" : name_of(step) + " (reference operator)";
         if (group) {
-            for (const std::string& name : group->layers) {
-                operations +=
-                    2e-6 * static_cast<double>(layer_macs(network, network.find_layer(name)));
+            for (const std::string& name : group->layers)
                 layers += (layers.empty() ? "" : " ") + name;
-            }
             const auto found = expected.find(group->layers.back());
             if (found != expected.end()) {
-                known = found->second;
-                layers += " (" + known.kernels + ")";
+                const auto& [share, figures] = found->second;
+                share_expected = share;
+                operations = 2e-6 * static_cast<double>(figures.macs.value());
+                multiplications = static_cast<double>(figures.multiplications.value());
+                bytes = static_cast<double>(figures.bytes.value());
+                layers += " (" + figures.kernels + ")";
             }
         }
-        const double of_peak = 2e-4 * known.multiplications / options.peak_gflops;
+        const double of_peak = 2e-4 * multiplications / options.peak_gflops;
         const double lost = least[s].milliseconds - operations / (0.9 * options.peak_gflops);
         if (options.threads == 1) least[s].wall = least[s].milliseconds;
+        if (!std::isfinite(least[s].wall)) least[s].wall = 0;  // a session has nothing to do
         fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}{:>8.0f}%{:>7.1f}  {}\n",
-                   least[s].milliseconds, least[s].longest_share, known.share, least[s].wall,
+                   least[s].milliseconds, least[s].longest_share, share_expected, least[s].wall,
                    operations / least[s].milliseconds, lost, of_peak / least[s].milliseconds,
-                   1e-6 * known.bytes / least[s].milliseconds, layers);
+                   1e-6 * bytes / least[s].milliseconds, layers);
         entries.push_back({{"layers", layers},
                            {"ms", least[s].milliseconds},
                            {"longest_share_ms", least[s].longest_share},
-                           {"predicted_share_ms", known.share},
+                           {"predicted_share_ms", share_expected},
                            {"wall_ms", least[s].wall},
-                           {"multiplications", known.multiplications},
-                           {"bytes", known.bytes},
+                           {"multiplications", multiplications},
+                           {"bytes", bytes},
                            {"operations", operations * 1e6}});
         sum += least[s].milliseconds;
         shares += least[s].longest_share;
         walls += least[s].wall;
         all_operations += operations;
-        all_predicted += known.share;
+        all_predicted += share_expected;
     }
     fmt::print("{:>9.3f}{:>9.3f}{:>10.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n", sum, shares,
                all_predicted, walls, all_operations / sum,

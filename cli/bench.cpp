@@ -19,6 +19,7 @@
 #include "cli/execution.h"
 #include "cli/machine_speed.h"
 #include "cli/resident_memory.h"
+#include "cli/step_report.h"
 #include "cli/tensor_files.h"
 #include "cli/verbs.h"
 #include "instrumentation/deployed.h"
@@ -43,6 +44,7 @@ struct BenchOptions {
     int64_t points = 0;  ///< of the front; 0: all
     double seconds = 2;
     int64_t reference_macs = 2'000'000'000;
+    bool steps = false;
 };
 
 double milliseconds_since(Clock::time_point start) {
@@ -75,6 +77,7 @@ struct Variant {
     std::vector<double> times_ms;
     std::optional<int64_t> peak_rss_bytes{};
     ArenaUse arena{};
+    std::optional<StepReport> steps{};  ///< if its session times them
 };
 
 /// A percentile of sorted values.
@@ -102,6 +105,7 @@ Json times_json(const Variant& variant) {
     json["scratch_bytes_per_thread"] = variant.arena.scratch_per_thread_bytes;
     json["peak_rss_bytes"] = variant.peak_rss_bytes ? Json(*variant.peak_rss_bytes) : Json(nullptr);
     json["times_ms"] = variant.times_ms;
+    if (variant.steps) json["steps"] = variant.steps->json();
     return json;
 }
 
@@ -114,6 +118,7 @@ void time_once(Variant& variant, Arrays& arrays) {
     const auto start = Clock::now();
     arrays.run(variant.execution->session());
     variant.times_ms.push_back(milliseconds_since(start));
+    if (variant.steps) variant.steps->add(variant.execution->session().step_times());
 }
 
 /// Largest difference relative to the range of `expected`; infinite when an element is not finite.
@@ -153,7 +158,10 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
         arrays = std::make_unique<Arrays>(shapes, common.seed);
     }
     const PeakWatch watch;
-    Variant variant{"compiled", std::make_unique<Execution>(options.network.spec, common), {}};
+    Variant variant{"compiled",
+                    std::make_unique<Execution>(options.network.spec, common, options.steps),
+                    {}};
+    if (options.steps) variant.steps.emplace(variant.execution->session().manifest());
     warm_up(variant, *arrays);
     const auto start = Clock::now();
     while (variant.times_ms.size() < 3 || milliseconds_since(start) < options.seconds * 1e3)
@@ -168,6 +176,7 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
                     manifest.network, variant.arena.threads, variant.arena.threads == 1 ? "" : "s",
                     times.median_ms, times.min_ms, 100 * times.spread, variant.times_ms.size(),
                     arena_text(variant.arena), rss_text(variant.peak_rss_bytes)));
+    if (variant.steps) output.print(variant.steps->table(0));
     output.json({{"schema", "laminate.bench"},
                  {"version", 1},
                  {"network", manifest.network},
@@ -289,12 +298,12 @@ std::string agreement_text(const Race& race, const Agreement& agreement) {
 }
 
 /// Measures the memory of each variant in a session of its own.
-void measure_memory(Race& race, Arrays& arrays, const CommonOptions& common) {
+void measure_memory(Race& race, Arrays& arrays, const CommonOptions& common, bool times_steps) {
     for (Variant& variant : race.variants) {
         variant.arena = variant.execution->session().arena();
         variant.execution->close_session();
         const PeakWatch watch;
-        variant.execution->open_session(common);
+        variant.execution->open_session(common, times_steps);
         warm_up(variant, arrays);
         variant.peak_rss_bytes = watch.growth_bytes();
     }
@@ -363,7 +372,12 @@ Outcome outcome_of(const Course& course, Race& race) {
     outcome.agreement = agreement_of(race, arrays, course.network,
                                      course.macs.value() <= course.options.reference_macs);
     if (!outcome.agreement.is_correct()) return outcome;
-    measure_memory(race, arrays, course.common);
+    measure_memory(race, arrays, course.common, course.options.steps);
+    for (Variant& variant : race.variants) {
+        if (course.options.steps)
+            variant.steps.emplace(variant.execution->session().manifest(), course.network,
+                                  variant.execution->schedule_of_code(), course.timed.speed, threads);
+    }
     outcome.peak_gflops = time_in_turns(race, arrays, course.options.seconds, threads);
     for (const Variant& variant : race.variants) {
         Figures figures;
@@ -494,6 +508,9 @@ void print_race(const Race& race, const Outcome& outcome, int threads, const Out
         fmt::format("{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is "
                     "beyond input and output\n",
                     comparison, threads, threads == 1 ? "" : "s", peak));
+    for (const Variant& variant : race.variants) {
+        if (variant.steps) output.print(fmt::format("{}:\n{}", variant.name, variant.steps->table(peak)));
+    }
     output.print(counts);
     if (race.has_both()) {
         const std::string why = why_more_moves(Crossing(outcome.figures[0].count.predicted_done),
@@ -611,6 +628,7 @@ void add_bench(Program& program) {
         "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
         "  laminate bench zoo:resnet18 --memory 1MiB --seconds 5 --json -\n"
         "  laminate bench zoo:l3net --front front/ --seconds 0.2 --json front/timed.json\n"
+        "  laminate bench zoo:mobilenetv2 --steps\n"
         "  laminate bench compiled/");
     auto options = std::make_shared<BenchOptions>();
     options->network.declare(verb, true);
@@ -634,6 +652,10 @@ void add_bench(Program& program) {
                      "whole")
         ->check(not_negative())
         ->capture_default_str();
+    verb->add_flag("--steps", options->steps,
+                   "Also the time of every step as it runs among the others, how much of it threads wait for "
+                   "each other, and how near it comes to the machine's peak")
+        ->excludes(front);
     program.on(verb, [options, &program](const Output& output) {
         if (is_compiled_directory(options->network))
             return bench_directory(*options, program.common(), output);

@@ -204,17 +204,19 @@ Schedule Execution::schedule_of_code() const {
                                 kernels_);
 }
 
-void Execution::open_session(const CommonOptions& common) {
+void Execution::open_session(const CommonOptions& common, bool times_steps) {
     timed(times_.session, [&] {
         session_ = opened(network_->name, [&] {
-            return Session::open(&compiled_->descriptor(), {common.thread_count()});
+            return Session::open(&compiled_->descriptor(),
+                                 {.threads = common.thread_count(), .times_steps = times_steps});
         });
     });
 }
 
-Execution::Execution(const std::string& directory, const CommonOptions& common)
+Execution::Execution(const std::string& directory, const CommonOptions& common, bool times_steps)
     : session_(opened(directory, [&] {
-          return Session::open(std::filesystem::path(directory), {common.thread_count()});
+          return Session::open(std::filesystem::path(directory),
+                               {.threads = common.thread_count(), .times_steps = times_steps});
       })) {}
 
 namespace {

@@ -77,13 +77,13 @@ public:
     /// Compiles the network for this process. Remarks go to `output`.
     Execution(Network network, Schedule schedule, const KernelOptions& kernels,
               std::shared_ptr<DiskCache> cache, const CommonOptions& common, const Output& output);
-    /// Opens a directory of `laminate compile`.
-    Execution(const std::string& directory, const CommonOptions& common);
+    /// Opens a directory of `laminate compile`. `times_steps`: as SessionOptions has it.
+    Execution(const std::string& directory, const CommonOptions& common, bool times_steps = false);
 
     [[nodiscard]] Session& session() { return *session_; }
     /// For measuring the memory of a session. Not for a compiled directory.
     void close_session() { session_.reset(); }
-    void open_session(const CommonOptions& common);
+    void open_session(const CommonOptions& common, bool times_steps = false);
     /// Null for a compiled directory, which holds neither network nor schedule.
     [[nodiscard]] const Network* network() const { return network_ ? &*network_ : nullptr; }
     [[nodiscard]] const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }

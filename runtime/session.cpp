@@ -76,8 +76,39 @@ void check_cpu(const Manifest& manifest, const std::string& where) {
     }
 }
 
+/// What a thread spends on a step, if anybody wants to know.
+struct StepShare {
+    std::chrono::nanoseconds work{}, waiting{};
+};
+class StepClock {
+public:
+    using Clock = std::chrono::steady_clock;
+    /// `share`: of this run yet zero; null: the clock is never read.
+    explicit StepClock(StepShare* share) : share_(share) {
+        if (share_) begin_ = Clock::now();
+    }
+    /// Calls `what`, whose time is work if it returns true, and returns the same.
+    template <class What>
+    bool work(const What& what) {
+        if (!share_) return what();
+        const Clock::time_point start = Clock::now();
+        const bool has_worked = what();
+        if (has_worked) share_->work += Clock::now() - start;
+        return has_worked;
+    }
+    /// All that was not work was waiting. A thread for which the run ended while it waited does not come here.
+    void end() const {
+        if (share_) share_->waiting = Clock::now() - begin_ - share_->work;
+    }
+
+private:
+    StepShare* share_;
+    Clock::time_point begin_;
+};
+
 /// A step with everything resolved that does not change from run to run.
 struct ReadyStep {
+    size_t number = 0;  ///< of the manifest's steps
     // A group. `places` and `..._image_elements` give the pointers of one image.
     laminate_group_function function = nullptr;
     laminate_hooked_group_function hooked = nullptr;
@@ -124,6 +155,8 @@ struct Session::Implementation {
     size_t pointers_per_thread = 0;
     std::vector<const float*> input_pointers;
     std::vector<float*> output_pointers;
+    bool times_steps = false;
+    std::vector<StepShare> shares;  ///< of the last run, by thread, then step; empty: not wanted
 
     void prepare(const laminate_compiled_network& compiled, const SessionOptions& options,
                  const std::string& place);
@@ -135,6 +168,9 @@ struct Session::Implementation {
     void allocate();
     [[nodiscard]] float* locate(TensorId id, const float* const* inputs,
                                 float* const* outputs) const;
+    [[nodiscard]] StepShare* share_of(size_t step, int thread) {
+        return shares.empty() ? nullptr : &shares[static_cast<size_t>(thread) * steps.size() + step];
+    }
     void run(const float* const* inputs, float* const* outputs);
     void run_alone(const float* const* inputs, float* const* outputs);
     void run_in_team(int threads, const float* const* inputs, float* const* outputs);
@@ -152,6 +188,7 @@ void Session::Implementation::add_step(const Step& step) {
     const auto dims_of = [&](TensorId id) { return manifest.tensor(id).dims; };
     const auto constant_count = static_cast<int64_t>(network.constant_count);
     ReadyStep ready;
+    ready.number = number;
     if (const auto* group = std::get_if<GroupStep>(&step)) {
         if (std::cmp_greater_equal(group->group, network.group_count)) {
             fail("group " + std::to_string(group->group) + " of " +
@@ -236,6 +273,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& compiled,
     check_cpu(manifest, where);
     layers.resize(manifest.steps.size());
     least_operations = options.least_operations;
+    times_steps = options.times_steps;
     use.threads =
         options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
     team = std::make_unique<Team>(use.threads);
@@ -313,6 +351,7 @@ void Session::Implementation::allocate() {
     pointers_per_thread = (most + 2 * line - 1) / line * line;
     input_pointers.resize(pointers_per_thread * static_cast<size_t>(use.threads));
     output_pointers.resize(input_pointers.size());
+    if (times_steps) shares.resize(steps.size() * static_cast<size_t>(use.threads));
 }
 
 float* Session::Implementation::locate(TensorId id, const float* const* inputs,
@@ -370,16 +409,24 @@ namespace {
 }  // namespace
 
 void Session::Implementation::run_alone(const float* const* inputs, float* const* outputs) {
-    for (ReadyStep& step : steps) {
+    const auto run_step = [&](ReadyStep& step) {
         if (!step.group) {
             run_layer(step, inputs, outputs, 1);
-            continue;
+            return;
         }
         // All strips of an image in one call, which costs no more than a call per strip.
         for (int64_t image = 0; image < step.images; ++image) {
             const int code = run_strips(step, image, 0, step.group->strips, 0, inputs, outputs);
             if (code != 0) throw_failed(step, code);
         }
+    };
+    for (size_t s = 0; s < steps.size(); ++s) {
+        StepClock clock(share_of(s, 0));
+        clock.work([&] {
+            run_step(steps[s]);
+            return true;
+        });
+        clock.end();
     }
 }
 
@@ -419,17 +466,23 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
         const SubnormalsAreZeros of_this_thread(!manifest.strict);
         const int thread = member.number();
         for (size_t s = 0; s < steps.size(); ++s) {
-            const bool goes_on = queues[s].finish(
-                thread,
-                [&](int64_t begin, int64_t end) {
-                    if (failure.load(std::memory_order_relaxed) != 0) return;
+            StepClock clock(share_of(s, thread));
+            const auto work = [&](int64_t begin, int64_t end) {
+                if (failure.load(std::memory_order_relaxed) != 0) return;
+                clock.work([&] {
                     const int code = run_parts(s, begin, end, thread);
                     int none = 0;
                     if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
-                },
-                [&] { return !steps[s].group && loop->help(thread); },
-                [&](int rounds) { return member.rest(rounds); });
+                    return true;
+                });
+            };
+            const auto help = [&] {
+                return !steps[s].group && clock.work([&] { return loop->help(thread); });
+            };
+            const bool goes_on = queues[s].finish(thread, work, help,
+                                                  [&](int rounds) { return member.rest(rounds); });
             if (!goes_on) return;
+            clock.end();
         }
     });
     if (thrown) std::rethrow_exception(thrown);
@@ -471,6 +524,7 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
     const Running running(is_running);
     const SubnormalsAreZeros of_this_thread(!manifest.strict);
     const int threads = omp_in_parallel() || is_in_team() ? 1 : team_size(use.threads);
+    std::ranges::fill(shares, StepShare{});
     if (threads > 1 && is_divided && !listener.function) {
         run_in_team(threads, inputs, outputs);
     } else {
@@ -568,6 +622,20 @@ std::vector<Tensor> Session::inputs() const { return manifest().tensors_of(manif
 std::vector<Tensor> Session::outputs() const { return manifest().tensors_of(manifest().outputs); }
 
 ArenaUse Session::arena() const { return implementation_->use; }
+
+std::vector<StepTime> Session::step_times() const {
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    const Implementation& all = *implementation_;
+    std::vector<StepTime> times;
+    for (size_t s = 0; all.times_steps && s < all.steps.size(); ++s) {
+        StepTime& time = times.emplace_back(StepTime{all.steps[s].number, {}, {}});
+        for (size_t n = s; n < all.shares.size(); n += all.steps.size()) {
+            time.work_ms.push_back(Milliseconds(all.shares[n].work).count());
+            time.waiting_ms.push_back(Milliseconds(all.shares[n].waiting).count());
+        }
+    }
+    return times;
+}
 
 void Session::run(const std::vector<const float*>& inputs, const std::vector<float*>& outputs) {
     const auto expect = [](size_t found, size_t expected, const char* what) {

@@ -43,6 +43,18 @@ struct SessionOptions {
     /// A network with fewer (estimated) operations runs on one thread: waking a second one takes
     /// about as long as this many operations.
     double least_operations = 2e5;
+    /// Whether runs keep how long each step took (Session::step_times()), for which every thread reads
+    /// the clock a few times a step.
+    bool times_steps = false;
+};
+
+/// What the threads of a run spent on one of its steps.
+struct StepTime {
+    size_t step = 0;  ///< of manifest().steps
+    /// By thread, in milliseconds; the caller's thread, which is in all steps, is the first. A thread waits
+    /// until the parts that others took are done. One that came late, or for which the run ended meanwhile,
+    /// has less of both.
+    std::vector<double> work_ms, waiting_ms;
 };
 
 /// A compiled group returned a code other than 0, or the session was busy with another run. The
@@ -119,6 +131,10 @@ public:
     void run(const std::vector<const float*>& inputs, const std::vector<float*>& outputs);
     /// The same on plain arrays with as many elements as there are inputs and outputs.
     void run(const float* const* inputs, float* const* outputs);
+
+    /// Of the last run, in the order of its steps, without those that have nothing to do. Empty without
+    /// SessionOptions::times_steps.
+    [[nodiscard]] std::vector<StepTime> step_times() const;
 
 private:
     struct Implementation;

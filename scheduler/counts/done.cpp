@@ -141,12 +141,8 @@ void count_map(DoneCounts& counts, const GroupSchedule& group,
         }
     }
     const std::vector<GroupTensor> tensors = group_tensors(problems);
-    for (size_t t = 0; t < counts.inputs.size(); ++t) {
-        const TensorReader& reader = tensors[t].readers.front();
-        const auto [channels, rows, columns] =
-            problems[static_cast<size_t>(reader.nest)].operand_extents(reader.operand);
-        counts.inputs[t].reads.done = Elements(channels * rows * columns);
-    }
+    for (size_t t = 0; t < counts.inputs.size(); ++t)
+        counts.inputs[t].reads.done = external_elements(tensors[t], problems);
 }
 
 /// Output channels whose weights each nest's kernel reads together.

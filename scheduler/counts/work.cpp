@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "scheduler/counts/chain_rows.h"
 #include "scheduler/counts/like_boxes.h"
@@ -28,6 +29,20 @@ KernelBox whole_box(const LayerProblem& p) {
     KernelBox box;
     for (const Dim d : all_dims) box[d] = {0, p[d]};
     return box;
+}
+
+/// Of nest k of a group with map kernels. The pixels of a 1x1 layer behind a depthwise one are divided into
+/// tiles band by band.
+KernelWork map_work(const GroupSchedule& group, const std::vector<LayerProblem>& problems, size_t k) {
+    const LayerProblem& p = problems[k];
+    const Kernel& kernel = group.nests[k].kernel;
+    KernelWork work = kernel_row(kernel.kind).work(p, kernel, {whole_box(p), true});
+    if (k == 0 || kernel.kind != KernelKind::map_pixels) return work;
+    for (WorkTerm& term : work) {
+        if (std::string_view(term.name) == "products")
+            term.amount = vectors_of(map_nest_done(group, problems, k).multiplications, kernel);
+    }
+    return work;
 }
 
 /// "lines": rows of one channel that come to a nest; "inputs": transformed vectors; "planes":
@@ -75,14 +90,6 @@ bool has_one_width(const BoxRanges& boxes) {
                                    [&](const auto& entry) { return entry.first.size() == width; });
     }
     return true;
-}
-
-/// The elements of the map that an external tensor is.
-Elements external_elements(const GroupTensor& tensor, const std::vector<LayerProblem>& problems) {
-    const TensorReader& reader = tensor.readers.front();
-    const auto [channels, rows, columns] =
-        problems[static_cast<size_t>(reader.nest)].operand_extents(reader.operand);
-    return Elements(channels * rows * columns);
 }
 
 /// The part of an array that comes from main memory where so many bytes pass through the caches
@@ -252,13 +259,8 @@ WorkTerms group_work(const GroupSchedule& group, const std::vector<LayerProblem>
     switch (kernel_row(group.nests.front().kernel.kind).scope) {
         case KernelScope::map:
         case KernelScope::sum:
-            for (size_t k = 0; k < problems.size(); ++k) {
-                const Kernel& kernel = group.nests[k].kernel;
-                add(terms, kernel,
-                    kernel_row(kernel.kind)
-                        .work(problems[k], kernel, {whole_box(problems[k]), true}),
-                    1);
-            }
+            for (size_t k = 0; k < problems.size(); ++k)
+                add(terms, group.nests[k].kernel, map_work(group, problems, k), 1);
             break;
         case KernelScope::chain:
             add_chain(terms, group, problems, *loops.get());

@@ -65,6 +65,13 @@ std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems
     return external;
 }
 
+Elements external_elements(const GroupTensor& tensor, const std::vector<LayerProblem>& problems) {
+    const TensorReader& reader = tensor.readers.front();
+    const auto [channels, rows, columns] =
+        problems[static_cast<size_t>(reader.nest)].operand_extents(reader.operand);
+    return Elements(channels * rows * columns);
+}
+
 const Placement& placement_of(const GroupSchedule& group, const GroupTensor& tensor) {
     if (!tensor.is_external()) return group.nests[static_cast<size_t>(tensor.producer)].y;
     const TensorReader& first = tensor.readers.front();
@@ -123,6 +130,11 @@ std::vector<LayerProblem> group_problems(const Network& network, const GroupSche
     for (const Nest& nest : group.nests)
         problems.push_back(layer_problem(network, network.find_layer(nest.layer)));
     return problems;
+}
+
+int64_t images_of(const Network& network, const GroupSchedule& group) {
+    const Layer& sink = network.layer(network.find_layer(group.nests.back().layer));
+    return network.tensor(sink.output).dims.front();
 }
 
 }  // namespace laminate

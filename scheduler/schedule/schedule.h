@@ -117,6 +117,9 @@ struct GroupTensor {
 /// External inputs first, by first reader and operand, then the outputs of all nests but the sink,
 /// in order.
 [[nodiscard]] std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems);
+/// The elements of the map that an external tensor is.
+[[nodiscard]] Elements external_elements(const GroupTensor& tensor,
+                                         const std::vector<LayerProblem>& problems);
 [[nodiscard]] const Placement& placement_of(const GroupSchedule& group, const GroupTensor& tensor);
 /// Nests whose outputs a shared tensor must outlive (docs/counting.md section 4 rule 8). They are
 /// the nests that read it or anything computed from it, up to the nest where these branches meet.
@@ -153,6 +156,8 @@ void check_group(const Network& network, const GroupSchedule& group);
 /// The loop problems of a legal group's nests, in order.
 [[nodiscard]] std::vector<LayerProblem> group_problems(const Network& network,
                                                        const GroupSchedule& group);
+/// Images of the batch that a group of the network is run for.
+[[nodiscard]] int64_t images_of(const Network& network, const GroupSchedule& group);
 
 [[nodiscard]] std::string to_text(const GroupSchedule& group);
 [[nodiscard]] std::string to_text(const Schedule& schedule);

@@ -36,6 +36,32 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
               answer.at("layer_by_layer").at("predicted").at("accesses_elements").get<int64_t>());
 }
 
+TEST(Bench, StepsAddUpToTheNetwork) {
+    const ProgramResult result =
+        run_program("bench zoo:mobilenetv2-w0.35 --steps --threads 2 --seconds 0 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    for (const char* name : {"fused", "layer_by_layer"}) {
+        const auto& variant = answer.at(name);
+        int64_t macs = 0;
+        double predicted = 0;
+        size_t outside = 0;
+        for (const auto& step : variant.at("steps")) {
+            EXPECT_GT(step.at("median_ms").get<double>(), 0) << step;
+            EXPECT_FALSE(step.at("layers").empty()) << step;
+            outside += step.contains("macs") ? 0 : 1;
+            if (!step.contains("macs")) continue;
+            EXPECT_GT(step.at("bytes").get<int64_t>(), 0) << step;
+            EXPECT_FALSE(step.at("kernels").get<std::string>().empty()) << step;
+            macs += step.at("macs").get<int64_t>();
+            predicted += step.at("predicted_ms").get<double>();
+        }
+        EXPECT_EQ(macs, answer.at("macs").get<int64_t>());
+        EXPECT_NEAR(predicted, variant.at("predicted_ms").get<double>(), 1e-9);
+        EXPECT_GE(outside, 1U);  // the softmax
+    }
+}
+
 // Issue 31, 2.
 TEST(Bench, ItSaysWhyFusingMovesMoreWhereItDoes) {
     const ScratchDirectory scratch;
@@ -100,12 +126,15 @@ TEST(Bench, ACompiledDirectoryIsTimed) {
     const ScratchDirectory scratch;
     ASSERT_EQ(run_program("compile zoo:l3net -o " + (scratch / "net")).exit_code, 0);
     const ProgramResult result =
-        run_program("bench " + (scratch / "net") + " --seconds 0.01 --json -");
+        run_program("bench " + (scratch / "net") + " --seconds 0.01 --steps --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer.at("network"), "l3net");
     EXPECT_GE(answer.at("compiled").at("times_ms").size(), 3U);
     EXPECT_GT(answer.at("compiled").at("arena_bytes").get<int64_t>(), 0);
+    ASSERT_FALSE(answer.at("compiled").at("steps").empty());
+    for (const auto& step : answer.at("compiled").at("steps"))
+        EXPECT_GT(step.at("median_ms").get<double>(), 0) << step;
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -57,6 +59,14 @@ int first_strip(const float* const*, float* const* outputs, const float*, void*,
 
 int failing(const float* const*, float* const*, const float*, void*, int32_t begin, int32_t) {
     return begin == 2 ? 7 : 0;
+}
+
+constexpr std::chrono::milliseconds sleep_of_image{3};
+
+int sleeping(const float* const* inputs, float* const* outputs, const float*, void*, int32_t, int32_t) {
+    std::this_thread::sleep_for(sleep_of_image);
+    std::copy(inputs[0], inputs[0] + rows * columns, outputs[0]);
+    return 0;
 }
 
 /// Every other element times the first constant, the others times the second.
@@ -218,6 +228,44 @@ TEST(Session, LayersWithoutCodeOfTheirOwnRunInTheSameTeam) {
             Values found(x.size(), -1);
             session.run({x.data()}, {found.data()});
             ASSERT_EQ(found, expected) << threads << " threads, run " << repeat;
+        }
+    }
+}
+
+TEST(Session, StepTimesAreThoseOfTheLastRun) {
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    HandNetwork network = branches(2);
+    const TensorId sum = 3, flat = network.tensor("flat", {2, rows * columns}),
+                   slept = network.tensor("slept", {2, rows * columns}),
+                   soft = network.tensor("soft", {2, rows * columns});
+    network.layer(layer_of(LayerKind::flatten, "flatten", {sum}, flat));  // nothing to do
+    network.group(sleeping, {flat}, {slept}, 1);
+    network.layer(layer_of(LayerKind::softmax, "softmax", {slept}, soft));
+    network.manifest.outputs = {soft};
+    const Values x(2 * rows * columns, 1);
+    Values out(x.size());
+    EXPECT_TRUE(Session::open(network.compiled(), {2, 0}).step_times().empty());
+    for (const int threads : {1, 3}) {
+        Session session = Session::open(network.compiled(), {threads, 0, true});
+        for (int run = 0; run < 2; ++run) {
+            const auto start = std::chrono::steady_clock::now();
+            session.run({x.data()}, {out.data()});
+            const double all = Milliseconds(std::chrono::steady_clock::now() - start).count();
+            double of_caller = 0;
+            std::vector<size_t> steps;
+            for (const StepTime& time : session.step_times()) {
+                steps.push_back(time.step);
+                ASSERT_EQ(std::ssize(time.work_ms), threads);
+                ASSERT_EQ(std::ssize(time.waiting_ms), threads);
+                of_caller += time.work_ms[0] + time.waiting_ms[0];
+                const double work = std::accumulate(time.work_ms.begin(), time.work_ms.end(), 0.0);
+                EXPECT_GT(work, 0);
+                if (time.step == 4) {
+                    EXPECT_GE(work, 2 * Milliseconds(sleep_of_image).count());
+                }
+            }
+            EXPECT_EQ(steps, (std::vector<size_t>{0, 1, 2, 4, 5}));
+            EXPECT_LE(of_caller, all);
         }
     }
 }

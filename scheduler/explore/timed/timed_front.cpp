@@ -403,11 +403,6 @@ void keep_best(std::vector<FrontPoint>& points, const FrontAxes& axes) {
 
 }  // namespace
 
-int64_t images_of(const Network& network, const GroupSchedule& group) {
-    const Layer& sink = network.layer(network.find_layer(group.nests.back().layer));
-    return network.tensor(sink.output).dims.front();
-}
-
 double predicted_milliseconds(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
                               const CpuSpeed& speed, int threads, Bytes other_weights,
                               int64_t images, GroupLoops* loops) {

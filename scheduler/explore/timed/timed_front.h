@@ -57,9 +57,6 @@ struct FrontAxes {
     bool time = true;
 };
 
-/// Images of the batch that a group of the network is run for.
-[[nodiscard]] int64_t images_of(const Network& network, const GroupSchedule& group);
-
 /// Milliseconds that the model expects of a group, run by `threads` threads for so many images; the
 /// group has kernels. `loops`: the group's, if known.
 [[nodiscard]] double predicted_milliseconds(const GroupSchedule& group,

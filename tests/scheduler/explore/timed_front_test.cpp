@@ -122,6 +122,31 @@ TEST(TimedFront, BandsOfLargeDepthwiseWindowsHaveTilesOfFourRows) {
     EXPECT_EQ(group->nests.front()[Dim::y] % 4, 0) << to_text(*group);
 }
 
+/// Rows of 28 or 37 columns are three and a half or four and a half vectors. Two rows of 28 fill seven, in a
+/// panel of more than half the second-level cache; rows of 37 leave less empty as one axis of the whole map.
+TEST(TimedFront, BandsThatLeaveLanesEmptyArePriced) {
+    TimedOptions options = options_for(8, 2);
+    options.second_level_cache = Bytes(512 << 10);
+    const auto fastest = [&](int64_t extent) {
+        const Network network =
+            chain(728, extent, extent, {{728, square_window(3, 1, 1), 728}, {728, square_window(1)}});
+        const Schedule schedule = std::get<Schedule>(fastest_schedule(network, options));
+        for (const GroupSchedule& group : schedule.groups()) {
+            const std::vector<LayerProblem> problems = group_problems(network, group);
+            const NestDone& pointwise = done_counts(group, problems).nests.back();
+            if (group.nests.back().kernel.kind != KernelKind::map_pixels) continue;
+            EXPECT_EQ(group_work(group, problems, {}).at("map_pixels.products"),
+                      static_cast<double>(pointwise.done.value()) / 8)
+                << to_text(group);
+        }
+        return schedule;
+    };
+    const Schedule even = fastest(28), uneven = fastest(37);
+    ASSERT_EQ(even.groups().size(), 1U);
+    EXPECT_EQ(even.groups().front().nests.front()[Dim::y] % 2, 0) << to_text(even);
+    EXPECT_EQ(uneven.groups().size(), 2U) << to_text(uneven);
+}
+
 TEST(TimedFront, NoPointIsFarBelowTheRateOfTheFastest) {
     const Network network = open_network("zoo:mobilenetv2?height=64&width=64");
     const TimedOptions options = options_for(16);
