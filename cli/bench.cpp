@@ -176,7 +176,7 @@ Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
                     manifest.network, variant.arena.threads, variant.arena.threads == 1 ? "" : "s",
                     times.median_ms, times.min_ms, 100 * times.spread, variant.times_ms.size(),
                     arena_text(variant.arena), rss_text(variant.peak_rss_bytes)));
-    if (variant.steps) output.print(variant.steps->table(0));
+    if (variant.steps) output.print(variant.steps->table());
     output.json({{"schema", "laminate.bench"},
                  {"version", 1},
                  {"network", manifest.network},

@@ -56,37 +56,38 @@ void StepReport::add(const std::vector<StepTime>& run) {
 }
 
 std::string StepReport::table(double peak_gflops) const {
-    Table table({{"step"},
-                 {"ms", Align::right},
-                 {"of all", Align::right},
-                 {"waiting", Align::right},
-                 {"predicted ms", Align::right},
-                 {"GFLOP/s", Align::right},
-                 {"of peak", Align::right},
-                 {"GB/s", Align::right},
-                 {"kernels"}});
+    const bool has_model = std::ranges::any_of(rows_, [](const Row& row) { return row.figures.has_value(); });
+    std::vector<Table::Column> columns{
+        {"step"}, {"ms", Align::right}, {"of all", Align::right}, {"waiting", Align::right}};
+    if (has_model) {
+        columns.insert(columns.end(), {{"predicted ms", Align::right},
+                                       {"GFLOP/s", Align::right},
+                                       {"of peak", Align::right},
+                                       {"GB/s", Align::right},
+                                       {"kernels"}});
+    }
     double all = 0;
     for (const Row& row : rows_) all += row.ms.empty() ? 0 : median_of(row.ms);
-    const auto percent = [](double part) { return fmt::format("{:.0f} %", 100 * part); };
+    Table table(columns);
     for (const Row& row : rows_) {
         if (row.ms.empty()) continue;
         const double ms = median_of(row.ms);
         std::vector<std::string> cells{row.name, fmt::format("{:.3f}", ms),
                                        fmt::format("{:.1f} %", 100 * ms / all),
-                                       percent(median_of(row.waiting_ms) / ms)};
+                                       fmt::format("{:.0f} %", 100 * median_of(row.waiting_ms) / ms)};
         if (row.figures) {
-            const auto gigaflops = [&](Macs macs) {
-                return 2e-6 * static_cast<double>(macs.value()) / ms;
+            const auto a_second = [&](int64_t amount, double of_one) {
+                return of_one * static_cast<double>(amount) / (1e6 * ms);  // in thousands of millions
             };
-            const double executed = gigaflops(row.figures->multiplications);
+            const double executed = a_second(row.figures->multiplications.value(), 2);
             cells.insert(cells.end(),
                          {fmt::format("{:.3f}", row.predicted_ms),
-                          fmt::format("{:.1f}", gigaflops(row.figures->macs)),
-                          peak_gflops > 0 ? percent(executed / peak_gflops) : "",
-                          fmt::format("{:.1f}", 1e-6 * static_cast<double>(row.figures->bytes.value()) / ms),
+                          fmt::format("{:.1f}", a_second(row.figures->macs.value(), 2)),
+                          fmt::format("{:.0f} %", 100 * executed / peak_gflops),
+                          fmt::format("{:.1f}", a_second(row.figures->bytes.value(), 1)),
                           row.figures->kernels});
         }
-        cells.resize(9);
+        cells.resize(columns.size());
         table.add(cells);
     }
     return table.text();

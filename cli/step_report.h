@@ -25,8 +25,9 @@ public:
     void add(const std::vector<StepTime>& run);
 
     /// A row for each step: median of its time by the clock of the caller's thread, and how much of it threads
-    /// waited. `peak_gflops`: of the machine, 0 if not known.
-    [[nodiscard]] std::string table(double peak_gflops) const;
+    /// waited; of a group that the model knows, also GFLOP/s by the layers' definition, and the part of
+    /// `peak_gflops`, the machine's, by the multiplications that kernels execute. Without a model none is needed.
+    [[nodiscard]] std::string table(double peak_gflops = 0) const;
     /// [{"step", "layers", "median_ms", "waiting_ms", "predicted_ms", "macs", "multiplications", "bytes",
     /// "kernels"}], of layers outside groups and without a model only the first four.
     [[nodiscard]] nlohmann::ordered_json json() const;

@@ -11,8 +11,9 @@
 // layers that the reference operators run. A network of any size begins with the size that it was
 // planned for; resize() changes it, without a compiler.
 //
-// Threads are OpenMP's. The strips of a group, of all images of the batch, go to threads as they
-// come free. The next step begins when all strips are done, whether every thread has come or not.
+// Threads are the session's own (base/team.h), as many as OpenMP would take unless options say how many. The
+// strips of a group, of all images of the batch, go to threads as they come free. The next step begins when all
+// strips are done, whether every thread has come or not.
 // Subnormal numbers are zeros meanwhile, on these threads alone, unless the network was compiled with --strict.
 // The result does not depend on the number of threads. A session runs one call at a time and
 // refuses a second one. Several sessions may run at once, also from inside a parallel region of the
@@ -33,7 +34,7 @@
 
 namespace laminate {
 
-/// A session takes no more threads than this: OpenMP ends the program when the system refuses one.
+/// A session takes no more threads than this.
 inline constexpr int most_threads = 1024;
 
 struct SessionOptions {
