@@ -1,7 +1,6 @@
 // Where the time of a network's runs goes, step by step, as its sessions measure it.
 #pragma once
 
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
