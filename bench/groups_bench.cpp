@@ -214,7 +214,7 @@ private:
             return thread_milliseconds() - start;
         };
         std::vector<double> shares(static_cast<size_t>(threads_), 0.0);
-        // Always the first image of the batch, as often as there are images.
+        // Each image of the batch is computed from the first one's arrays.
         const int64_t images = tensor(group.inputs.front()).dims.front();
         for (int64_t image = 0; image < images; ++image) {
             for (int32_t thread = 0; thread < threads_; ++thread) {

@@ -16,6 +16,7 @@
 #include "answers/network_argument.h"
 #include "answers/version.h"
 #include "base/error.h"
+#include "base/percentile.h"
 #include "cli/execution.h"
 #include "cli/machine_speed.h"
 #include "cli/resident_memory.h"
@@ -79,11 +80,6 @@ struct Variant {
     ArenaUse arena{};
     std::optional<StepReport> steps{};  ///< if its session times them
 };
-
-/// A percentile of sorted values.
-double at_percent(const std::vector<double>& sorted, size_t percent) {
-    return sorted[(sorted.size() - 1) * percent / 100];
-}
 
 struct Times {
     double median_ms, min_ms, spread;

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "answers/output.h"
+#include "base/percentile.h"
 #include "scheduler/explore/timed/timed_front.h"
 
 namespace laminate::cli {
@@ -15,9 +16,8 @@ namespace laminate::cli {
 namespace {
 
 double median_of(std::vector<double> values) {
-    const auto middle = values.begin() + std::ssize(values) / 2;
-    std::ranges::nth_element(values, middle);
-    return *middle;
+    std::ranges::sort(values);
+    return at_percent(values, 50);
 }
 
 }  // namespace

@@ -14,21 +14,22 @@ namespace laminate::cli {
 
 class StepReport {
 public:
-    /// Of sessions of one compiled network: times alone.
+    /// Reports times alone, of sessions of one compiled network.
     explicit StepReport(const Manifest& manifest);
-    /// The same, and what the model says of the groups of `schedule`, which have the kernels of the code.
+    /// Also reports what the model says of the groups of `schedule`, which have the kernels of the code.
     StepReport(const Manifest& manifest, const Network& network, const Schedule& schedule,
                const CpuSpeed& speed, int threads);
 
-    /// A run's Session::step_times().
+    /// Adds a run's Session::step_times().
     void add(const std::vector<StepTime>& run);
 
-    /// A row for each step: median of its time by the clock of the caller's thread, and how much of it threads
-    /// waited; of a group that the model knows, also GFLOP/s by the layers' definition, and the part of
-    /// `peak_gflops`, the machine's, by the multiplications that kernels execute. Without a model none is needed.
+    /// Prints a row for each step. It has the median of the step's time in the caller's thread, in milliseconds,
+    /// and the part of it that threads waited. A group that the model knows also has GFLOP/s by the definition
+    /// of its layers, and the part of `peak_gflops`, the machine's, that the executed multiplications are. Without
+    /// a model the peak is not used.
     [[nodiscard]] std::string table(double peak_gflops = 0) const;
-    /// [{"step", "layers", "median_ms", "waiting_ms", "predicted_ms", "macs", "multiplications", "bytes",
-    /// "kernels"}], of layers outside groups and without a model only the first four.
+    /// Returns [{"step", "layers", "median_ms", "waiting_ms", "predicted_ms", "macs", "multiplications", "bytes",
+    /// "kernels"}]. Layers outside groups, and all steps without a model, have only the first four.
     [[nodiscard]] nlohmann::ordered_json json() const;
 
 private:

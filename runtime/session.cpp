@@ -76,14 +76,15 @@ void check_cpu(const Manifest& manifest, const std::string& where) {
     }
 }
 
-/// What a thread spends on a step, if anybody wants to know.
+/// How long a thread worked on a step, and how long it waited there for others.
 struct StepShare {
     std::chrono::nanoseconds work{}, waiting{};
 };
+/// Measures a thread's share of a step while it lives, if somebody asks for it.
 class StepClock {
 public:
     using Clock = std::chrono::steady_clock;
-    /// `share`: of this run yet zero; null: the clock is never read.
+    /// `share` is zero when the run begins. If it is null, the clock is never read.
     explicit StepClock(StepShare* share) : share_(share) {
         if (share_) begin_ = Clock::now();
     }
@@ -96,7 +97,8 @@ public:
         if (has_worked) share_->work += Clock::now() - start;
         return has_worked;
     }
-    /// All that was not work was waiting. A thread for which the run ended while it waited does not come here.
+    /// Counts all time that was not work as waiting. A thread for which the run ended while it waited does not
+    /// call this.
     void end() const {
         if (share_) share_->waiting = Clock::now() - begin_ - share_->work;
     }

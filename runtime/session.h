@@ -52,9 +52,8 @@ struct SessionOptions {
 /// What the threads of a run spent on one of its steps.
 struct StepTime {
     size_t step = 0;  ///< of manifest().steps
-    /// By thread, in milliseconds; the caller's thread, which is in all steps, is the first. A thread waits
-    /// until the parts that others took are done. One that came late, or for which the run ended meanwhile,
-    /// has less of both.
+    /// Milliseconds of each thread; the first is the caller's, which is in all steps. A thread waits until the parts
+    /// that others took are done. One that came late, or for which the run ended meanwhile, has less of both.
     std::vector<double> work_ms, waiting_ms;
 };
 
@@ -133,8 +132,8 @@ public:
     /// The same on plain arrays with as many elements as there are inputs and outputs.
     void run(const float* const* inputs, float* const* outputs);
 
-    /// Of the last run, in the order of its steps, without those that have nothing to do. Empty without
-    /// SessionOptions::times_steps.
+    /// Returns the times of the last run, in the order of its steps, without those that have nothing to do. They
+    /// are empty without SessionOptions::times_steps.
     [[nodiscard]] std::vector<StepTime> step_times() const;
 
 private:

@@ -9,7 +9,7 @@
 
 namespace laminate {
 
-/// Of all images of the batch.
+/// The figures of a group count all images of the batch.
 struct GroupFigures {
     Macs macs;             ///< of the layers, by their definition
     Macs multiplications;  ///< that kernels execute: of empty lanes too, by minimal filtering fewer
@@ -17,7 +17,7 @@ struct GroupFigures {
     std::string kernels;   ///< of the nests: "map_pixels a12 v8, map_sum"
 };
 
-/// Every nest of the group has a kernel.
+/// Counts them in closed form. Every nest of the group has a kernel.
 [[nodiscard]] GroupFigures group_figures(const Network& network, const GroupSchedule& group);
 
 }  // namespace laminate

@@ -31,8 +31,8 @@ KernelBox whole_box(const LayerProblem& p) {
     return box;
 }
 
-/// Of nest k of a group with map kernels. The pixels of a 1x1 layer behind a depthwise one are divided into
-/// tiles band by band.
+/// Returns the work of nest k of a group with map kernels. The pixels of a 1x1 layer behind a depthwise one are
+/// divided into tiles band by band, so lanes may be empty at the end of each band.
 KernelWork map_work(const GroupSchedule& group, const std::vector<LayerProblem>& problems, size_t k) {
     const LayerProblem& p = problems[k];
     const Kernel& kernel = group.nests[k].kernel;

@@ -77,12 +77,13 @@ std::optional<int64_t> rows_of_band(const LayerProblem& depthwise, const LayerPr
         if (of_last * columns < options.unit.lanes) continue;
         const MapBandsLayout at =
             map_bands_layout(depthwise, options.unit, pointwise, options.unit, rows);
-        // Weights and lines of the output pass through the cache too, at least through a quarter of it.
+        // A quarter of the cache is left to weights and to lines of the output, which pass through it.
         const int64_t scratch = to_bytes(Elements(at.scratch_elements())).value(),
                       cache = options.second_level_cache.value();
         if (4 * scratch > 3 * cache) break;
         const int64_t share = share_of_busiest(at, rows, all_rows, options);
-        // Among bands that take as long, smaller ones lie in nearer caches.
+        // Among bands that take as long, smaller ones lie in nearer caches. A band of more than half the
+        // cache must be far faster (docs/performance.md, "Bands that fill vectors").
         constexpr int64_t percent = 100, clearly_less = 99, far_less = 95;
         if (best && share * percent > least * (2 * scratch > cache ? far_less : clearly_less)) continue;
         best = rows;
