@@ -79,8 +79,20 @@ private:
     /// Asks for the weights of the next pass or block, as many of them as tiles and channels, from i on,
     /// are summed meanwhile.
     [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
-    /// Asks for what a tile reads in place of an input channel some channels behind i.
-    [[nodiscard]] Stmt ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i) const;
+    [[nodiscard]] bool reads_in_place() const { return at_.pixels > 1 && !at_.has_panel; }
+    /// Input channels that are summed one after the other, and how far from what they read the elements lie
+    /// that are asked for meanwhile.
+    struct AskedInputs {
+        Interval inputs;
+        Expr distance;
+    };
+    /// The first of two such runs asks for the channels some places behind its own. Behind the last
+    /// channels of a pass there is nothing to ask for, so the second asks for the first ones of the next
+    /// tile. A bound on every index would take the place of products.
+    [[nodiscard]] AskedInputs asked_inputs(const Tile& tile, const Pass& pass, const Expr& n) const;
+    /// Asks for what a tile reads in place of input channel i, or for what lies so far away from it.
+    [[nodiscard]] Stmt ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i,
+                                      const Expr& distance) const;
     /// Sums of all passes become outputs.
     [[nodiscard]] Stmt finish(const Tile& tile, const Value& sum) const;
     /// The same of vector v of the channels, as vectors of pixels. `some`: the pixels of a whole vector
@@ -112,6 +124,16 @@ private:
     [[nodiscard]] Expr weight(const Expr& z_block, int64_t n, const Expr& i) const {
         return ((z_block * size(at_.window_rows) + size(n)) * size(at_.inputs) + i) *
                size(p_.x().kernel * at_.block());
+    }
+    /// Channel z of a block, or the last one for those that fill up the last block.
+    [[nodiscard]] Expr existing_channel(const Expr& z_block, const Expr& z) const {
+        const Expr channel = z_block * size(at_.block()) + z;
+        return p_[Dim::z] % at_.block() == 0 ? channel
+                                             : Halide::min(channel, size(p_[Dim::z] - 1));
+    }
+    /// The input channel so far behind i, if there is one, else the last.
+    [[nodiscard]] Expr channel_ahead(const Expr& i, int64_t ahead) const {
+        return Halide::min(i + size(ahead), size(at_.inputs - 1));
     }
     /// The first pixel of tile n, a run's first where there are several.
     [[nodiscard]] Expr first_pixel(const Expr& n) const {
@@ -207,7 +229,8 @@ Stmt MapChannels::panel(const Interval& chunk) const {
     constexpr int64_t ahead = 8, near = 16;
     const auto pointwise = [&](const Tile& tile, const Interval& inputs, const Expr& i) {
         const Expr from = simplify(i * size(at_.pixels) + tile.first);
-        return ir::sequence({ir::prefetch("X", simplify(from + size(near * at_.pixels))),
+        const Expr next = channel_ahead(i, near) * size(at_.pixels) + tile.first;
+        return ir::sequence({ir::prefetch("X", simplify(next)),
                              put(panel_index(tile, inputs, i, 0, 0, 0),
                                  ir::load("X", lanes_from(from, tile.pixels),
                                           ir::Alignment::element))});
@@ -239,9 +262,9 @@ Stmt MapChannels::panel(const Interval& chunk) const {
                         is_inside ? std::optional(simplify((i * size(wy.in) + y) * size(wx.in)))
                                   : std::nullopt;
                     std::vector<Stmt> copied;
+                    const Expr next = (channel_ahead(i, ahead) * size(wy.in) + y) * size(wx.in);
                     for (int64_t x = 0; from && x < wx.in; x += ir::elements_of_line)
-                        copied.push_back(
-                            ir::prefetch("X", simplify(*from + size(ahead * wy.in * wx.in + x))));
+                        copied.push_back(ir::prefetch("X", simplify(next + size(x))));
                     copied.push_back(tiles_of_run(0, row, chunk, [&](const Tile& tile) {
                         return taps(tile, inputs, n, i, from);
                     }, true));
@@ -374,8 +397,9 @@ Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const
             return ir::load(code_.scratch(), waiting(tile, v, pixel));
         };
         std::vector<Stmt> parts;
+        const Expr ahead = simplify(Halide::min(first + size(asked_ahead()), end - 1));
         for (int64_t z = 0; z < at_.block(); ++z)
-            parts.push_back(ask_for_outputs(z_block, size(z), first + size(asked_ahead())));
+            parts.push_back(ask_for_outputs(z_block, size(z), ahead));
         for (int64_t v = 0; v < at_.vectors; ++v)
             parts.push_back(finish_transposed(tile, v, sum, wanted));
         return ir::sequence(parts);
@@ -400,16 +424,27 @@ Stmt MapChannels::add(const Tile& tile, const Pass& pass, const Value& start,
         for (int64_t pixel = 0; pixel < pixels; ++pixel)
             parts.push_back(sums.set(v * pixels + pixel, start(v, pixel)));
     }
-    const int64_t together = at_.inputs_together();
-    const Interval steps{simplify(pass.inputs.begin / size(together)),
-                         simplify(pass.inputs.end / size(together))};
-    parts.push_back(code_.loop(".i", steps, [&](const Expr& step) {
-        const Expr first = simplify(step * size(together));
-        std::vector<Stmt> all{ask_ahead(tile, pass, first), ask_for_inputs(tile, pass, first)};
-        for (int64_t n = 0; n < together; ++n)
-            all.push_back(products(sums, tile, pass, simplify(first + size(n))));
-        return ir::sequence(all);
-    }));
+    const auto sum = [&](const Interval& inputs, const std::function<Stmt(const Expr&)>& ask) {
+        const int64_t together = at_.inputs_together();
+        const Interval steps{simplify(inputs.begin / size(together)),
+                             simplify(inputs.end / size(together))};
+        return code_.loop(".i", steps, [&](const Expr& step) {
+            const Expr first = simplify(step * size(together));
+            std::vector<Stmt> all{ask_ahead(tile, pass, first), ask(first)};
+            for (int64_t n = 0; n < together; ++n)
+                all.push_back(products(sums, tile, pass, simplify(first + size(n))));
+            return ir::sequence(all);
+        });
+    };
+    parts.push_back(reads_in_place()
+                        ? code_.loop(".asking", {0, 2},
+                                     [&](const Expr& n) {
+                                         const AskedInputs asked = asked_inputs(tile, pass, n);
+                                         return sum(asked.inputs, [&](const Expr& i) {
+                                             return ask_for_inputs(tile, pass, i, asked.distance);
+                                         });
+                                     })
+                        : sum(pass.inputs, [](const Expr&) { return Stmt(); }));
     parts.push_back(
         put([&](int64_t v, int64_t pixel) { return sums.get(v * pixels + pixel); }));
     return sums.around(at_.vectors * pixels, ir::sequence(parts));
@@ -455,23 +490,25 @@ Stmt MapChannels::products(const Accumulators& sums, const Tile& tile, const Pas
 Stmt MapChannels::ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const {
     if (at_.pixels == 1) return {};
     const int64_t tiles = std::max<int64_t>(1, at_.tiles / at_.chunks);
-    const int64_t lines = ceil_div(p_.x().kernel * at_.block(), ir::elements_of_line);
+    const int64_t of_input = p_.x().kernel * at_.block(), line_of_each = ir::elements_of_line * tiles;
     const Expr inputs = simplify(pass.inputs.end - pass.inputs.begin);
     const Expr step = (tile.number % size(tiles)) * inputs + (i - pass.inputs.begin);
+    // Nothing lies behind the last pass of the last block, which asks for its own weights.
+    const Expr last = weight(size(at_.blocks), 0, 0) - inputs * size(of_input);
+    const Expr next = Halide::min(weight(tile.z_block, pass.n, pass.inputs.end), last);
     std::vector<Stmt> all;
-    for (int64_t n = 0; n < ceil_div(at_.inputs_together() * lines, tiles); ++n) {
-        const Expr ahead = (step * size(lines) / size(tiles) + size(n)) * size(ir::elements_of_line);
-        all.push_back(ir::prefetch(
-            code_.weights(), simplify(weight(tile.z_block, pass.n, pass.inputs.end) + ahead)));
+    for (int64_t n = 0; n < ceil_div(at_.inputs_together() * of_input, line_of_each); ++n) {
+        const Expr line = step * size(of_input) / size(line_of_each) + size(n);
+        all.push_back(
+            ir::prefetch(code_.weights(), simplify(next + line * size(ir::elements_of_line))));
     }
     return ir::sequence(all);
 }
 
 // A tile reads a piece of a line or two of each channel, a map apart, and the processor does not see them
 // coming. Pieces begin anywhere, so the last element may be in a line of its own.
-Stmt MapChannels::ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i) const {
-    if (at_.pixels == 1 || at_.has_panel) return {};
-    constexpr int64_t ahead = 8;
+Stmt MapChannels::ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i,
+                                 const Expr& distance) const {
     const Expr first = is_pointwise(p_) ? tile.first : Expr(size(0));
     std::set<int64_t> read;
     for (int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
@@ -480,27 +517,43 @@ Stmt MapChannels::ask_for_inputs(const Tile& tile, const Pass& pass, const Expr&
                 read.insert(*Halide::Internal::as_const_int(simplify(*at - first)));
         }
     }
-    const Expr channel = simplify((i + size(ahead)) * size(p_.y().in * p_.x().in) + first);
+    // Of 64 bits, since LLVM would else widen each index where it is used.
+    const auto i64 = [](const Expr& e) { return Halide::cast<int64_t>(e); };
+    const Expr channel =
+        i64(i) * Expr(p_.y().in * p_.x().in) + i64(simplify(first + distance));
     std::vector<Stmt> all;
     for (auto at = read.begin(); at != read.end(); at = read.lower_bound(*at + ir::elements_of_line))
-        all.push_back(ir::prefetch("X", simplify(channel + size(*at))));
-    if (read.size() > 1) all.push_back(ir::prefetch("X", simplify(channel + size(*read.rbegin()))));
+        all.push_back(ir::prefetch("X", channel + Expr(*at)));
+    if (read.size() > 1) all.push_back(ir::prefetch("X", channel + Expr(*read.rbegin())));
     return ir::sequence(all);
+}
+
+MapChannels::AskedInputs MapChannels::asked_inputs(const Tile& tile, const Pass& pass,
+                                                   const Expr& n) const {
+    constexpr int64_t ahead = 8;
+    const int64_t map = p_.y().in * p_.x().in;
+    const auto& [begin, end] = pass.inputs;
+    const Expr last = Halide::max(begin, end - size(ahead));
+    const Expr to_next_tile =
+        (begin - last) * size(map) + size(is_pointwise(p_) ? tile.pixels : 0);
+    const auto either = [&](const Expr& first, const Expr& second) {
+        return simplify(Halide::select(n == 0, first, second));
+    };
+    return {{either(begin, last), either(last, end)}, either(size(ahead * map), to_next_tile)};
 }
 
 Stmt MapChannels::ask_for_added(const Tile& tile) const {
     if (!code_.output().prefetch(0, 1).defined() || at_.pixels == 1) return Evaluate::make(0);
     return code_.loop(".added", {0, size(at_.block())}, [&](const Expr& z) {
-        const Expr channel = tile.z_block * size(at_.block()) + z;
-        return code_.output().prefetch(simplify(channel * size(at_.pixels) + tile.first),
-                                       tile.pixels);
+        return code_.output().prefetch(
+            simplify(existing_channel(tile.z_block, z) * size(at_.pixels) + tile.first),
+            tile.pixels);
     });
 }
 
 Stmt MapChannels::ask_for_outputs(const Expr& z_block, const Expr& z, const Expr& pixel) const {
     if (stays_in_scratch_) return Evaluate::make(0);
-    const Expr channel = z_block * size(at_.block()) + z;
-    const Expr first = simplify(channel * size(at_.pixels) + pixel);
+    const Expr first = simplify(existing_channel(z_block, z) * size(at_.pixels) + pixel);
     const Stmt added = code_.output().prefetch(first, at_.lanes);
     const Stmt stored = code_.output().prefetch_stored(first);
     return added.defined() ? ir::sequence({added, stored}) : stored;
@@ -511,8 +564,9 @@ Stmt MapChannels::ask_for_first_outputs(const Expr& z_block, const Interval& chu
         return for_tiles(z_block, chunk, [&](const Tile& tile) { return ask_for_added(tile); });
     return code_.loop(".asked", {0, size(at_.block())}, [&](const Expr& z) {
         std::vector<Stmt> all;
+        const Expr begin = first_pixel(chunk.begin), last = first_pixel(chunk.end) - 1;
         for (int64_t n = 0; n < asked_ahead(); n += ir::elements_of_line)
-            all.push_back(ask_for_outputs(z_block, z, first_pixel(chunk.begin) + size(n)));
+            all.push_back(ask_for_outputs(z_block, z, Halide::min(begin + size(n), last)));
         return ir::sequence(all);
     });
 }

@@ -194,9 +194,10 @@ Stmt DepthwiseTiles::runs_of_tile(const Tile& tile, const Together& together,
 Stmt DepthwiseTiles::ask_for_next(const Tile& tile, const Expr& x, const VectorRun& run) const {
     const AxisWindow& wy = p_.y();
     const AxisWindow& wx = p_.x();
+    const Expr next = Halide::min(tile.z + 1, size(p_[Dim::z] - 1));
     std::vector<Stmt> all;
     for (int64_t n = 0; n < tile.rows.count * wy.stride; ++n) {
-        const Expr row = (tile.z + 1) * size(wy.in) + tile.y * size(wy.stride) + size(n);
+        const Expr row = next * size(wy.in) + tile.y * size(wy.stride) + size(n);
         for (int64_t m = 0; m < wx.stride; ++m) {
             const Expr column = (x + size(run.first)) * size(wx.stride) + size(m * run.lanes);
             all.push_back(ir::prefetch("X", simplify(row * size(wx.in) + column)));

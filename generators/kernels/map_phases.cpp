@@ -107,8 +107,9 @@ Stmt MapPhases::next_panel_ahead(const Panel& panel, const Interval& blocks, con
     const Expr lines = name(positions / size(ir::elements_of_line) + 1);
     return name.around(code_.loop(".ahead", channels, [&](const Expr& i) {
         return code_.loop(".line", {0, lines}, [&](const Expr& line) {
-            return ir::prefetch(
-                "X", i * size(wy_.in * wx_.in) + first + line * size(ir::elements_of_line));
+            const Expr position = Halide::min(first + line * size(ir::elements_of_line),
+                                              size(wy_.in * wx_.in - 1));
+            return ir::prefetch("X", i * size(wy_.in * wx_.in) + position);
         });
     }));
 }

@@ -36,7 +36,8 @@ Stmt tile_of_pixels(const MapCode& code, const MapPixelsLayout& at, const Interv
     const auto next_tile = [&](const Interval& others, const Expr& z) -> PixelProducts::Also {
         const Expr line =
             (z - others.begin) * size(std::ssize(runs)) / (others.end - others.begin);
-        const Expr next = simplify(x + size(at.step()) + line * size(at.lanes));
+        const Expr next =
+            simplify(Halide::min(x + size(at.step()) + line * size(at.lanes), size(at.pixels - 1)));
         return [&at, next](const Expr& i, int64_t, const std::vector<Expr>&) {
             return ir::prefetch("X", i * size(at.pixels) + next);
         };

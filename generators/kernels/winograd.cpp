@@ -196,10 +196,7 @@ public:
           array_(is_plain_ ? s.names.plain_weights : s.names.weights[s.rows == 1 ? 0 : 1]),
           of_channel_(is_plain_ ? ceil_div(taps * s.tile.channels, s.layout.frequencies)
                                 : s.tile.channels),
-          begin_(once(is_plain_ ? (block.number + size(s.tile.blocks)) *
-                                          size(taps * s.p[Dim::i] * s.tile.channels) +
-                                      f * size(s.p[Dim::i] * of_channel_)
-                                : weights_of(s, block, f + 1))),
+          begin_(once(begin(s, block, f))),
           is_asked_for_(is_plain_ ? simplify(part == 0) : const_true()) {}
 
     /// Asks for the lines of `count` input channels. All of a frequency before its sums would fill the queue
@@ -213,6 +210,19 @@ public:
     }
 
 private:
+    /// Nothing lies behind the last weights, so code asks for these again.
+    [[nodiscard]] Expr begin(const Step& s, const Block& block, const Expr& f) const {
+        const int64_t of_frequency = s.p[Dim::i] * of_channel_;
+        const int64_t of_block =
+            is_plain_ ? taps * s.p[Dim::i] * s.tile.channels
+                      : s.layout.frequencies * weights_of_frequency(s.p, s.tile);
+        const Expr next = is_plain_ ? (block.number + size(s.tile.blocks)) * size(of_block) +
+                                          f * size(of_frequency)
+                                    : weights_of(s, block, f + 1);
+        return Halide::min(
+            next, size(ceil_div(s.p[Dim::z], s.tile.channels) * of_block - of_frequency));
+    }
+
     bool is_plain_;
     std::string array_;
     int64_t of_channel_;  ///< elements

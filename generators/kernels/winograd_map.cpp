@@ -61,6 +61,10 @@ private:
     [[nodiscard]] Expr weights_of(const Expr& channel) const {
         return channel * size(taps_ * at_.block);
     }
+    /// Where to ask for the weights of `count` channels from `channel` on: nothing lies behind the last.
+    [[nodiscard]] Expr asked_from(const Expr& channel, int64_t count) const {
+        return Halide::min(channel, size(at_.blocks * p_[Dim::i] - count));
+    }
 
     const MapCode& code_;
     const LayerProblem& p_;
@@ -100,7 +104,8 @@ Stmt MapProducts::multiplied(const Rows& rows, const Expr& blocks_of_tiles, cons
             if (!asks_for_next_part()) return products;
             const int64_t lines = ceil_div(taps_ * at_.block * at_.inputs,
                                            ir::elements_of_line * at_.frequencies);
-            const Expr share = weights_of(next) + f * size(lines * ir::elements_of_line);
+            const Expr share = weights_of(asked_from(next, at_.inputs)) +
+                               f * size(lines * ir::elements_of_line);
             const Interval of_tile{t * size(lines) / blocks_of_tiles,
                                    (t + 1) * size(lines) / blocks_of_tiles};
             return ir::sequence({weights_ahead(share, of_tile), products});
@@ -121,7 +126,7 @@ Stmt MapProducts::transformed_weights(const Expr& z, const Expr& first, const Ex
     std::vector<Stmt> all;
     if (rows.front() == 0) {
         const int64_t channels_ahead = asks_for_next_part() ? 2 : 4;
-        all.push_back(weights_ahead(weights_of(channel + size(channels_ahead)),
+        all.push_back(weights_ahead(weights_of(asked_from(channel + size(channels_ahead), 1)),
                                     {0, size(ceil_div(taps_ * at_.block, ir::elements_of_line))}));
     }
     for (int64_t v = 0; v < at_.vectors; ++v) {
