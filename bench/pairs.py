@@ -4,7 +4,8 @@
 
 The kinds of pairs are those that Lin, Georganas and Owens fuse (Euro-Par 2021): two convolutions of
 AlexNet, VGG and the ResNets, depthwise and pointwise ones of the MobileNets, and those of SqueezeNet.
---others: 32 more, of networks that they do not have and of theirs in other sizes. Weights are random; each convolution is followed by a ReLU. peers.py races the files:
+--others: 32 more, of other networks and of these in other sizes. Weights are random; each convolution is
+followed by a ReLU. peers.py races the files:
 
   peers.py --laminate PROGRAM --threads 2 --rounds 2 --seconds 0.3 $(pairs.py DIRECTORY)
 """
