@@ -4,8 +4,8 @@
 
 The kinds of pairs are those that Lin, Georganas and Owens fuse (Euro-Par 2021): two convolutions of
 AlexNet, VGG and the ResNets, depthwise and pointwise ones of the MobileNets, and those of SqueezeNet.
---others: 32 more, of other networks and of these in other sizes. Weights are random; each convolution is
-followed by a ReLU. peers.py races the files:
+--others writes 32 other pairs instead, of other networks and of these in other sizes. Weights are random;
+each convolution is followed by a ReLU. peers.py races the files:
 
   peers.py --laminate PROGRAM --threads 2 --rounds 2 --seconds 0.3 $(pairs.py DIRECTORY)
 """
@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 
 def conv(outputs, kernel=3, stride=1, groups=1):
-    """`kernel`: of rows and columns, or of each."""
+    """`kernel`: one size for rows and columns, or (rows, columns)."""
     kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
     return {"outputs": outputs, "kernel": kernel, "stride": stride, "groups": groups}
 

@@ -12,12 +12,13 @@
 
 namespace laminate {
 
+/// Requests, repeated ones included.
 struct AskedLines {
     int64_t all = 0;
     int64_t outside = 0;  ///< of every array of the call
 };
 
-/// Runs all strips of a group on arrays of its own. By the name of the array in the code.
+/// Runs all strips of a group on arrays of its own. The result is by the name of the array in the code.
 /// `input_elements`: of each external input, in the order of group_tensors().
 [[nodiscard]] std::map<std::string, AskedLines> asked_lines(
     const GroupCode& code, const std::vector<int64_t>& input_elements, int64_t output_elements);

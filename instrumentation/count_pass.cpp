@@ -5,9 +5,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "generators/compile/executable.h"
 #include "generators/ir/arrays.h"
 #include "generators/lowering/events.h"
+#include "instrumentation/counter_access.h"
 
 namespace laminate {
 
@@ -403,14 +403,9 @@ private:
                               allocation.free_function);
     }
 
-    static Expr counter(size_t id) {
-        return Load::make(Halide::Int(64), counters_argument, static_cast<int32_t>(id),
-                          Halide::Buffer<>(), Halide::Parameter(), const_true(),
-                          ModulusRemainder());
-    }
+    static Expr counter(size_t id) { return counter_at(static_cast<int32_t>(id)); }
     static Stmt update(size_t id, const Expr& value) {
-        return Store::make(counters_argument, value, static_cast<int32_t>(id), Halide::Parameter(),
-                           const_true(), ModulusRemainder());
+        return set_counter(static_cast<int32_t>(id), value);
     }
     static Stmt updates(const Increments& increments) {
         std::vector<Stmt> all;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "generators/compile/executable.h"
+#include "instrumentation/counter_access.h"
 
 namespace laminate {
 
@@ -51,15 +52,10 @@ private:
         };
         const std::string used = unique_name("noted");
         const Expr next = Variable::make(Halide::Int(32), used);
-        const auto put = [](const Expr& value, const Expr& at) {
-            return Store::make(counters_argument, value, at, Halide::Parameter(), const_true(),
-                               ModulusRemainder());
-        };
-        const Expr count = Load::make(Halide::Int(64), counters_argument, 0, Halide::Buffer<>(),
-                                      Halide::Parameter(), const_true(), ModulusRemainder());
-        return LetStmt::make(used, Halide::cast<int32_t>(count),
-                             Block::make({put(address(first), next), put(address(last), next + 1),
-                                          put(Halide::cast<int64_t>(next) + 2, 0)}));
+        return LetStmt::make(used, Halide::cast<int32_t>(counter_at(0)),
+                             Block::make({set_counter(next, address(first)),
+                                          set_counter(next + 1, address(last)),
+                                          set_counter(0, Halide::cast<int64_t>(next) + 2)}));
     }
 
     Stmt with_loads(const std::vector<Expr>& expressions, const Stmt& then) const {

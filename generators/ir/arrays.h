@@ -32,8 +32,8 @@ enum class Alignment { element, vector };
 inline constexpr int64_t elements_of_line = 16;  ///< of the caches of usual processors
 /// LLVM's function that asks for a line; its first argument is the address.
 inline constexpr const char* prefetch_function = "llvm.prefetch.p0";
-/// Asks for the line of an element before it is needed. The element need not exist, but where its page was
-/// never touched, a processor looks for the page each time, so no code may ask for many such lines.
+/// Asks for the line of an element before it is needed. The element need not exist, but the processor walks
+/// the page tables for each request to a page never touched, so code must not make many of them.
 [[nodiscard]] Stmt prefetch(const std::string& array, const Expr& index);
 /// Evaluates only the chosen side, unlike select.
 [[nodiscard]] Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise);

@@ -205,8 +205,8 @@ protected:
         const auto [all_channels, in_rows, in_columns] = tensor_extents(t);
         const int64_t distance = *channels * in_rows * in_columns;
         constexpr int64_t ahead = 2;
-        const Expr behind = size(all_channels * in_rows * in_columns);
-        const Expr next = Halide::min(from + size(ahead * distance), behind - count);
+        const Expr elements = size(all_channels * in_rows * in_columns);
+        const Expr next = Halide::min(from + size(ahead * distance), elements - count);
         // A piece may begin anywhere in a line: its last element lies in a line of its own, unless
         // it is close to the last one asked for.
         constexpr int64_t close = 4;

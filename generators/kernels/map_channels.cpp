@@ -80,15 +80,15 @@ private:
     /// are summed meanwhile.
     [[nodiscard]] Stmt ask_ahead(const Tile& tile, const Pass& pass, const Expr& i) const;
     [[nodiscard]] bool reads_in_place() const { return at_.pixels > 1 && !at_.has_panel; }
-    /// Input channels that are summed one after the other, and how far from what they read the elements lie
-    /// that are asked for meanwhile.
+    /// Input channels summed one after the other, and the distance from the elements that they read to
+    /// those asked for meanwhile.
     struct AskedInputs {
         Interval inputs;
         Expr distance;
     };
-    /// The first of two such runs asks for the channels some places behind its own. Behind the last
-    /// channels of a pass there is nothing to ask for, so the second asks for the first ones of the next
-    /// tile. A bound on every index would take the place of products.
+    /// The first of two such runs asks for the channels some channels behind its own. Nothing may lie
+    /// behind the last ones of a pass, so the second run asks for the pass's first ones: of the next tile
+    /// in a 1x1 layer, else of the same. Bounding every index would cost instructions that products need.
     [[nodiscard]] AskedInputs asked_inputs(const Tile& tile, const Pass& pass, const Expr& n) const;
     /// Asks for what a tile reads in place of input channel i, or for what lies so far away from it.
     [[nodiscard]] Stmt ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i,
@@ -517,7 +517,7 @@ Stmt MapChannels::ask_for_inputs(const Tile& tile, const Pass& pass, const Expr&
                 read.insert(*Halide::Internal::as_const_int(simplify(*at - first)));
         }
     }
-    // Of 64 bits, since LLVM would else widen each index where it is used.
+    // 64-bit, because LLVM would otherwise widen each index at every use.
     const auto i64 = [](const Expr& e) { return Halide::cast<int64_t>(e); };
     const Expr channel =
         i64(i) * Expr(p_.y().in * p_.x().in) + i64(simplify(first + distance));

@@ -124,7 +124,8 @@ Expr row_of_input(const AxisWindow& x, const Expr& row, int64_t column, const Ve
         }
         return Shuffle::make({loaded}, lanes);
     };
-    // Taps side by side read every other column of the same two vectors, the one the even columns.
+    // Neighbouring taps take the even and the odd columns of the same two vectors. An odd column's tap loads
+    // from the column before it, so both use the same loads.
     if (x.stride == 2 && beyond == 0 && column % 2 == 1)
         return taken(columns_of_input(x, row, column - 1, wide, 0.0F, around, array), 1);
     if (x.stride == 1 || beyond == 0 || end <= 0 || column < beyond) {

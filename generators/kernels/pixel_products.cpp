@@ -79,12 +79,12 @@ Stmt PixelProducts::outputs(const Expr& z_block, const Expr& x, const std::vecto
     const Expr next =
         Halide::select(z_block + 1 < size(ceil_div(p_[Dim::z], block_)),
                        here + size(block_ * all_pixels), x + size(count));
-    // Of channels that fill up the last block there are no pixels.
-    const Expr begin_of_last = size((p_[Dim::z] - 1) * all_pixels) + x;
+    // The channels that fill up the last block have no pixels.
+    const Expr last_channel = size((p_[Dim::z] - 1) * all_pixels) + x;
     for (int64_t z = 0; z < block_; ++z) {
         Expr begin = (asks_ahead_ ? next : here) + size(z * all_pixels);
         if (z >= p_[Dim::z] % block_ && p_[Dim::z] % block_ != 0)
-            begin = Halide::min(begin, begin_of_last);
+            begin = Halide::min(begin, last_channel);
         const Expr first = simplify(begin + size(runs.front().first));
         const Stmt added = code_.output().prefetch(first, count);
         parts.push_back(added);

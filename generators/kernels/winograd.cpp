@@ -210,7 +210,7 @@ public:
     }
 
 private:
-    /// Nothing lies behind the last weights, so code asks for these again.
+    /// Nothing lies behind the last weights, so those of the last frequency are asked for again.
     [[nodiscard]] Expr begin(const Step& s, const Block& block, const Expr& f) const {
         const int64_t of_frequency = s.p[Dim::i] * of_channel_;
         const int64_t of_block =

@@ -39,6 +39,7 @@ std::vector<Layers> all_layers() {
         {"map_channels", 40, 7, 7, {dense(40)}, by_sixteen},
         {"map_channels", 96, 13, 13, {dense(300)}},
         {"map_channels", 33, 14, 14, {dense(70, 3, 2)}},
+        {"map_channels", 2048, 7, 7, {dense(64)}},
         {"map_channels map_depthwise", 80, 7, 7, {dense(200), depthwise(200, 3)}},
         {"map_pixels", 24, 29, 29, {dense(44)}},
         {"map_pixels", 24, 29, 29, {dense(44)}, by_sixteen},
@@ -55,7 +56,9 @@ std::vector<Layers> all_layers() {
 
 TEST(AskedLines, LieInTheArrays) {
     for (const Layers& layers : all_layers()) {
-        SCOPED_TRACE(layers.kernels + " of " + std::to_string(layers.unit.lanes));
+        SCOPED_TRACE(layers.kernels + " of " + std::to_string(layers.unit.lanes) + " lanes, " +
+                     std::to_string(layers.channels) + " x " + std::to_string(layers.rows) + " x " +
+                     std::to_string(layers.columns));
         const Network network = chain(layers.channels, layers.rows, layers.columns, layers.specs);
         const GroupSchedule plain =
             layers.specs.size() == 1
@@ -71,13 +74,13 @@ TEST(AskedLines, LieInTheArrays) {
         const int64_t inputs = layers.channels * layers.rows * layers.columns;
         const int64_t outputs = group_problems(network, group).back().output_elements().value();
         const auto lines = asked_lines(code, {inputs}, outputs);
-        EXPECT_FALSE(lines.empty());
-        // The last tile of a map may ask for a line or two behind it.
-        constexpr int64_t of_a_tile = 8, one_of = 100;
+        int64_t all = 0;
         for (const auto& [array, asked] : lines) {
-            EXPECT_LE(asked.outside, std::max(of_a_tile, asked.all / one_of))
-                << array << " of " << asked.all;
+            all += asked.all;
+            // The last tile of the last map may ask for a line behind it, and for the rest of a wide one.
+            EXPECT_LE(asked.outside, asked.all / 50) << array << " of " << asked.all;
         }
+        EXPECT_GE(all, 100);
     }
 }
 
