@@ -66,6 +66,7 @@ private:
     std::vector<std::string> names_;  ///< of the array that each place in the code asks for
 };
 
+/// The arrays of a call in the order in which they lie; behind the first input lie the others.
 enum class Role { constants, scratch, output, first_input };
 
 /// Arrays of zeros so far apart that what lies behind one is in no other.

@@ -86,9 +86,9 @@ private:
         Interval inputs;
         Expr distance;
     };
-    /// The first of two such runs asks for the channels some channels behind its own. Nothing may lie
-    /// behind the last ones of a pass, so the second run asks for the pass's first ones: of the next tile
-    /// in a 1x1 layer, else of the same. Bounding every index would cost instructions that products need.
+    /// The first of two such runs asks for channels a few behind its own. Nothing may lie behind the last ones
+    /// of a pass, so the second run asks for the pass's first ones: of the next tile in a 1x1 layer, else of
+    /// the same. Bounding every index would cost instructions that products need.
     [[nodiscard]] AskedInputs asked_inputs(const Tile& tile, const Pass& pass, const Expr& n) const;
     /// Asks for what a tile reads in place of input channel i, or for what lies so far away from it.
     [[nodiscard]] Stmt ask_for_inputs(const Tile& tile, const Pass& pass, const Expr& i,
@@ -131,6 +131,8 @@ private:
         return p_[Dim::z] % at_.block() == 0 ? channel
                                              : Halide::min(channel, size(p_[Dim::z] - 1));
     }
+    /// Input channels from the one that is read to the one that is asked for meanwhile.
+    static constexpr int64_t channels_ahead = 8;
     /// The input channel so far behind i, if there is one, else the last.
     [[nodiscard]] Expr channel_ahead(const Expr& i, int64_t ahead) const {
         return Halide::min(i + size(ahead), size(at_.inputs - 1));
@@ -226,7 +228,7 @@ Stmt MapChannels::panel(const Interval& chunk) const {
                          ir::Alignment::element);
     };
     // The processor does not see lines coming that lie a map apart, so the code asks for them.
-    constexpr int64_t ahead = 8, near = 16;
+    constexpr int64_t near = 2 * channels_ahead;
     const auto pointwise = [&](const Tile& tile, const Interval& inputs, const Expr& i) {
         const Expr from = simplify(i * size(at_.pixels) + tile.first);
         const Expr next = channel_ahead(i, near) * size(at_.pixels) + tile.first;
@@ -262,7 +264,8 @@ Stmt MapChannels::panel(const Interval& chunk) const {
                         is_inside ? std::optional(simplify((i * size(wy.in) + y) * size(wx.in)))
                                   : std::nullopt;
                     std::vector<Stmt> copied;
-                    const Expr next = (channel_ahead(i, ahead) * size(wy.in) + y) * size(wx.in);
+                    const Expr next =
+                        (channel_ahead(i, channels_ahead) * size(wy.in) + y) * size(wx.in);
                     for (int64_t x = 0; from && x < wx.in; x += ir::elements_of_line)
                         copied.push_back(ir::prefetch("X", simplify(next + size(x))));
                     copied.push_back(tiles_of_run(0, row, chunk, [&](const Tile& tile) {
@@ -530,16 +533,16 @@ Stmt MapChannels::ask_for_inputs(const Tile& tile, const Pass& pass, const Expr&
 
 MapChannels::AskedInputs MapChannels::asked_inputs(const Tile& tile, const Pass& pass,
                                                    const Expr& n) const {
-    constexpr int64_t ahead = 8;
     const int64_t map = p_.y().in * p_.x().in;
     const auto& [begin, end] = pass.inputs;
-    const Expr last = Halide::max(begin, end - size(ahead));
-    const Expr to_next_tile =
-        (begin - last) * size(map) + size(is_pointwise(p_) ? tile.pixels : 0);
+    const Expr split = Halide::max(begin, end - size(channels_ahead));
+    const Expr to_first =
+        (begin - split) * size(map) + size(is_pointwise(p_) ? tile.pixels : 0);
     const auto either = [&](const Expr& first, const Expr& second) {
         return simplify(Halide::select(n == 0, first, second));
     };
-    return {{either(begin, last), either(last, end)}, either(size(ahead * map), to_next_tile)};
+    return {{either(begin, split), either(split, end)},
+            either(size(channels_ahead * map), to_first)};
 }
 
 Stmt MapChannels::ask_for_added(const Tile& tile) const {

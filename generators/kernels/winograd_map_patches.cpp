@@ -171,8 +171,8 @@ Stmt MapPatches::patch(const Expr& i, const Expr& to, int64_t x, const Rows& row
     std::vector<Stmt> all;
     // The same patches of the next input channel lie a whole map further, where no processor foresees
     // them.
-    const Expr next = name(Halide::min(i + 1, size(p_.groups * p_[Dim::i] - 1)) * size(p_.y().in * p_.x().in) +
-                           size(x * at_.columns_of_tile));
+    const Expr next_channel = Halide::min(i + 1, size(p_.groups * p_[Dim::i] - 1));
+    const Expr next = name(next_channel * size(p_.y().in * p_.x().in) + size(x * at_.columns_of_tile));
     for (const Expr& begin : rows.begins) {
         for (int64_t c = 0; c < at_.slots * at_.columns_of_tile; c += ir::elements_of_line)
             all.push_back(ir::prefetch("X", next + begin + size(c)));

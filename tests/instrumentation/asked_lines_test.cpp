@@ -31,7 +31,7 @@ LayerSpec dense(int64_t channels, int64_t size = 1, int64_t stride = 1) {
     return {.channels = channels, .window = square_window(size, stride, size / 2)};
 }
 
-/// Of a map whose size is not that of whole tiles, and of channels that are no whole blocks.
+/// Most maps are no whole number of tiles, and most layers have no whole number of blocks of channels.
 std::vector<Layers> all_layers() {
     constexpr VectorUnit by_sixteen{16, 24};
     return {

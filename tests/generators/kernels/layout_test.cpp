@@ -69,10 +69,10 @@ void expect_done(const Layout& at, int64_t parts, const GroupCode& code, const s
 }
 
 /// Places in the code that ask for a line of an array.
-class AskedLines : private Halide::Internal::IRVisitor {
+class RequestsInCode : private Halide::Internal::IRVisitor {
 public:
     [[nodiscard]] static int64_t of(const GroupCode& code, const std::string& array) {
-        AskedLines counter;
+        RequestsInCode counter;
         counter.array_ = array;
         code.body.accept(&counter);
         return counter.lines_;
@@ -98,7 +98,7 @@ TEST(Layout, PixelsAskForTheLinesThatTheyFill) {
     const Alone layer = alone(17, 20, 24, {.channels = 64, .window = square_window(1)});
     const auto asked = [&](const VectorUnit& unit) {
         const MapPixelsLayout at = map_pixels_layout(layer.problem, unit, Bytes(0));
-        return AskedLines::of(map_pixels_code(layer.output(), at), "Y");
+        return RequestsInCode::of(map_pixels_code(layer.output(), at), "Y");
     };
     EXPECT_EQ(map_pixels_layout(layer.problem, by_sixteen, Bytes(0)).tiles.count(), 10);
     EXPECT_EQ(asked(by_sixteen), 8 * 4);
@@ -111,7 +111,7 @@ TEST(Layout, ChannelsAskForTheInputsThatTheyReadInPlace) {
             alone(48, side, side, {.channels = outputs, .window = square_window(1)});
         const MapChannelsLayout at = map_channels_layout(layer.problem, unit);
         EXPECT_EQ(at.has_panel, has_panel);
-        return AskedLines::of(map_channels_code(layer.output(), at), "X");
+        return RequestsInCode::of(map_channels_code(layer.output(), at), "X");
     };
     // 14 x 14 pixels are 14 tiles of 14, in one loop. A tile asks for the lines of its first and its last
     // pixel. 20 x 20 pixels are tiles of 14 and of 13, in two loops.
