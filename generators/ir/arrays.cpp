@@ -190,11 +190,16 @@ namespace {
 
 /// How many channels an iteration of the loop over them takes: chains of a dozen channels are
 /// faster with several (docs/performance.md), and the order of the sums stays.
-int64_t channels_at_once(const Expr& channels) {
+int64_t channels_at_once(const Expr& channels, const SumShape& shape) {
     const auto known = as_const_int(channels);
     if (!known) return 1;
+    // LLVM loads what the next channels need ahead of time. Where sums and vectors leave one register of 16,
+    // that puts sums on the stack.
+    constexpr int64_t registers = 16;
+    const bool is_full = shape.lanes < elements_of_line &&
+                         shape.vectors * shape.scalars + shape.vectors + 1 >= registers;
     for (const int64_t several : {4, 3, 2}) {
-        if (*known % several == 0) return several;
+        if (*known % several == 0 && (several == 2 || !is_full)) return several;
     }
     return 1;
 }
@@ -213,7 +218,7 @@ Stmt sums_of_products(
             sums.set(n, start ? start(n % vectors, n / vectors) : broadcast(Expr(0.0F), lanes)));
     for (const SumTerm& term : terms) {
         const std::string channel = unique_name(name + ".i");
-        const int64_t several = channels_at_once(term.channels);
+        const int64_t several = channels_at_once(term.channels, shape);
         std::vector<Stmt> of_channels;
         const Expr first = simplify(Variable::make(Halide::Int(32), channel) * size(several));
         if (term.ahead) of_channels.push_back(term.ahead(first, several));

@@ -73,6 +73,38 @@ struct Step {
     [[nodiscard]] int64_t width() const { return layout.lanes * WinogradTile::columns; }
 };
 
+/// Patches between their two transforms: that of rows makes `parts` vectors in each of `rows` rows, and that of
+/// columns takes a row at a time. Where registers are few, the vectors wait on the stack, and one code serves
+/// all rows.
+class BetweenAxes {
+public:
+    BetweenAxes(const std::string& name, int64_t lanes, int64_t parts, int64_t rows)
+        : name_(name), values_{unique_name(name), lanes}, parts_(parts), rows_(rows) {}
+
+    [[nodiscard]] Stmt put(int64_t part, const std::vector<Expr>& by_row) const {
+        std::vector<Stmt> stores;
+        for (int64_t r = 0; r < rows_; ++r)
+            stores.push_back(values_.set(part * rows_ + r, by_row[static_cast<size_t>(r)]));
+        return ir::sequence(stores);
+    }
+    [[nodiscard]] Expr get(int64_t part, const Expr& r) const {
+        return ir::load(values_.name, values_.index(size(part * rows_) + r));
+    }
+    [[nodiscard]] Stmt each_row(const std::function<Stmt(const Expr& r)>& make) const {
+        if (values_.lanes < ir::elements_of_line)
+            return GroupLowering::for_each(name_ + ".row", {0, size(rows_)}, make);
+        std::vector<Stmt> all;
+        for (int64_t r = 0; r < rows_; ++r) all.push_back(make(size(r)));
+        return ir::sequence(all);
+    }
+    [[nodiscard]] Stmt around(const Stmt& body) const { return values_.around(parts_ * rows_, body); }
+
+private:
+    std::string name_;
+    Accumulators values_;
+    int64_t parts_, rows_;
+};
+
 /// A vector of patches of one input channel, from column x on, into V at element `to` of its row. Rows are
 /// transformed before columns are taken apart: fewer vectors are in registers at a time.
 Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& x,
@@ -84,43 +116,47 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
     const int64_t lanes = s.layout.lanes;
     Values name(p.name + ".patch");
     const Expr column = simplify(x + channel * s.names.input_plane - size(p.x().pad_begin));
-    std::array<std::vector<Expr>, parts_of_row> parts;  // then by row
-    for (size_t n = 0; n < parts.size(); ++n) {
+    const int64_t frequency_rows = patch_rows(s.rows);
+    const BetweenAxes between(p.name + ".patch", lanes, parts_of_row, frequency_rows);
+    std::vector<Stmt> all;
+    for (int64_t n = 0; n < static_cast<int64_t>(parts_of_row); ++n) {
+        Values of_part(p.name + ".patch.part");
         std::vector<Expr> d;
-        for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
-            const Expr index =
-                rows.input[r] + simplify(column + size(static_cast<int64_t>(n) * lanes));
+        for (size_t r = 0; r < static_cast<size_t>(frequency_rows); ++r) {
+            const Expr index = rows.input[r] + simplify(column + size(n * lanes));
             const Expr value =
                 ir::load(s.names.input, lanes_from(index, lanes), ir::Alignment::element);
             // Rows outside the picture are zero and nowhere stored.
-            d.push_back(name(Halide::select(broadcast(rows.is_inside[r], lanes), value,
-                                            make_zero(value.type()))));
+            d.push_back(of_part(Halide::select(broadcast(rows.is_inside[r], lanes), value,
+                                               make_zero(value.type()))));
         }
-        parts[n] = winograd::of_rows(name, d);
+        const std::vector<Expr> transformed = winograd::of_rows(of_part, d);
+        all.push_back(of_part.around(between.put(n, transformed)));
     }
-    std::vector<Stmt> all;
-    for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
-        // The next channel's rows lie elsewhere, in the third-level cache if the lines of a group
-        // need much memory.
+    // The next channel's rows lie elsewhere, in the third-level cache if the lines of a group
+    // need much memory.
+    for (size_t r = 0; r < static_cast<size_t>(frequency_rows); ++r) {
         for (int64_t c = 0; c < s.width(); c += ir::elements_of_line)
             all.push_back(ir::prefetch(s.names.input,
                                        rows.input[r] + column + s.names.input_plane + size(c)));
+    }
+    all.push_back(between.each_row([&](const Expr& r) {
         Values of_row(p.name + ".patch.row");
         std::array<Expr, parts_of_row> row;
-        for (size_t n = 0; n < row.size(); ++n) row[n] = parts[n][r];
+        for (size_t n = 0; n < row.size(); ++n)
+            row[n] = of_row(between.get(static_cast<int64_t>(n), r));
         const winograd::PatchRow v =
             winograd::of_columns(of_row, winograd::columns_of_patches(of_row, row, order, lanes));
+        const Expr begin = of_row(channel * size(s.layout.tiles) + to +
+                                  r * size(patch_columns * s.layout.frequency));
         std::vector<Stmt> stores;
-        for (int64_t c = 0; c < patch_columns; ++c) {
-            const int64_t f = static_cast<int64_t>(r) * patch_columns + c;
-            const Expr index =
-                simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
+        for (int64_t c = 0; c < patch_columns; ++c)
             stores.push_back(ir::store(s.names.scratch, v[static_cast<size_t>(c)],
-                                       lanes_from(index, lanes), ir::Alignment::element));
-        }
-        all.push_back(of_row.around(ir::sequence(stores)));
-    }
-    return name.around(ir::sequence(all));
+                                       lanes_from(begin + size(c * s.layout.frequency), lanes),
+                                       ir::Alignment::element));
+        return of_row.around(ir::sequence(stores));
+    }));
+    return name.around(between.around(ir::sequence(all)));
 }
 
 /// Sums over the input channels. They end up in M, wherever `product_at` says.
@@ -306,17 +342,17 @@ struct Ragged {
 
 /// Stores a vector of tiles of output channel z of a block.
 Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
-                 const Expr& row, const Expr& x, int64_t vector, const Ragged& ragged) {
+                 const Expr& row, const Expr& x, const Expr& vector, const Ragged& ragged) {
     Values name(s.p.name + ".product");
     const auto sums =
-        sums_of_rows(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
+        sums_of_rows(s, name, z * size(s.layout.tiles) + vector * size(s.layout.lanes));
     std::vector<Stmt> stores;
     for (int64_t r = 0; r < s.rows; ++r) {
         Values of_row(s.p.name + ".product.row");
         const auto columns = winograd::columns_of_products(of_row, sums[static_cast<size_t>(r)]);
         const Expr value = of_row(
             s.names.finished(channel, winograd::side_by_side(of_row, columns)));
-        const Expr column = simplify(x + size(vector * s.width()));
+        const Expr column = simplify(x + vector * size(s.width()));
         const Expr to = lanes_from(rows.output[static_cast<size_t>(r)] +
                                        simplify(channel * s.names.output_plane + column),
                                    s.width());
@@ -331,14 +367,14 @@ Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, con
     return name.around(ir::sequence(stores));
 }
 Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
-                 const Expr& row, const Expr& x, int64_t vector, bool is_partial) {
+                 const Expr& row, const Expr& x, const Expr& vector, bool is_partial) {
     const auto make = [&](bool is_ragged) {
         return store_tiles(s, rows, channel, z, row, x, vector,
                            {.rows = is_partial, .columns = is_ragged});
     };
     if (is_multiple(s.columns(), s.width())) return make(false);
     if (is_partial) return make(true);
-    return IfThenElse::make(x + size((vector + 1) * s.width()) <= s.names.columns.end, make(false),
+    return IfThenElse::make(x + (vector + 1) * size(s.width()) <= s.names.columns.end, make(false),
                             make(true));
 }
 
@@ -408,11 +444,10 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
         };
         const Stmt patches = parts(".x", [&](const Expr& part, const Expr& x) {
             return s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
-                std::vector<Stmt> all;
-                for (int64_t v = 0; v < vectors; ++v)
-                    all.push_back(transform_patches(s, in, i, simplify(x + size(v * s.width())),
-                                                    simplify(part * size(s.layout.part) + size(v * lanes))));
-                return ir::sequence(all);
+                return s.loop(".v", size(vectors), [&](const Expr& v) {
+                    return transform_patches(s, in, i, simplify(x + v * size(s.width())),
+                                             simplify(part * size(s.layout.part) + v * size(lanes)));
+                });
             });
         });
         const int64_t blocks = ceil_div(p[Dim::z], s.tile.channels), at_once = s.tile.blocks;
@@ -436,14 +471,13 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
                 const Stmt stores = of_whole_or_partial(s, row, [&](bool is_partial) {
                     return s.loop(".zi", channels, [&](const Expr& z) {
                         const Expr channel = simplify(first_block * size(s.tile.channels) + z);
-                        std::vector<Stmt> all;
-                        for (int64_t v = 0; v < vectors; ++v)
-                            all.push_back(
-                                guarded(x + size(v * s.width()) < s.names.columns.end,
-                                        store_tiles(s, out, channel, z, row, x, v, is_partial)));
+                        const Stmt all = s.loop(".v", size(vectors), [&](const Expr& v) {
+                            return guarded(x + v * size(s.width()) < s.names.columns.end,
+                                           store_tiles(s, out, channel, z, row, x, v, is_partial));
+                        });
                         return p[Dim::z] % s.tile.channels == 0
-                                   ? ir::sequence(all)
-                                   : guarded(channel < size(p[Dim::z]), ir::sequence(all));
+                                   ? all
+                                   : guarded(channel < size(p[Dim::z]), all);
                     });
                 });
                 return ir::sequence({products, stores});

@@ -145,7 +145,7 @@ private:
     /// many columns wait there: two halve how often smaller caches pass the patches on. None if rows are short.
     [[nodiscard]] int64_t weights_together(const LayerProblem& p, WinogradTile tile,
                                            int64_t columns) const {
-        constexpr int64_t long_row = 128, fewest_columns = 256;
+        constexpr int64_t long_row = 128, fewest_columns = 192;
         if (columns < long_row || !transforms_weights(p, tile, unit_.lanes)) return 0;
         tile.weights = ceil_div(p[Dim::z], tile.channels);
         const int64_t width = tile.tiles * WinogradTile::columns;

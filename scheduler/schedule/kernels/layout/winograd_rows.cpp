@@ -35,10 +35,13 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
     tile.rows = rows_of_band;
     const int64_t most_bands = note_steps(tile, p, steps);
     const int64_t row_tiles = ceil_div(columns, WinogradTile::columns);
+    // Three vectors of tiles fill 16 registers; more of 64 bytes were not measured.
+    const int64_t most_vectors = unit.lanes >= line_elements ? 2 : 3;
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {
         for (int64_t channels = 1;
-             vectors <= 2 && channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
+             vectors <= most_vectors &&
+             channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
              ++channels) {
             const double score = product_efficiency(vectors, channels) *
                                  used_part(row_tiles, vectors * unit.lanes) *
