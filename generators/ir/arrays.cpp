@@ -193,8 +193,8 @@ namespace {
 int64_t channels_at_once(const Expr& channels, const SumShape& shape) {
     const auto known = as_const_int(channels);
     if (!known) return 1;
-    // LLVM loads what the next channels need ahead of time. Where sums and vectors leave one register of 16,
-    // that puts sums on the stack.
+    // LLVM loads early for the next channels. Where sums and vectors leave one register of 16, that puts sums
+    // on the stack (docs/performance.md, "Full tiles").
     constexpr int64_t registers = 16;
     const bool is_full = shape.lanes < elements_of_line &&
                          shape.vectors * shape.scalars + shape.vectors + 1 >= registers;

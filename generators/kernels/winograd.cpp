@@ -73,9 +73,9 @@ struct Step {
     [[nodiscard]] int64_t width() const { return layout.lanes * WinogradTile::columns; }
 };
 
-/// Patches between their two transforms: that of rows makes `parts` vectors in each of `rows` rows, and that of
-/// columns takes a row at a time. Where registers are few, the vectors wait on the stack, and one code serves
-/// all rows.
+/// Patches between their two transforms. The transform of rows makes `parts` vectors in each of `rows` rows, and
+/// the transform of columns takes a row at a time. Shorter vectors than a line have 16 registers: patches then
+/// wait on the stack, and one code serves all rows.
 class BetweenAxes {
 public:
     BetweenAxes(const std::string& name, int64_t lanes, int64_t parts, int64_t rows)

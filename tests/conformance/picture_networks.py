@@ -287,9 +287,34 @@ def coordinates(size, channels=8):
     return net.model(net.conv(x, 3), size)
 
 
+def levels(size, channels=16):
+    """A quarter of the channels at each of four sizes, enlarged again and weighed, as in SAFMN; then a
+    network of each pixel's channels."""
+    net = Net(3)
+
+    def normed(x):
+        centred = net.op("Sub", [x, net.op("ReduceMean", [x], axes=[1], keepdims=1)])
+        variance = net.op("ReduceMean", [net.op("Mul", [centred, centred])], axes=[1], keepdims=1)
+        shifted = net.op("Add", [variance, net.constant(np.float32(1e-5))])
+        return net.op("Div", [centred, net.op("Sqrt", [shifted])])
+
+    x = net.conv("x", channels)
+    y = normed(x)
+    parts = net.op("Split", [y], channels // 4, 4, axis=1)
+    made = [net.conv(parts[0], channels // 4)]
+    for part, side in zip(parts[1:], (2, 4, 8)):
+        low = net.op("MaxPool", [part], kernel_shape=[side] * 2, strides=[side] * 2)
+        low = net.conv(low, channels // 4)
+        made.append(net.resized(low, size, "nearest", "asymmetric"))
+    weights = net.conv(net.op("Concat", made, channels, axis=1), channels, 1)
+    x = net.op("Add", [x, net.op("Mul", [weights, y])])
+    x = net.op("Add", [x, net.conv(net.conv(normed(x), 2 * channels, relu=True), channels, 1)])
+    return net.model(net.conv(x, 3), size)
+
+
 NETWORKS = {f.__name__: f for f in (espcn, espcn_rgb, artcnn, srvgg, gates, cropping, unet_se,
                                     style, yolo_neck, in_nodes, tokens, channels_last, looks,
-                                    coordinates)}
+                                    coordinates, levels)}
 
 
 def wrong(program, path, seed, directory, exact):

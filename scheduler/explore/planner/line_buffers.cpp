@@ -136,14 +136,15 @@ int64_t rows_per_weighted_row(const std::vector<LayerProblem>& problems) {
     return most;
 }
 
-/// Rows of the last layer for each row of the one before it; `through_joins`: before layers without weights,
-/// if such are last.
+/// Rows of the last layer for each row of the one before it; `through_joins`: also of those before layers
+/// without weights, if such are last.
 int64_t rows_per_input_row(const std::vector<LayerProblem>& problems, bool through_joins = false) {
     const LayerProblem& sink = problems.back();
-    if (through_joins && !sink.has_weights()) return rows_per_weighted_row(problems);
     const Sampling& s = sink.y().sampling;
-    if (sink.y().is_sampled()) return std::max<int64_t>(1, s.denominator / s.numerator);
-    return sink.y().transposed ? sink.y().stride : 1;
+    const int64_t rows = sink.y().is_sampled()   ? std::max<int64_t>(1, s.denominator / s.numerator)
+                         : sink.y().transposed ? sink.y().stride
+                                               : 1;
+    return through_joins && !sink.has_weights() ? std::max(rows, rows_per_weighted_row(problems)) : rows;
 }
 
 /// Whether a single layer is so narrow that its weights outweigh its rows. Computing all rows

@@ -722,5 +722,19 @@ TEST(Winograd, IsForWideEnoughKernelsOfThreeByThree) {
                       64));  // transforms of 64 outputs for three inputs
 }
 
+/// 480 columns are 15 vectors of eight tiles and 512 are 16. Vectors of 16 tiles are two at most.
+TEST(Winograd, TilesAreOfThreeVectorsWhereRowsFillThem) {
+    const auto tiles = [](const VectorUnit& unit, int64_t columns) {
+        Network network = empty_network(16, 16, columns);
+        append(network, "layer", 0, LayerSpec{.channels = 16, .window = same()});
+        const auto tile = winograd_tile(layer_problem(network, 0), {{0, 16}}, columns, unit);
+        return std::pair{tile->channels, tile->tiles / unit.lanes};
+    };
+    using Tile = std::pair<int64_t, int64_t>;
+    EXPECT_EQ(tiles({8, 12}, 480), (Tile{4, 3}));
+    EXPECT_EQ(tiles({8, 12}, 512), (Tile{4, 2}));
+    EXPECT_EQ(tiles({16, 24}, 960).second, 2);
+}
+
 }  // namespace
 }  // namespace laminate

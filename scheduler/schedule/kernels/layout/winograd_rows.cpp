@@ -35,7 +35,7 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
     tile.rows = rows_of_band;
     const int64_t most_bands = note_steps(tile, p, steps);
     const int64_t row_tiles = ceil_div(columns, WinogradTile::columns);
-    // Three vectors of tiles fill 16 registers; more of 64 bytes were not measured.
+    // Of vectors of 64 bytes, more than two were not measured.
     const int64_t most_vectors = unit.lanes >= line_elements ? 2 : 3;
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {

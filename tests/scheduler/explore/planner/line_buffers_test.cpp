@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "nets/network/picture_views.h"
 #include "nets/open.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/schedule/kernels/columns.h"
@@ -327,6 +328,24 @@ TEST(LineBufferSchedule, ThreadsShareColumnsOfALayerOfOneRow) {
     EXPECT_EQ(strip_of(20, 1, 40, 2), (Strip{0, 0}));
     EXPECT_EQ(strip_of(2000, 8, 40, 2)[1], 0);
     EXPECT_GT(strip_of(2000, 8, 40, 2)[0], 0);
+}
+
+/// Between layers of small maps, which are groups of their own, nothing else makes rows for it.
+TEST(LineBufferSchedule, ALayerThatEnlargesAMapIsAGroupWhateverTheTiles) {
+    for (const int64_t times : {2, 4, 8}) {
+        Network network = empty_network(32, 5, 7);
+        const TensorId x = append(network, "conv1", 0, {.channels = 32, .window = square_window(3, 1, 1)});
+        const TensorId enlarged =
+            append(network, "resize2",
+                   {.kind = LayerKind::general,
+                    .inputs = {x},
+                    .general = repeated(network.tensor(x).dims, {times, times})});
+        append(network, "conv3", enlarged, {.channels = 32, .window = square_window(3, 1, 1)});
+        for (const int64_t tile_rows : {2, 4, 6}) {
+            EXPECT_EQ(layers_of(planned(network, {.tile_rows = tile_rows})), "conv1 | resize2 | conv3")
+                << times << " times, tiles of " << tile_rows << " rows";
+        }
+    }
 }
 
 TEST(LineBufferSchedule, WideLinesAreCutIntoColumnsWhereTheBudgetAsks) {
