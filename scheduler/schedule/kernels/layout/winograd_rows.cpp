@@ -35,14 +35,10 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
     tile.rows = rows_of_band;
     const int64_t most_bands = note_steps(tile, p, steps);
     const int64_t row_tiles = ceil_div(columns, WinogradTile::columns);
-    // Of vectors of 64 bytes, more than two were not measured.
-    const int64_t most_vectors = unit.lanes >= line_elements ? 2 : 3;
     double best = 0;
-    for (int64_t vectors = 1; vectors <= 4; ++vectors) {
-        for (int64_t channels = 1;
-             vectors <= most_vectors &&
-             channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
-             ++channels) {
+    const auto try_tiles_of = [&](int64_t vectors) {
+        const int64_t most = std::min(unit.sums_per_vector(vectors), p[Dim::z]);
+        for (int64_t channels = 1; channels <= most; ++channels) {
             const double score = product_efficiency(vectors, channels) *
                                  used_part(row_tiles, vectors * unit.lanes) *
                                  used_part(p[Dim::z], channels);
@@ -52,6 +48,9 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
             tile.channels = channels;
             tile.tiles = vectors * unit.lanes;
         }
+    };
+    for (int64_t vectors = 1; vectors <= 4; ++vectors) {
+        if (vectors <= 2) try_tiles_of(vectors);
         // Patches of as many bands together as leave V in the caches.
         constexpr int64_t most_patch_elements = (int64_t{2} << 20) / 4;
         const int64_t that_fit = std::max<int64_t>(
@@ -74,7 +73,11 @@ std::pair<WinogradTile, double> tile_of_rows(const LayerProblem& p, const Steps&
             tile.bands = bands;
         }
     }
-    if (tile.axis == VectorAxis::x) tile.bands = 1;
+    if (tile.axis == VectorAxis::x) {
+        // Against lanes of channels, and with vectors of 64 bytes, three were not measured.
+        if (unit.lanes < line_elements) try_tiles_of(3);
+        tile.bands = 1;
+    }
     return {tile, best};
 }
 
