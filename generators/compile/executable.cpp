@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "generators/ir/arrays.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
@@ -46,9 +47,20 @@ bool has_strict_sums(const Stmt& body) {
     return finder.found;
 }
 
+/// The body in a function whose stack begins at a whole vector. LLVM aligns the stack for the arrays that it
+/// finds there before it allocates registers; where there are none, vectors that registers have no room for
+/// lie across lines of the cache (Halide issue 5598). So there is one; a request for it keeps LLVM from
+/// removing it.
+Stmt with_aligned_stack(const Stmt& body) {
+    const std::string array = unique_name("aligned_stack");
+    return Allocate::make(array, Halide::Float(32), Halide::MemoryType::Stack,
+                          {ir::size(ir::elements_of_line)}, const_true(),
+                          Block::make(ir::prefetch(array, 0), body));
+}
+
 void append(Halide::Module& module, const CodePart& part) {
     if (has_strict_sums(part.body)) module.set_any_strict_float(true);
-    module.append(LoweredFunc(part.symbol, part.arguments, part.body,
+    module.append(LoweredFunc(part.symbol, part.arguments, with_aligned_stack(part.body),
                               Halide::LinkageType::External, Halide::NameMangling::C));
 }
 
@@ -61,7 +73,7 @@ void append(Halide::Module& module, const std::string& name, const Stmt& body, E
     for (size_t n = 1; n < parts.size(); ++n) append(module, parts[n]);
     const Stmt& rest = parts.empty() ? body : parts.front().body;
     if (has_strict_sums(rest)) module.set_any_strict_float(true);
-    module.append(lowered_function(name, rest, extra, linkage));
+    module.append(lowered_function(name, with_aligned_stack(rest), extra, linkage));
 }
 
 JITModule jit_module(const std::string& name, const Stmt& body, Extra extra,

@@ -182,26 +182,45 @@ TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
         ASSERT_NEAR(found[n], expected[n], 1e-5F * largest) << "element " << n;
 }
 
+/// The object file of a network's layers, one by one: group0, group1, ...
+std::string object_of_layers(const Network& network, const std::string& target) {
+    const Schedule schedule = layer_by_layer_schedule(network);
+    std::vector<NamedBody> bodies;
+    for (const GroupSchedule& group : schedule.groups())
+        bodies.push_back({"group" + std::to_string(bodies.size()),
+                          default_code(network, group, vector_unit(code_target(target))).body});
+    const std::filesystem::path file = std::filesystem::path(testing::TempDir()) /
+                                       ("laminate_" + std::to_string(getpid()) + ".o");
+    write_object(bodies, "groups", code_target(target), file.string());
+    std::string bytes = read_file(file);
+    std::filesystem::remove(file);
+    return bytes;
+}
+
 /// No compiler for the other processor is needed for that much.
 TEST(WriteObject, ForAnotherKindOfProcessor) {
     const Network network = all_kernels();
-    const Schedule schedule = layer_by_layer_schedule(network);
     for (const auto& [target, machine] :
          {std::pair{"arm-64-linux", 183},
           {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
-        std::vector<NamedBody> bodies;
-        for (const GroupSchedule& group : schedule.groups())
-            bodies.push_back({"group" + std::to_string(bodies.size()),
-                              default_code(network, group, vector_unit(code_target(target))).body});
-        const std::filesystem::path file = std::filesystem::path(testing::TempDir()) /
-                                           ("laminate_" + std::to_string(getpid()) + ".o");
-        write_object(bodies, "groups", code_target(target), file.string());
-        const std::string bytes = read_file(file);
-        std::filesystem::remove(file);
+        const std::string bytes = object_of_layers(network, target);
         ASSERT_GT(bytes.size(), 64U) << target;
         EXPECT_EQ(bytes.substr(1, 3), "ELF") << target;
         EXPECT_EQ(static_cast<unsigned char>(bytes[18]), machine) << target;  // e_machine
         EXPECT_NE(bytes.find("group4"), std::string::npos) << target;
+    }
+}
+
+/// A depthwise layer has more weights than registers, and no array that would align its stack.
+TEST(WriteObject, StacksBeginAtWholeVectors) {
+    const Network network = chain(16, 20, 20, {{16, square_window(5, 2, 2), 16}});
+    const std::string_view and_rsp = "\x48\x83\xe4";  // and $-N, %rsp: these and the byte -N
+    for (const auto& [target, bytes_of_vector] :
+         {std::pair{"x86-64-linux-avx2-fma", 32},
+          {"x86-64-linux-avx2-fma-f16c-avx512-avx512_skylake", 64}}) {
+        const std::string bytes = object_of_layers(network, target);
+        EXPECT_NE(bytes.find(std::string(and_rsp) + static_cast<char>(-bytes_of_vector)), std::string::npos)
+            << target;
     }
 }
 
