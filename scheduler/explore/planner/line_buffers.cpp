@@ -301,21 +301,19 @@ private:
             for (const int64_t rows : row_choices(problems, options_.tile_rows)) {
                 if (rows < (cuts_tiles ? rows_of_tiles : fewest_rows)) continue;
                 LineBufferSizes sizes{rows, 0, columns, options_.tile_rows};
-                const GroupCounts counts =
-                    two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
-                if (counts.macs().value() > base + base / 100 * repeated_percent) continue;
-                if (!fits(sizes, counts.live_total)) {
-                    least = std::min(least.value_or(counts.live_total), counts.live_total);
+                const LineBufferCounts::Counts& counts = counts_of(problems, sizes);
+                if (counts.macs.value() > base + base / 100 * repeated_percent) continue;
+                if (!fits(sizes, counts.live)) {
+                    least = std::min(least.value_or(counts.live), counts.live);
                     continue;
                 }
                 if (cuts_tiles && !fills_tiles(problems, sizes)) continue;
-                sizes.strip_rows = strip_rows(problems, sizes, counts.macs().value());
+                sizes.strip_rows = strip_rows(problems, sizes, counts.macs.value());
                 const bool is_divided =
                     sizes.strip_rows > 0 && sizes.strip_rows < problems.back()[Dim::y];
                 if (!is_divided && columns == 0) sizes.strip_columns = columns_of_thread(problems);
-                const GroupSchedule group = line_buffer_group(problems, sizes);
-                const GroupCounts stripped = two_level_counts(problems, group, &cache_);
-                return Choice{group, stripped.accesses(), stripped.live_total};
+                const LineBufferCounts::Counts& stripped = counts_of(problems, sizes);
+                return Choice{line_buffer_group(problems, sizes), stripped.accesses, stripped.live};
             }
         }
         if (problems.size() == 1 && options_.memory) {
@@ -355,8 +353,7 @@ private:
 
     /// tiled_layer_points() of layers of the same shape.
     const std::vector<GroupPoint>& tiled(const std::vector<LayerProblem>& problems) {
-        TiledLayers& all = options_.tiled_layers != nullptr ? *options_.tiled_layers : own_tiled_;
-        return all.points(problems, options_.threads);
+        return shared().tiled_layers.points(problems, options_.threads);
     }
 
     /// A group extended by an Add of its output. Among several, the one with the lowest price is
@@ -405,11 +402,16 @@ private:
                (options_.wide_maps || !is_wide_map(p));
     }
 
+    [[nodiscard]] SharedByPlans& shared() {
+        return options_.shared != nullptr ? *options_.shared : own_;
+    }
+    [[nodiscard]] const LineBufferCounts::Counts& counts_of(const std::vector<LayerProblem>& problems,
+                                                            const LineBufferSizes& sizes) {
+        return shared().counts.of(problems, sizes, cache_);
+    }
     [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems,
                                const LineBufferSizes& sizes) {
-        return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_)
-            .macs()
-            .value();
+        return counts_of(problems, sizes).macs.value();
     }
 
     /// Columns per strip of a layer without weights that has too few rows for threads to share, such as a
@@ -483,7 +485,7 @@ private:
     const Network& network_;
     const LineBufferOptions& options_;
     TwoLevelCache cache_;
-    TiledLayers own_tiled_;
+    SharedByPlans own_;
     std::map<std::vector<int64_t>, Chosen> chosen_;
 };
 
@@ -495,6 +497,19 @@ Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
 }
 
 }  // namespace
+
+const LineBufferCounts::Counts& LineBufferCounts::of(const std::vector<LayerProblem>& problems,
+                                                     const LineBufferSizes& sizes, TwoLevelCache& cache) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    Group& group = groups_[shape_key(problems)][{sizes.rows, sizes.strip_rows, sizes.strip_columns,
+                                                 sizes.tile_rows}];
+    lock.unlock();
+    std::call_once(group.is_counted, [&] {
+        const GroupCounts found = two_level_counts(problems, line_buffer_group(problems, sizes), &cache);
+        group.counts = {found.accesses(), found.live_total, found.macs()};
+    });
+    return group.counts;
+}
 
 int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
     std::vector<int64_t> rows(static_cast<size_t>(threads), 0);

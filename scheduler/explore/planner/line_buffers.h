@@ -5,7 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -51,6 +54,34 @@ struct LineBufferSizes {
     return std::max(Bytes(2 * second_level_cache.value()), measured);
 }
 
+/// Counts of the groups that line_buffer_group() makes, found once for layers of a shape. Threads may share
+/// them.
+class LineBufferCounts {
+public:
+    struct Counts {
+        Elements accesses;
+        Elements live;
+        Macs macs;
+    };
+    const Counts& of(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
+                     TwoLevelCache& cache);
+
+private:
+    struct Group {
+        std::once_flag is_counted;
+        Counts counts;
+    };
+    std::mutex mutex_;  ///< of the maps, not of what is in them
+    /// By shape, then sizes.
+    std::map<std::vector<int64_t>, std::map<std::array<int64_t, 4>, Group>> groups_;
+};
+
+/// What plans of one network with different options have in common.
+struct SharedByPlans {
+    TiledLayers tiled_layers;
+    LineBufferCounts counts;
+};
+
 struct LineBufferOptions {
     /// Budget of one thread's internal memory: to_bytes(live_total) of each group stays within it.
     /// Without a budget, a group may grow while its live memory stays below twice a core's
@@ -74,8 +105,7 @@ struct LineBufferOptions {
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of
     /// layers with weights alone.
     bool joins = true;
-    /// What plans with different options share; null if there is one plan.
-    TiledLayers* tiled_layers = nullptr;
+    SharedByPlans* shared = nullptr;  ///< null if there is one plan
 };
 
 /// Partitions every run (runs.h) with the fewest accesses, then the fewest groups, within the budget.

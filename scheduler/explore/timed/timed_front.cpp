@@ -107,8 +107,7 @@ public:
         }
     }
 
-    /// The tiled layers that all plans of the network share.
-    [[nodiscard]] TiledLayers& tiled_layers() { return tiled_layers_; }
+    [[nodiscard]] SharedByPlans& shared_by_plans() { return shared_by_plans_; }
 
     [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
 
@@ -235,7 +234,7 @@ private:
     const Network& network_;
     const TimedOptions& options_;
     Pricing pricing_;
-    TiledLayers tiled_layers_;
+    SharedByPlans shared_by_plans_;
     std::vector<Groups> schedules_;
     Groups others_;
     std::vector<size_t> part_;  ///< by layer: another layer of its part, itself for the first
@@ -259,7 +258,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     LineBufferOptions plain;
     plain.threads = options.threads;
     plain.winograd = options.kernels.filters();
-    plain.tiled_layers = &candidates.tiled_layers();
+    plain.shared = &candidates.shared_by_plans();
     std::vector<LineBufferOptions> wishes;
     for (const auto& [numerator, denominator] :
          {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{4, 1}}) {
@@ -294,7 +293,9 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         constexpr Bytes measured{768 << 10};
         const Bytes cache = options.second_level_cache, of_strips = std::max(cache, measured);
         std::set<Bytes> sizes{of_strips * 12};
-        for (const int64_t caches : {2, 4, 8, 12}) sizes.insert(cache * caches);
+        // With a larger cache than usual, lines for a usual one can be as fast, and take less memory.
+        for (const int64_t caches : {2, 4, 8, 12})
+            sizes.insert({cache * caches, std::min(cache, usual_second_level_cache) * caches});
         for (const Bytes size : sizes) {
             wishes.push_back(wishes.back());
             wishes.back().weights_of_strips = of_strips;
@@ -348,7 +349,7 @@ void add_smallest(Candidates& candidates, const Network& network, const TimedOpt
     LineBufferOptions smallest;
     smallest.threads = options.threads;
     smallest.winograd = options.kernels.filters();
-    smallest.tiled_layers = &candidates.tiled_layers();
+    smallest.shared = &candidates.shared_by_plans();
     smallest.memory = Bytes(0);
     const auto none = line_buffer_schedule(network, smallest);
     if (const auto* infeasible = std::get_if<Infeasible>(&none)) {

@@ -291,6 +291,23 @@ TEST(TimedFront, OfEqualTimesTheOneInLittleMemoryIsTaken) {
     EXPECT_LT(to_bytes(front.points.front().counts.live_total), Bytes(4 << 20));
 }
 
+/// Whole rows of these lines, 11 MiB for each thread, would be as fast.
+TEST(TimedFront, ALargeSecondLevelCacheIsNotFilledForNothing) {
+    const LayerSpec inner{32, square_window(3, 1, 1)};
+    const Network network =
+        chain(1, 1080, 1920, {inner, inner, inner, inner, inner, inner, {4, square_window(3, 1, 1)}});
+    TimedOptions options = options_for(16, 2);
+    options.speed = open_cpu_speed("xeon6");
+    for (const int64_t cache_mib : {1, 2}) {
+        options.second_level_cache = Bytes(cache_mib << 20);
+        const auto found = fastest_schedule(network, options);
+        const std::vector<GroupSchedule>& groups = std::get<Schedule>(found).groups();
+        ASSERT_EQ(groups.size(), 1U);
+        EXPECT_LT(scratch_bytes(groups.front(), group_problems(network, groups.front())), Bytes(4 << 20))
+            << cache_mib;
+    }
+}
+
 TEST(TimedFront, ALongChainIsOneGroupInStripsOfColumns) {
     const Network network =
         chain(64, 540, 960, std::vector<LayerSpec>(18, {64, square_window(3, 1, 1)}));
