@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "generators/ir/alike_bodies.h"
+#include "generators/ir/arrays.h"
 #include "generators/lowering/group_lowering.h"
 
 namespace laminate {
@@ -146,17 +148,28 @@ private:
     }
     Stmt visit(const ProducerConsumer* op) override {
         if (op->name.rfind(mark, 0) != 0) return IRMutator::visit(op);
+        const size_t parts_before = parts.size();
         const Stmt body = mutate(op->body);
         const size_t length = length_of(body);
+        // Short, but full of the minima and remainders that the others are given.
+        const bool calls_kernels = parts.size() > parts_before;
         const std::map<std::string, Halide::Type> outside = OutsideNames::of(body);
-        if (length < least_length || !can_be_passed(outside)) return body;
+        if ((length < least_length && !calls_kernels) || !can_be_passed(outside)) return body;
         const std::string symbol = symbol_ + "_kernel" + std::to_string(parts.size());
         Hoisting hoisting(outside, symbol + ".");
         CodePart part{symbol, {}, hoisting.mutate(body), length};
         std::vector<Expr> values;
         for (const auto& [name, type] : OutsideNames::of(part.body)) {
-            part.arguments.push_back(scalar_argument(name, type));
-            values.push_back(Variable::make(type, name));
+            const Expr outside_value = Variable::make(type, name);
+            if (type.is_bool()) {  // given as an integer
+                const Expr given = Variable::make(Halide::Int(32), name + ".given");
+                part.body = LetStmt::make(name, given != 0, part.body);
+                part.arguments.push_back(scalar_argument(name + ".given", given.type()));
+                values.push_back(Halide::cast(given.type(), outside_value));
+            } else {
+                part.arguments.push_back(scalar_argument(name, type));
+                values.push_back(outside_value);
+            }
         }
         parts.push_back(std::move(part));
         Stmt call = Evaluate::make(
@@ -168,7 +181,7 @@ private:
     [[nodiscard]] bool can_be_passed(const std::map<std::string, Halide::Type>& outside) const {
         for (const auto& [name, type] : outside) {
             if (local_.count(name) != 0) return false;
-            if (type != Halide::Int(32) && type != Halide::Float(32) && !type.is_handle())
+            if (type != Halide::Int(32) && type != Halide::Float(32) && !type.is_handle() && !type.is_bool())
                 return false;
         }
         return true;
@@ -177,6 +190,70 @@ private:
     std::string symbol_;
     std::set<std::string> local_;
 };
+
+/// Calls of one kernel that become calls of another.
+struct Redirection {
+    std::string symbol;
+    std::vector<size_t> arguments;  ///< which of the call's arguments each of the other's is
+    std::vector<int64_t> numbers;   ///< behind them
+};
+
+class Redirecting : public IRMutator {
+public:
+    explicit Redirecting(const std::map<std::string, Redirection>& calls) : calls_(calls) {}
+
+private:
+    using IRMutator::visit;
+    Expr visit(const Call* call) override {
+        const auto found = calls_.find(call->name);
+        if (found == calls_.end()) return IRMutator::visit(call);
+        std::vector<Expr> arguments;
+        for (const size_t n : found->second.arguments) arguments.push_back(call->args[n]);
+        for (const int64_t number : found->second.numbers) arguments.push_back(ir::size(number));
+        return Call::make(call->type, found->second.symbol, arguments, call->call_type);
+    }
+
+    const std::map<std::string, Redirection>& calls_;
+};
+
+/// For each argument of `part`, which of `other`'s stands in its place.
+std::vector<size_t> arguments_in_place(const CodePart& part, const std::vector<std::string>& names,
+                                       const CodePart& other, const std::vector<std::string>& other_names) {
+    std::vector<size_t> places;
+    for (const LoweredArgument& argument : part.arguments) {
+        const auto at = std::ranges::find(names, argument.name) - names.begin();
+        const auto found = std::ranges::find(other.arguments, other_names[static_cast<size_t>(at)],
+                                             &LoweredArgument::name);
+        places.push_back(static_cast<size_t>(found - other.arguments.begin()));
+    }
+    return places;
+}
+
+/// Kernels that differ in numbers alone become the first of them, which is given the numbers: the layers of a
+/// long chain are compiled once. `parts`: the group's own function first.
+void share_kernels(std::vector<CodePart>& parts) {
+    std::vector<Stmt> bodies;
+    for (size_t n = 1; n < parts.size(); ++n) bodies.push_back(parts[n].body);
+    std::map<std::string, Redirection> calls;
+    for (const AlikeBodies& alike : alike_bodies(bodies, {}, parts.front().symbol + ".number")) {
+        CodePart& first = parts[1 + alike.members.front()];
+        for (size_t m = 0; m < alike.members.size(); ++m) {
+            const CodePart& member = parts[1 + alike.members[m]];
+            calls[member.symbol] = {first.symbol,
+                                    arguments_in_place(first, alike.names.front(), member, alike.names[m]),
+                                    alike.numbers[m]};
+        }
+        first.body = alike.body;
+        for (const std::string& name : alike.number_names)
+            first.arguments.push_back(scalar_argument(name, Halide::Int(32)));
+    }
+    std::erase_if(parts, [&](const CodePart& part) {
+        const auto call = calls.find(part.symbol);
+        return call != calls.end() && call->second.symbol != part.symbol;
+    });
+    Redirecting redirecting(calls);
+    for (CodePart& part : parts) part.body = redirecting.mutate(part.body);
+}
 
 }  // namespace
 
@@ -202,6 +279,7 @@ std::vector<CodePart> code_parts(const Stmt& body, const std::string& symbol) {
     const Stmt rest = parting.mutate(body);
     std::vector<CodePart> all{{symbol, group_arguments(), rest, length_of(rest)}};
     for (CodePart& part : parting.parts) all.push_back(std::move(part));
+    share_kernels(all);
     return all;
 }
 

@@ -1,6 +1,6 @@
-// One body for the code of groups that differs in numbers alone: the extents of loops, the strides
-// and offsets of arrays, paddings. Each group keeps its numbers at the front of its constants, where
-// the code finds them, so layers of the same kind on maps of other sizes are compiled once.
+// One body for the code of groups that differs in numbers alone (alike_bodies.h). Each group keeps its numbers
+// at the front of its constants, where the code finds them, so layers of the same kind on maps of other sizes
+// are compiled once.
 #pragma once
 
 #include <Halide.h>
@@ -17,8 +17,7 @@ struct SharedBody {
     std::vector<std::vector<float>> numbers;
 };
 
-/// All bodies that more than one of the groups can share. Numbers stay in the code where LLVM makes
-/// better code of them: divisors, steps between lanes, extents of arrays in registers.
+/// All bodies that more than one of the groups can share.
 [[nodiscard]] std::vector<SharedBody> shared_bodies(
     const std::vector<Halide::Internal::Stmt>& bodies, int threads = 1);
 

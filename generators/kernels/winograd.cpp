@@ -4,6 +4,7 @@
 #include <array>
 
 #include "generators/ir/arrays.h"
+#include "generators/ir/code_parts.h"
 #include "generators/kernels/ir_names.h"
 #include "generators/kernels/winograd_transforms.h"
 #include "generators/lowering/group_lowering.h"
@@ -434,7 +435,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
     const int64_t columns = vectors * s.width();
     const Expr all_parts = (s.columns() + size(columns - 1)) / size(columns);
     const Expr together = size(s.tile.parts);
-    return name.around(s.loop(".xo", (all_parts + together - 1) / together, [&](const Expr& chunk) {
+    const Stmt band = s.loop(".xo", (all_parts + together - 1) / together, [&](const Expr& chunk) {
         const Expr first = simplify(chunk * together);
         const auto parts = [&](const char* loop, const std::function<Stmt(Expr part, Expr x)>& make) {
             const Expr trips = s.tile.parts == 1 ? Expr(1) : Halide::min(all_parts - first, together);
@@ -488,7 +489,9 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
             return ir::sequence({weights, sums});
         });
         return ir::sequence({patches, outputs});
-    }));
+    });
+    // Where rows lie is found outside, so that layers on rings that rotate otherwise share this code.
+    return name.around(as_kernel(p.name + ".band", band));
 }
 
 /// `count` rows or bands from `row` on, at most tile.bands.

@@ -79,6 +79,50 @@ TEST(CodeParts, AKernelWithinAKernelIsAFunctionOfItsOwn) {
     EXPECT_EQ(parts[2].length, 100U);
 }
 
+/// A kernel with names of its own: to[n] = from[n] + n + 1 for the rows that `is_there` tells of, else n.
+Stmt kernel_of_rows(const std::string& name, const std::string& from, const std::string& to, int columns,
+                    const Expr& is_there) {
+    const Expr row = named(name + ".row");
+    std::vector<Stmt> all;
+    for (int n = 0; n < 64; ++n) {
+        const Expr value = Halide::select(is_there, ir::load(from, row * columns + n) + 1.0F, 0.0F);
+        all.push_back(ir::store(to, value + static_cast<float>(n), row * columns + n));
+    }
+    return as_kernel(name, For::make(name + ".row", 0, named(argument::strip_end), ForType::Serial,
+                                     Halide::Partition::Never, Halide::DeviceAPI::None,
+                                     ir::sequence(all)));
+}
+
+/// Two layers: they have other arrays, other rows, and conditions that are found outside.
+TEST(CodeParts, KernelsThatDifferInNumbersAndNamesAreOneFunction) {
+    const auto layers = [](int second_columns) {
+        const auto with_condition = [&](const std::string& name, const Expr& holds, const std::string& from,
+                                        const std::string& to, int columns) {
+            const Expr condition = Variable::make(Halide::Bool(), name + ".holds");
+            return LetStmt::make(name + ".holds", holds,
+                                 kernel_of_rows(name, from, to, columns, condition));
+        };
+        const Expr begin = named(argument::strip_begin);
+        // In the second layer, the names of its arrays are in the other order.
+        const Stmt both = Block::make(with_condition("first", begin < 5, "a", "b", 64),
+                                      with_condition("second", begin < 0, "b", "a", second_columns));
+        return ir::with_array("a", argument::constants, 0, ir::with_array("b", argument::scratch, 16, both));
+    };
+    const std::vector<CodePart> parts = code_parts(layers(80), "g");
+    ASSERT_EQ(parts.size(), 2U);
+    EXPECT_EQ(names_of(parts[1]), (std::vector<std::string>{"a", "b", "first.holds.given", argument::strip_end,
+                                                            "g.number0"}));
+    EXPECT_EQ(code_parts(layers(64), "g")[1].arguments.size(), 4U);
+
+    const JitGroup jit(layers(80));
+    std::vector<float> a(256, 2.0F), b(256, -1.0F);
+    ASSERT_EQ(jit.function()(nullptr, nullptr, a.data(), b.data(), 0, 2), 0);
+    for (size_t n = 0; n < 128; ++n)
+        EXPECT_EQ(b[16 + n], 3 + static_cast<float>(n % 64)) << n;
+    for (size_t n = 0; n < 160; ++n)
+        EXPECT_EQ(a[n], n % 80 < 64 ? static_cast<float>(n % 80) : 2.0F) << n;
+}
+
 TEST(CodeParts, ShortOnesShareAFileAndTheGroupsOwnIsLoadedLast) {
     CodePart own{"g", {}, {}, 10}, inner{"inner", {}, {}, 2000}, middle{"middle", {}, {}, 500},
         outer{"outer", {}, {}, 100};
