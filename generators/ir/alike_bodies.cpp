@@ -18,11 +18,13 @@ using Halide::Expr;
 
 namespace {
 
-/// Replaces every number that may differ between bodies, in the order of the statement.
+/// Replaces every number that may differ between bodies, and every alignment of a load or store, which may
+/// follow from such numbers, in the order of the statement.
 class Numbers : public IRMutator {
 public:
     using Replace = std::function<Expr(int64_t value, const Expr& number)>;
-    explicit Numbers(Replace replace) : replace_(std::move(replace)) {}
+    using Align = std::function<ModulusRemainder(const ModulusRemainder& alignment)>;
+    Numbers(Replace replace, Align align) : replace_(std::move(replace)), align_(std::move(align)) {}
 
 private:
     using IRMutator::visit;
@@ -49,15 +51,16 @@ private:
         return Call::make(call->type, call->name, arguments, call->call_type, call->func,
                           call->value_index, call->image, call->param);
     }
-    // The alignment of a place may be that of a number.
     Expr visit(const Load* load) override {
         if (load->type.is_handle()) return load;
-        return Load::make(load->type, load->name, mutate(load->index), load->image, load->param,
-                          mutate(load->predicate), ModulusRemainder());
+        const Expr index = mutate(load->index), predicate = mutate(load->predicate);
+        return Load::make(load->type, load->name, index, load->image, load->param, predicate,
+                          align_(load->alignment));
     }
     Stmt visit(const Store* store) override {
-        return Store::make(store->name, mutate(store->value), mutate(store->index), store->param,
-                           mutate(store->predicate), ModulusRemainder());
+        const Expr value = mutate(store->value), index = mutate(store->index);
+        return Store::make(store->name, value, index, store->param, mutate(store->predicate),
+                           align_(store->alignment));
     }
     Stmt visit(const Allocate* allocation) override {
         return Allocate::make(allocation->name, allocation->type, allocation->memory_type,
@@ -68,6 +71,7 @@ private:
     [[nodiscard]] Expr unless_number(const Expr& e) { return is_const(e) ? e : mutate(e); }
 
     Replace replace_;
+    Align align_;
 };
 
 /// Names by their first occurrence. Loads and stores have what is known of their alignment in their names
@@ -134,19 +138,25 @@ private:
     std::unordered_map<std::string, std::string> plain_;
 };
 
-/// A body's numbers, and what is left without them and its choice of names.
+/// A body's numbers and alignments, its names, and the statement that is left without all these.
 struct Outline {
     std::vector<int64_t> values;
+    std::vector<ModulusRemainder> alignments;
     std::vector<std::string> names;
     Stmt rest;
 };
 
 Outline outline_of(const Stmt& body, const std::set<std::string>& kept) {
     Outline outline;
-    Numbers taking([&](int64_t value, const Expr& number) {
-        outline.values.push_back(value);
-        return make_zero(number.type());
-    });
+    Numbers taking(
+        [&](int64_t value, const Expr& number) {
+            outline.values.push_back(value);
+            return make_zero(number.type());
+        },
+        [&](const ModulusRemainder& alignment) {
+            outline.alignments.push_back(alignment);
+            return ModulusRemainder();
+        });
     PlainNames plain(kept);
     outline.rest = plain.mutate(taking.mutate(body));
     outline.names = std::move(plain.names);
@@ -186,7 +196,7 @@ struct Place {
     int64_t factor = 1;
 };
 
-/// Nothing if a quotient does not fit into 32 bits.
+/// Returns nothing if a quotient does not fit into 32 bits.
 std::optional<Place> place_of(const std::vector<int64_t>& values) {
     if (std::ranges::all_of(values, [&](int64_t v) { return v == values.front(); }))
         return Place{};
@@ -201,7 +211,8 @@ std::optional<Place> place_of(const std::vector<int64_t>& values) {
     return place;
 }
 
-/// Nothing if a number cannot be given by name.
+/// The first member's body with names and with the alignments that hold for all members. Returns nothing if a
+/// number cannot be given by name.
 std::optional<AlikeBodies> with_names(const std::vector<size_t>& members, const Stmt& first,
                                       const std::vector<Outline>& outlines, const std::string& prefix) {
     std::vector<Place> places;
@@ -223,13 +234,20 @@ std::optional<AlikeBodies> with_names(const std::vector<size_t>& members, const 
         alike.number_names[number] = prefix + std::to_string(number);
         for (size_t m = 0; m < members.size(); ++m) alike.numbers[m][number] = quotients[m];
     }
-    size_t at = 0;
-    Numbers naming([&](int64_t, const Expr& number) -> Expr {
-        const Place& place = places[at++];
-        if (place.quotients.empty()) return number;
-        const Expr name = Variable::make(Halide::Int(32), alike.number_names[known.at(place.quotients)]);
-        return Halide::cast(number.type(), name) * make_const(number.type(), place.factor);
-    });
+    size_t number_at = 0, alignment_at = 0;
+    Numbers naming(
+        [&](int64_t, const Expr& number) -> Expr {
+            const Place& place = places[number_at++];
+            if (place.quotients.empty()) return number;
+            const Expr name = Variable::make(Halide::Int(32), alike.number_names[known.at(place.quotients)]);
+            return Halide::cast(number.type(), name) * make_const(number.type(), place.factor);
+        },
+        [&](ModulusRemainder of_all) {
+            for (const size_t member : members)
+                of_all = ModulusRemainder::unify(of_all, outlines[member].alignments[alignment_at]);
+            ++alignment_at;
+            return of_all;
+        });
     alike.body = naming.mutate(first);
     for (const size_t member : members) alike.names.push_back(outlines[member].names);
     return alike;

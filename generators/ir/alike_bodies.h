@@ -17,14 +17,15 @@ struct AlikeBodies {
     /// The first member's, with names (Int(32)) for the numbers in which the members differ.
     Halide::Internal::Stmt body;
     std::vector<std::string> number_names;
-    std::vector<std::vector<int64_t>> numbers;  ///< by member, of each of number_names; each fits 32 bits
-    /// By member, its names in the order in which they first occur: those at one place mean the same.
+    /// The first index is that of a member, the second one that of a name. Each number fits into 32 bits.
+    std::vector<std::vector<int64_t>> numbers;
+    /// Each member's names in the order in which they first occur: those at one place mean the same.
     std::vector<std::vector<std::string>> names;
 };
 
-/// All sets of two or more bodies that are alike. Names in `kept` mean the same in all bodies, and a number is
-/// called `prefix` and a count. Numbers stay in the code where LLVM makes better code of them: divisors,
-/// steps between lanes, extents of arrays in registers; bodies that differ in these are not alike.
+/// All sets of two or more bodies that are alike. Names in `kept` mean the same in all bodies. Names for numbers
+/// begin with `prefix`, which no other name may do. Numbers stay in the code where LLVM makes better code of them:
+/// divisors, steps between lanes, extents of arrays in registers. Bodies that differ in these are not alike.
 [[nodiscard]] std::vector<AlikeBodies> alike_bodies(const std::vector<Halide::Internal::Stmt>& bodies,
                                                     const std::set<std::string>& kept,
                                                     const std::string& prefix, int threads = 1);

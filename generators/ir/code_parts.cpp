@@ -151,7 +151,7 @@ private:
         const size_t parts_before = parts.size();
         const Stmt body = mutate(op->body);
         const size_t length = length_of(body);
-        // Short, but full of the minima and remainders that the others are given.
+        // Such a kernel is short, but full of the minima and remainders that it gives the others.
         const bool calls_kernels = parts.size() > parts_before;
         const std::map<std::string, Halide::Type> outside = OutsideNames::of(body);
         if ((length < least_length && !calls_kernels) || !can_be_passed(outside)) return body;
@@ -193,9 +193,9 @@ private:
 
 /// Calls of one kernel that become calls of another.
 struct Redirection {
-    std::string symbol;
-    std::vector<size_t> arguments;  ///< which of the call's arguments each of the other's is
-    std::vector<int64_t> numbers;   ///< behind them
+    std::string symbol;             ///< of the other
+    std::vector<size_t> arguments;  ///< indices of the call's arguments in the order of the other's
+    std::vector<int64_t> numbers;   ///< the other's last arguments
 };
 
 class Redirecting : public IRMutator {
@@ -216,7 +216,7 @@ private:
     const std::map<std::string, Redirection>& calls_;
 };
 
-/// For each argument of `part`, which of `other`'s stands in its place.
+/// The indices of `other`'s arguments in the order of `part`'s. `names`: AlikeBodies::names of each.
 std::vector<size_t> arguments_in_place(const CodePart& part, const std::vector<std::string>& names,
                                        const CodePart& other, const std::vector<std::string>& other_names) {
     std::vector<size_t> places;
@@ -229,8 +229,8 @@ std::vector<size_t> arguments_in_place(const CodePart& part, const std::vector<s
     return places;
 }
 
-/// Kernels that differ in numbers alone become the first of them, which is given the numbers: the layers of a
-/// long chain are compiled once. `parts`: the group's own function first.
+/// Leaves of kernels that are alike the first, which is given the numbers, and lets all calls go there: the layers
+/// of a long chain are compiled once. The group's own function is the first of `parts`.
 void share_kernels(std::vector<CodePart>& parts) {
     std::vector<Stmt> bodies;
     for (size_t n = 1; n < parts.size(); ++n) bodies.push_back(parts[n].body);

@@ -30,7 +30,8 @@ struct CodePart {
 };
 
 /// The group's own function, called `symbol`, and one for each kernel that is worth a call, whose
-/// symbols begin with `symbol` too: a kernel stands before those that call it.
+/// symbols begin with `symbol` too: a kernel stands before those that call it. Kernels that are alike
+/// (alike_bodies.h) share one function, which is given the numbers.
 [[nodiscard]] std::vector<CodePart> code_parts(const Halide::Internal::Stmt& body,
                                                const std::string& symbol);
 

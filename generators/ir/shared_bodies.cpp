@@ -24,8 +24,8 @@ namespace {
 constexpr const char* numbers_array = "shared.numbers";
 constexpr const char* other_constants = "shared.constants";
 
-/// The body with its numbers taken from the front of the constants; nothing if one is no element of an array
-/// of floats.
+/// The body with its numbers taken from the front of the constants. Returns nothing if a number is too large for
+/// an array of floats to hold exactly.
 std::optional<SharedBody> shared_by(AlikeBodies alike) {
     constexpr int64_t boundary = 16, most_exact = 1 << 24;
     const auto count = static_cast<size_t>(round_up(std::ssize(alike.number_names), boundary));

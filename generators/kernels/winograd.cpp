@@ -490,7 +490,7 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
         });
         return ir::sequence({patches, outputs});
     });
-    // Where rows lie is found outside, so that layers on rings that rotate otherwise share this code.
+    // The places of rows are found outside, so that layers on rings that rotate differently share this code.
     return name.around(as_kernel(p.name + ".band", band));
 }
 

@@ -55,7 +55,7 @@ struct LineBufferSizes {
 }
 
 /// Counts of the groups that line_buffer_group() makes, found once for layers of a shape. Threads may share
-/// them.
+/// this object.
 class LineBufferCounts {
 public:
     struct Counts {
@@ -63,20 +63,21 @@ public:
         Elements live;
         Macs macs;
     };
-    const Counts& of(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
-                     TwoLevelCache& cache);
+    /// `cache` is the calling thread's own. The reference is valid as long as this object lives.
+    [[nodiscard]] const Counts& of(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
+                                   TwoLevelCache& cache);
 
 private:
     struct Group {
         std::once_flag is_counted;
         Counts counts;
     };
-    std::mutex mutex_;  ///< of the maps, not of what is in them
-    /// By shape, then sizes.
+    std::mutex mutex_;  ///< guards the maps; each group's flag guards its counts
+    /// The outer key is shape_key(), the inner one all members of LineBufferSizes.
     std::map<std::vector<int64_t>, std::map<std::array<int64_t, 4>, Group>> groups_;
 };
 
-/// What plans of one network with different options have in common.
+/// Results that plans of one network share, whatever their options are.
 struct SharedByPlans {
     TiledLayers tiled_layers;
     LineBufferCounts counts;

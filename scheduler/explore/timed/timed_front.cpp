@@ -293,7 +293,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
         constexpr Bytes measured{768 << 10};
         const Bytes cache = options.second_level_cache, of_strips = std::max(cache, measured);
         std::set<Bytes> sizes{of_strips * 12};
-        // With a larger cache than usual, lines for a usual one can be as fast, and take less memory.
+        // Lines for a usual cache can be as fast where the cache is larger, and take less memory.
         for (const int64_t caches : {2, 4, 8, 12})
             sizes.insert({cache * caches, std::min(cache, usual_second_level_cache) * caches});
         for (const Bytes size : sizes) {

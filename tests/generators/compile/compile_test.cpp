@@ -182,7 +182,7 @@ TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
         ASSERT_NEAR(found[n], expected[n], 1e-5F * largest) << "element " << n;
 }
 
-/// The object file of a network's layers, one by one: group0, group1, ...
+/// The bytes of an object file with a function for each layer: group0, group1, ...
 std::string object_of_layers(const Network& network, const std::string& target) {
     const Schedule schedule = layer_by_layer_schedule(network);
     std::vector<NamedBody> bodies;

@@ -103,7 +103,7 @@ TEST(CodeParts, KernelsThatDifferInNumbersAndNamesAreOneFunction) {
                                  kernel_of_rows(name, from, to, columns, condition));
         };
         const Expr begin = named(argument::strip_begin);
-        // In the second layer, the names of its arrays are in the other order.
+        // The second layer reads the array that the first one writes, and the other way round.
         const Stmt both = Block::make(with_condition("first", begin < 5, "a", "b", 64),
                                       with_condition("second", begin < 0, "b", "a", second_columns));
         return ir::with_array("a", argument::constants, 0, ir::with_array("b", argument::scratch, 16, both));

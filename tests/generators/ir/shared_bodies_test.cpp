@@ -73,6 +73,39 @@ TEST(SharedBodies, GroupsWithOtherNumbersRunTheSameCode) {
     }
 }
 
+TEST(SharedBodies, AlignmentsAreThoseThatHoldForAllGroups) {
+    const auto reading = [](int from, const ModulusRemainder& alignment) {
+        const Expr value = Load::make(Halide::Float(32, 4), argument::constants, ir::lanes_from(from, 4),
+                                      Halide::Buffer<>(), Halide::Parameter(), const_true(4), alignment);
+        return Store::make(argument::scratch, value, ir::lanes_from(from, 4), Halide::Parameter(),
+                           const_true(4), alignment);
+    };
+    struct Alignments final : IRVisitor {
+        std::vector<ModulusRemainder> all;
+        using IRVisitor::visit;
+        void visit(const Load* load) override {
+            if (load->type.lanes() == 4) all.push_back(load->alignment);
+            IRVisitor::visit(load);
+        }
+        void visit(const Store* store) override {
+            all.push_back(store->alignment);
+            IRVisitor::visit(store);
+        }
+    };
+    const auto shared_alignment = [&](const ModulusRemainder& of_one, const ModulusRemainder& of_other) {
+        const std::vector<SharedBody> shared = shared_bodies({reading(16, of_one), reading(48, of_other)});
+        EXPECT_EQ(shared.size(), 1U);
+        Alignments alignments;
+        shared.at(0).body.accept(&alignments);
+        EXPECT_EQ(alignments.all.size(), 2U);
+        EXPECT_EQ(alignments.all.at(0), alignments.all.at(1));
+        return alignments.all.at(0);
+    };
+    EXPECT_EQ(shared_alignment({16, 0}, {16, 0}), ModulusRemainder(16, 0));
+    EXPECT_EQ(shared_alignment({16, 0}, {24, 0}), ModulusRemainder(8, 0));
+    EXPECT_EQ(shared_alignment({16, 0}, {16, 3}), ModulusRemainder(1, 0));
+}
+
 TEST(SharedBodies, OnlyNumbersThatArgumentsCanGiveMayDiffer) {
     const Stmt one = Copies{}.body();
     EXPECT_EQ(shared_bodies({one, Copies{.rows = 3}.body()}).size(), 1U);

@@ -283,6 +283,36 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
     EXPECT_EQ(sizes(1 << 20).first, 1920);
 }
 
+/// Sizes that differ in one member alone are other groups.
+TEST(LineBufferCounts, AreThoseOfTheirGroups) {
+    const Network network =
+        chain(32, 200, 320, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}, {4, square_window(1)}});
+    ASSERT_TRUE(kernel_pays(layer_problem(network, 0), KernelKind::winograd_rows));
+    const std::vector<LayerProblem> problems = layer_problems(network, {0, 1, 2});
+    LineBufferCounts all;
+    TwoLevelCache cache;
+    std::set<std::pair<Elements, Macs>> different;
+    for (int time = 0; time < 2; ++time) {
+        for (const int64_t rows : {3, 12}) {
+            for (const int64_t strip_rows : {0, 24}) {
+                for (const int64_t strip_columns : {0, 32}) {
+                    for (const int64_t tile_rows : {2, 4, 6}) {
+                        const LineBufferSizes sizes{rows, strip_rows, strip_columns, tile_rows};
+                        const GroupCounts expected =
+                            two_level_counts(network, line_buffer_group(network, {0, 1, 2}, sizes));
+                        const LineBufferCounts::Counts& found = all.of(problems, sizes, cache);
+                        EXPECT_EQ(found.accesses, expected.accesses());
+                        EXPECT_EQ(found.live, expected.live_total);
+                        EXPECT_EQ(found.macs, expected.macs());
+                        different.emplace(found.live, found.macs);
+                    }
+                }
+            }
+        }
+    }
+    EXPECT_GT(different.size(), 12U);  // each member of the sizes matters
+}
+
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
     // Conv2 and conv3 in tiles of all four output channels, two of four input channels, one row and
     // 16 of its columns: 2 * 3 * 18 of X, 2 * 4 * 9 weights and 4 * 16 sums.
