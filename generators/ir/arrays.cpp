@@ -164,26 +164,41 @@ Stmt Values::around(Stmt body) const {
 
 Integers::Integers(const std::string& prefix) : name_(unique_name(prefix)) {}
 
-Expr Integers::of(int64_t n) const {
-    return Load::make(Halide::Int(32), name_, size(n), Halide::Buffer<>(), Parameter(),
-                      const_true(), ModulusRemainder());
+Expr Integers::of(const Expr& n) const {
+    return Load::make(Halide::Int(32), name_, n, Halide::Buffer<>(), Parameter(), const_true(),
+                      ModulusRemainder());
+}
+
+Stmt Integers::set(const Expr& n, const Expr& value) const {
+    return Store::make(name_, value, n, Parameter(), const_true(), ModulusRemainder());
 }
 
 Expr Integers::operator()(const Expr& value) {
     values_.push_back(simplify(value));
-    return of(std::ssize(values_) - 1);
+    return of(size(std::ssize(values_) - 1));
 }
 
 Stmt Integers::around(const Stmt& body) const {
     if (values_.empty()) return body;
     std::vector<Stmt> parts;
-    for (int64_t n = 0; n < std::ssize(values_); ++n) {
-        parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(),
-                                    const_true(), ModulusRemainder()));
-    }
+    for (int64_t n = 0; n < std::ssize(values_); ++n)
+        parts.push_back(set(size(n), values_[static_cast<size_t>(n)]));
     parts.push_back(as_kernel(name_, body));
-    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack,
-                          {size(std::ssize(values_))}, const_true(), sequence(parts));
+    return allocated(std::ssize(values_), sequence(parts));
+}
+
+Stmt Integers::around(int64_t count, const std::function<Expr(const Expr&)>& value,
+                      const Stmt& body) const {
+    const std::string n = unique_name(name_ + ".n");
+    const Expr at = Variable::make(Halide::Int(32), n);
+    const Stmt found = For::make(n, 0, size(count), ForType::Serial, Halide::Partition::Never,
+                                 Halide::DeviceAPI::None, set(at, simplify(value(at))));
+    return allocated(count, sequence({found, as_kernel(name_, body)}));
+}
+
+Stmt Integers::allocated(int64_t count, const Stmt& body) const {
+    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack, {size(count)},
+                          const_true(), body);
 }
 
 namespace {

@@ -92,10 +92,16 @@ public:
     explicit Integers(const std::string& prefix);
     /// The value, noted; to be used within around() only.
     [[nodiscard]] Expr operator()(const Expr& value);
-    [[nodiscard]] Expr of(int64_t n) const;
+    [[nodiscard]] Expr of(const Expr& n) const;
     [[nodiscard]] Stmt around(const Stmt& body) const;
+    /// The same where code finds values number 0 .. count - 1 in a loop: value(n).
+    [[nodiscard]] Stmt around(int64_t count, const std::function<Expr(const Expr&)>& value,
+                              const Stmt& body) const;
 
 private:
+    [[nodiscard]] Stmt set(const Expr& n, const Expr& value) const;
+    [[nodiscard]] Stmt allocated(int64_t count, const Stmt& body) const;
+
     std::string name_;
     std::vector<Expr> values_;
 };

@@ -92,12 +92,15 @@ private:
                                                                  at(to, v, c), predicate(to, v))));
             }
         }
-        for (int64_t n = 0; n < p_.y().kernel; ++n) {
-            const Expr row =
-                simplify(y * size(p_.y().stride) + size(n * p_.y().dilation - p_.y().pad_begin));
-            parts.push_back(guarded(row >= 0 && row < nest_.in(Dim::y),
-                                    products_of_row(sums, to, starts, z_block, n)));
-        }
+        constexpr int64_t most_rows_in_sequence = 16;
+        parts.push_back(for_taps(
+            p_.name + ".n", p_.y().kernel,
+            p_.y().kernel <= most_rows_in_sequence ? p_.y().kernel : 1, [&](const Expr& n) {
+                const Expr row = simplify(y * size(p_.y().stride) + n * size(p_.y().dilation) -
+                                          size(p_.y().pad_begin));
+                return guarded(row >= 0 && row < nest_.in(Dim::y),
+                               products_of_row(sums, to, starts, z_block, n));
+            }));
         for (int64_t v = 0; v < vectors_; ++v) {
             const Expr slope = names_.slope.empty() ? broadcast(Expr(0.0F), lanes_)
                                                     : ir::load(names_.slope, channel(to, v));
@@ -126,10 +129,10 @@ private:
     /// The products of kernel row n. Taps are a loop: they share elements, and the compiler would
     /// keep more of them than there are registers.
     Stmt products_of_row(const Accumulators& sums, const Place& to, const RowStarts& starts,
-                         const Expr& z_block, int64_t n) const {
+                         const Expr& z_block, const Expr& n) const {
         const RowRing& from = nest_.input();
         const Expr column = to.x * size(p_.x().stride) - size(p_.x().pad_begin) - from.first_column;
-        const Expr first = starts.of(n * p_.y().dilation) + column;
+        const Expr first = starts.of(simplify(n * size(p_.y().dilation))) + column;
         return let(p_.name + ".row", first, [&](const Expr& base) {
             return GroupLowering::for_each(p_.name + ".i", range_[3], [&](const Expr& i) {
                 return GroupLowering::for_each(

@@ -224,7 +224,7 @@ Stmt GatheredRow::sums(const Part& part, const Expr& block, const Expr& q,
     const Expr plane = name(simplify(code_.line_plane(k_, q, 0) + part.tile));
     std::vector<ir::SumTerm> terms;
     for (int64_t n = 0; n < p_.y().kernel; ++n) {
-        const Expr base = name(row_starts_.of(n) + plane);
+        const Expr base = name(row_starts_.of(ir::size(n)) + plane);
         const Expr row = input_row(n);
         const Expr runs =
             code_.reaches_padding(k_, Dim::y) ? row >= 0 && row < code_.in(k_, Dim::y)

@@ -74,7 +74,7 @@ Stmt ScatteredRow::code() const {
     std::vector<Stmt> all, at_top;
     for (int64_t n = 0; n < w_.kernel; ++n) {
         const bool always = w_.transposed ? n >= w_.kernel - step() : n == 0;
-        (always ? all : at_top).push_back(guarded(is_output(n), set_to_zero(sums_starts_.of(n))));
+        (always ? all : at_top).push_back(guarded(is_output(n), set_to_zero(sums_starts_.of(ir::size(n)))));
     }
     all.push_back(guarded(r_ == 0, ir::sequence(at_top)));
     all.push_back(
@@ -154,7 +154,7 @@ Stmt ScatteredRow::products_of_blocks(int64_t block, int64_t vectors, const Expr
             const int64_t n = block * blocks_.scalars + scalar;
             if (n >= w_.kernel) return {};
             const std::string& array = code_.sums_name();
-            const Expr at = lanes_from(sums_starts_.of(n) + sums + size(v * lanes), lanes);
+            const Expr at = lanes_from(sums_starts_.of(ir::size(n)) + sums + size(v * lanes), lanes);
             return guarded(is_output(n),
                            ir::store(array, ir::load(array, at, ir::Alignment::element) + sum, at,
                                      ir::Alignment::element));

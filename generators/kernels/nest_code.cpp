@@ -47,9 +47,9 @@ ParameterNames NestCode::parameters(int64_t block, bool aligned) const {
     return names;
 }
 
-Expr NestCode::weight_index(const ParameterNames& names, const Expr& z_block, int64_t n,
+Expr NestCode::weight_index(const ParameterNames& names, const Expr& z_block, const Expr& n,
                             const Expr& i, const Expr& m) const {
-    const Expr row = (z_block * size(p.y().kernel) + size(n)) * size(p[Dim::i]) + i;
+    const Expr row = (z_block * size(p.y().kernel) + n) * size(p[Dim::i]) + i;
     return (row * size(p.x().kernel) + m) * size(names.block);
 }
 
@@ -61,6 +61,11 @@ Expr NestCode::first_channel(const Expr& z) const {
 Stmt NestCode::with_row_starts(const Expr& first, int64_t count,
                                const std::function<Stmt(const RowStarts&)>& make) const {
     RowStarts starts(p.name + ".row_starts");
+    constexpr int64_t most_in_sequence = 32;
+    if (count > most_in_sequence) {
+        const auto start = [&](const Expr& n) { return input().row_index(first + n); };
+        return starts.around(count, start, make(starts));
+    }
     for (int64_t n = 0; n < count; ++n) (void)starts(input().row_index(first + size(n)));
     return starts.around(make(starts));
 }
@@ -120,6 +125,21 @@ Stmt over_channel_blocks(const LayerProblem& p, const Interval& all, int64_t cha
     return GroupLowering::for_each(p.name + ".z", {0, count}, [&](const Expr& block) {
         return make(simplify(all.begin + block * size(channels)));
     });
+}
+
+Stmt for_taps(const std::string& name, int64_t count, int64_t together,
+              const std::function<Stmt(Expr)>& make) {
+    const auto in_sequence = [&](const Expr& first, int64_t taps) {
+        std::vector<Stmt> all;
+        for (int64_t tap = 0; tap < taps; ++tap) all.push_back(make(simplify(first + size(tap))));
+        return ir::sequence(all);
+    };
+    if (count <= together) return in_sequence(0, count);
+    const Stmt whole = GroupLowering::for_each(
+        name, {0, size(count / together)},
+        [&](const Expr& trip) { return in_sequence(trip * size(together), together); });
+    const int64_t rest = count % together;
+    return rest == 0 ? whole : ir::sequence({whole, in_sequence(size(count - rest), rest)});
 }
 
 Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes) {

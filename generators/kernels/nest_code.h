@@ -115,8 +115,8 @@ struct NestCode {
     /// multiples of their size; else each channel's weights lie by themselves.
     [[nodiscard]] ParameterNames parameters(int64_t block, bool aligned = true) const;
     /// Of the first channel of a block, or of channel z itself if `names.block` is 1.
-    [[nodiscard]] Expr weight_index(const ParameterNames& names, const Expr& z_block, int64_t n,
-                                    const Expr& i, const Expr& m) const;
+    [[nodiscard]] Expr weight_index(const ParameterNames& names, const Expr& z_block,
+                                    const Expr& n, const Expr& i, const Expr& m) const;
     /// First input channel that output channel z reads.
     [[nodiscard]] Expr first_channel(const Expr& z) const;
 
@@ -148,6 +148,12 @@ struct NestCode {
 [[nodiscard]] Stmt over_channel_blocks(const LayerProblem& problem, const Interval& all,
                                        int64_t channels, bool aligned,
                                        const std::function<Stmt(Expr)>& make);
+/// Products of a register tile that code has in sequence; of more, as large windows have them, it makes loops.
+/// LLVM's time grows faster than their number, and the first-level cache of instructions holds them.
+inline constexpr int64_t most_products_in_sequence = 1024;
+/// What `make` makes of taps 0 .. count - 1, in this order, `together` of them in each trip of a loop.
+[[nodiscard]] Stmt for_taps(const std::string& name, int64_t count, int64_t together,
+                            const std::function<Stmt(Expr)>& make);
 /// A value per channel for as many lanes as asked, or a vector of channels.
 [[nodiscard]] Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes);
 

@@ -1,4 +1,5 @@
 // The kernel rows (scheduler/schedule/kernels/rows.cpp has its formula).
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -89,10 +90,10 @@ private:
     [[nodiscard]] Expr first_output(const Expr& z_block) const {
         return names_.block == 1 ? z_block : simplify(z_block * size(channels_));
     }
-    [[nodiscard]] Expr weight(const Expr& z_block, int64_t n, const Expr& i, int64_t m,
+    [[nodiscard]] Expr weight(const Expr& z_block, const Expr& n, const Expr& i, const Expr& m,
                               int64_t z) const {
         const Expr at = nest_.weight_index(names_, names_.block == 1 ? z_block + size(z) : z_block,
-                                           n, i, size(m));
+                                           n, i, m);
         return ir::load(names_.weights, names_.block == 1 ? at : at + size(z));
     }
 
@@ -101,18 +102,56 @@ private:
         return is_half ? lanes_ / 2 : lanes_;
     }
 
-    /// Output rows and kernel rows (row, n) that one row of the input serves.
-    [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> served(int64_t input,
-                                                                  int64_t rows) const {
+    /// One row of the input, counted from the first that the tile reads, or the same row in each trip of a
+    /// loop, and what it serves.
+    struct InputRow {
+        Expr number;
+        std::vector<std::pair<int64_t, Expr>> served;  ///< output row, kernel row
+    };
+    /// Row `input`, and the rows that follow it by whole dilations, `trip` of them later.
+    [[nodiscard]] InputRow input_row(int64_t input, int64_t rows, const Expr& trip = 0) const {
         const AxisWindow& w = p_.y();
-        std::vector<std::pair<int64_t, int64_t>> all;
+        InputRow row{simplify(size(input) + trip * size(w.dilation)), {}};
         for (int64_t r = 0; r < rows; ++r) {
             const int64_t reach = input - r * w.stride;
             if (reach >= 0 && reach % w.dilation == 0 && reach / w.dilation < w.kernel)
-                all.emplace_back(r, reach / w.dilation);
+                row.served.emplace_back(r, simplify(size(reach / w.dilation) + trip));
         }
-        return all;
+        return row;
     }
+
+    /// What `make` makes of each row of the input that a tile of output rows reads. Those that serve all
+    /// rows of the tile are a loop if there are too many products.
+    Stmt over_input_rows(int64_t rows, const std::function<Stmt(const InputRow&)>& make) const {
+        const AxisWindow& w = p_.y();
+        std::vector<Stmt> parts;
+        const auto in_sequence = [&](int64_t begin, int64_t end) {
+            for (int64_t input = begin; input < end; ++input) {
+                const InputRow row = input_row(input, rows);
+                if (!row.served.empty()) parts.push_back(make(row));
+            }
+        };
+        const int64_t begin = (rows - 1) * w.stride, end = (w.kernel - 1) * w.dilation + 1;
+        const int64_t trips = (end - begin) / w.dilation;
+        const int64_t all = begin + end;
+        if (trips < 2 || w.kernel * p_.x().kernel * products_of_tap(rows) <= most_products_in_sequence) {
+            in_sequence(0, all);
+            return ir::sequence(parts);
+        }
+        in_sequence(0, begin);
+        parts.push_back(GroupLowering::for_each(p_.name + ".n", {0, size(trips)}, [&](const Expr& trip) {
+            std::vector<Stmt> period;
+            for (int64_t input = begin; input < begin + w.dilation; ++input) {
+                const InputRow row = input_row(input, rows, trip);
+                if (!row.served.empty()) period.push_back(make(row));
+            }
+            return ir::sequence(period);
+        }));
+        in_sequence(begin + trips * w.dilation, all);
+        return ir::sequence(parts);
+    }
+    /// Vectors of products of one tap of one kernel row with all it serves.
+    [[nodiscard]] int64_t products_of_tap(int64_t rows) const { return channels_ * rows * vectors_; }
 
     /// Sums of one tile, and where they go. Each in an array of its own: LLVM keeps two halves of
     /// one array in one register and takes them apart for every product.
@@ -159,13 +198,10 @@ private:
                 }
             }
         }
-        const int64_t last = (rows - 1) * p_.y().stride + (p_.y().kernel - 1) * p_.y().dilation;
-        for (int64_t input = 0; input <= last; ++input) {
-            if (served(input, rows).empty()) continue;
-            const Expr row = simplify(y * size(p_.y().stride) + size(input - p_.y().pad_begin));
-            const Stmt block = products_of_row(tile, z_block, input, starts);
-            parts.push_back(guarded(nest_.has_row(row), block));
-        }
+        parts.push_back(over_input_rows(rows, [&](const InputRow& input) {
+            const Expr row = simplify(y * size(p_.y().stride) + input.number - size(p_.y().pad_begin));
+            return guarded(nest_.has_row(row), products_of_row(tile, z_block, input, starts));
+        }));
         parts.push_back(stores(tile));
         Stmt body = ir::sequence(parts);
         for (const Accumulators& one : tile.sums) body = one.around(1, body);
@@ -173,36 +209,46 @@ private:
     }
 
     /// All products with a row of the input.
-    Stmt products_of_row(const Tile& tile, const Expr& z_block, int64_t input,
+    Stmt products_of_row(const Tile& tile, const Expr& z_block, const InputRow& input,
                          const RowStarts& starts) const {
         const RowRing& from = nest_.input();
         const Expr column =
             tile.x * size(p_.x().stride) - size(p_.x().pad_begin) - from.first_column;
         const Expr first =
-            starts.of(input) + nest_.first_channel(tile.z0) * from.pitch() + column;
+            starts.of(input.number) + nest_.first_channel(tile.z0) * from.pitch() + column;
         return let(p_.name + ".row", first, [&](const Expr& base) {
             return GroupLowering::for_each(p_.name + ".i", range_[3], [&](const Expr& i) {
-                std::vector<Stmt> steps;
-                for (int64_t m = 0; m < p_.x().kernel; ++m)
-                    steps.push_back(products_of_tap(tile, z_block, input, base, i, m));
-                return ir::sequence(steps);
+                return for_taps(p_.name + ".m", p_.x().kernel, taps_together(tile.rows),
+                                [&](const Expr& m) {
+                                    return products_of_tap(tile, z_block, input, base, i, m);
+                                });
             });
         });
     }
 
+    /// Taps of a kernel row in sequence: all, unless a row of them is too much with the rows before and
+    /// behind those in a loop.
+    [[nodiscard]] int64_t taps_together(int64_t rows) const {
+        constexpr int64_t in_loop = 8;
+        const AxisWindow& w = p_.y();
+        const int64_t kernel_rows = std::min(w.kernel, (rows - 1) * w.stride / w.dilation + 1);
+        const int64_t products = kernel_rows * p_.x().kernel * products_of_tap(rows);
+        return products <= most_products_in_sequence ? p_.x().kernel : in_loop;
+    }
+
     /// Products of every loaded vector with every weight.
-    Stmt products_of_tap(const Tile& tile, const Expr& z_block, int64_t input, const Expr& base,
-                         const Expr& i, int64_t m) const {
+    Stmt products_of_tap(const Tile& tile, const Expr& z_block, const InputRow& input, const Expr& base,
+                         const Expr& i, const Expr& m) const {
         const RowRing& from = nest_.input();
         std::vector<Expr> loaded;
         for (int64_t v = 0; v < vectors_; ++v) {
             const Expr first = base + i * from.pitch() +
-                               size(m * p_.x().dilation + v * lanes_ * p_.x().stride);
+                               simplify(m * size(p_.x().dilation) + size(v * lanes_ * p_.x().stride));
             loaded.push_back(strided_load(from.name, first, lanes(v), p_.x().stride));
         }
         std::vector<Expr> weights;
         std::vector<std::pair<int64_t, int64_t>> outputs;  // z, row
-        for (const auto& [r, n] : served(input, tile.rows)) {
+        for (const auto& [r, n] : input.served) {
             for (int64_t z = 0; z < channels_; ++z) {
                 weights.push_back(broadcast(weight(z_block, n, i, m, z), lanes_));
                 outputs.emplace_back(z, r);

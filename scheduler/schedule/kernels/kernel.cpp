@@ -117,6 +117,13 @@ bool windows_pay(const LayerProblem& problem, bool filters) {
     return !is_filtered && kernel_pays(problem, KernelKind::map_windows);
 }
 
+bool panel_of_windows_pays(const LayerProblem& problem, bool filters) {
+    constexpr int64_t enough_inputs = 16;
+    const bool is_strided = problem.y().stride > 1 || problem.x().stride > 1;
+    return (is_strided || windows_pay(problem, filters)) && problem[Dim::i] >= enough_inputs &&
+           kernel_row(KernelKind::map_channels).accepts(problem);
+}
+
 bool a_map_kernel_pays(const LayerProblem& problem, bool filters) {
     using enum KernelKind;
     constexpr std::array kinds{map_pixels, map_channels, map_panels, map_phases, map_depthwise};

@@ -174,6 +174,9 @@ struct KernelRow {
 /// Whether a copy with padding pays for a layer (map_windows, or map_channels by panel). `filters`: whether
 /// minimal filtering is allowed, which is faster where it pays but on the narrowest maps.
 [[nodiscard]] bool windows_pay(const LayerProblem& problem, bool filters);
+/// Whether map_channels pays for windows if it copies what they read to a panel: a panel makes up for strides,
+/// on larger maps too, and for the copy that map_windows reads.
+[[nodiscard]] bool panel_of_windows_pays(const LayerProblem& problem, bool filters);
 /// Whether a map kernel pays for a convolution or dense layer: pixels, windows, panels, phases, depthwise.
 [[nodiscard]] bool a_map_kernel_pays(const LayerProblem& problem, bool filters);
 

@@ -16,6 +16,13 @@ bool is_pool(const LayerProblem& p) {
     return p.operation == Operation::max_pool || p.operation == Operation::average_pool;
 }
 
+bool pools_columns_first(const LayerProblem& p) {
+    constexpr int64_t most_taps = 25, most_columns = 4096;
+    const AxisWindow& w = p.x();
+    return is_pool(p) && p.y().kernel > 1 && w.kernel > 1 && p.y().kernel * w.kernel > most_taps &&
+           (w.kernel - 1) * w.dilation + w.stride <= most_columns;
+}
+
 bool is_pointwise(const LayerProblem& p) {
     return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
         return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out;
@@ -64,6 +71,17 @@ double ragged_rows(const KernelBox& box, int64_t lanes) {
 
 double vectors_of(int64_t elements, const Kernel& kernel) {
     return static_cast<double>(elements) / static_cast<double>(kernel[KernelSize::lanes]);
+}
+
+bool reads_lane_by_lane(const AxisWindow& columns) {
+    constexpr int64_t widest_shuffle = 2;
+    return !columns.transposed && columns.stride > widest_shuffle;
+}
+
+double cost_of_load(const AxisWindow& columns, int64_t lanes) {
+    if (reads_lane_by_lane(columns)) return static_cast<double>(lanes);
+    const bool is_strided = columns.stride > 1 && !columns.transposed;
+    return (columns.kernel > 1 ? 2.0 : 1.0) * (is_strided ? 2.0 : 1.0);
 }
 
 double cycles_of_tap(double vectors, double scalars, double products, double sums) {

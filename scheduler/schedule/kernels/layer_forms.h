@@ -12,6 +12,9 @@ namespace laminate {
 /// With weights, one group of channels, not transposed.
 [[nodiscard]] bool is_dense_convolution(const LayerProblem& problem);
 [[nodiscard]] bool is_pool(const LayerProblem& problem);
+/// Pooling by windows so large that those of each column are reduced first, once for all windows beside
+/// each other.
+[[nodiscard]] bool pools_columns_first(const LayerProblem& problem);
 /// No window: an output pixel reads the input pixel in its place.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 /// 3x3 with stride and dilation 1: what F(2x4, 3x3) computes.
@@ -36,6 +39,11 @@ namespace laminate {
 [[nodiscard]] double ragged_rows(const KernelBox& box, int64_t lanes);
 /// Elements in vectors.
 [[nodiscard]] double vectors_of(int64_t elements, const Kernel& kernel);
+/// Whether elements that vectors of columns read lie so far apart that they are loaded one by one.
+[[nodiscard]] bool reads_lane_by_lane(const AxisWindow& columns);
+/// What a vector of columns costs in loads of a vector: at a shifted column it lies across two cache
+/// lines, of strided columns in two vectors or in a line for each lane.
+[[nodiscard]] double cost_of_load(const AxisWindow& columns, int64_t lanes);
 /// Time of the multiply-adds of a register tile in multiply-adds that never wait, for one tap of
 /// one input channel: `vectors` are loaded, `scalars` are loaded and multiply them all. A core
 /// starts two multiply-adds and two loads a cycle, and a sum waits four cycles for its predecessor.

@@ -52,11 +52,13 @@ std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t colu
 RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                            const VectorUnit& unit, const TileLimits& limits) {
     const int64_t group_outputs = p[Dim::z] / p.groups;
-    constexpr int64_t most_columns_by_channels = 64;
+    constexpr int64_t most_columns_by_channels = 64, enough_products = 8;
+    const bool is_short = columns <= most_columns_by_channels ||
+                          (reads_lane_by_lane(p.x()) &&
+                           p[Dim::i] * p.y().kernel * p.x().kernel >= enough_products);
     // Vectors of channels of a map are stored and loaded lane by lane.
     const bool is_pixel = p[Dim::y] * p[Dim::x] == 1;
-    const bool may_be_channels = p.groups == 1 && !p.x().transposed &&
-                                 columns <= most_columns_by_channels &&
+    const bool may_be_channels = p.groups == 1 && !p.x().transposed && is_short &&
                                  (is_pixel || !limits.has_partial_sums);
     const auto [by_channels, channels_score] =
         may_be_channels ? channel_tile(p, columns, unit, limits.channel_blocks)
@@ -92,11 +94,7 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                 const double used = has_half ? static_cast<double>(positions) /
                                                    (width * static_cast<double>(unit.lanes))
                                              : used_part(positions, x * unit.lanes);
-                // A vector at a shifted column lies across two cache lines, one of strided columns
-                // in two vectors.
-                const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) *
-                                         (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0);
-                const double loaded = static_cast<double>(x) * load_cost;
+                const double loaded = static_cast<double>(x) * cost_of_load(p.x(), unit.lanes);
                 const auto scalars = static_cast<double>(z * phases);
                 const auto taps = static_cast<double>(y * p.y().kernel);
                 const auto inputs = static_cast<double>(p.y().kernel + (y - 1) * p.y().stride);

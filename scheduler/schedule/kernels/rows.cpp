@@ -30,11 +30,10 @@ int64_t rows_multiplications(const LayerProblem& p, const Kernel& kernel, const 
            rows_columns(kernel, box[Dim::x].size()) * p.x().kernel;
 }
 
-/// A vector at a shifted column lies across two cache lines, one of strided columns in two vectors.
 KernelWork rows_work(const LayerProblem& p, const Kernel& kernel, const AskedBox& asked) {
     const KernelBox& box = asked.box;
     const int64_t height = box[Dim::y].size(), step = kernel[KernelSize::rows];
-    const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 ? 2.0 : 1.0);
+    const double load_cost = cost_of_load(p.x(), kernel[KernelSize::lanes]);
     const auto vectors = static_cast<double>(kernel[KernelSize::columns]);
     const auto channels = static_cast<double>(kernel[KernelSize::channels]);
     const double products = vectors * channels * static_cast<double>(p.y().kernel);

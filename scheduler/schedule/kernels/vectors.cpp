@@ -1,6 +1,7 @@
 // vectors: layers without weights, one vector of v columns of one row and channel at a time.
 //
-//   pooling      Y[z, y, x] = max or mean over n, m of X[z, y S + n E - P, x S + m E - P]
+//   pooling      Y[z, y, x] = max or mean over n, m of X[z, y S + n E - P, x S + m E - P]; of large
+//                windows, over n of each column first
 //   elementwise  Y[z, y, x] = X_0[z, y, x] + X_1[z, y, x] + ..., or the difference, product,
 //                quotient, minimum, maximum, power or PRelu of two
 //   Concat       Y[z, y, x] = X_e[z - c_e, y, x], c_e the first output channel of operand e
@@ -45,7 +46,8 @@ KernelWork vectors_work(const LayerProblem& p, const Kernel& kernel, const Asked
                           : p.operation == Operation::resample  ? resampled_loads(p)
                           : p.operation == Operation::normalise ? normalised_loads
                           : is_extreme_of_channels(p.operation) ? p[Dim::i]
-                                                                : p.y().kernel * p.x().kernel;
+                          : pools_columns_first(p) ? p.y().kernel * p.x().stride + p.x().kernel
+                                                   : p.y().kernel * p.x().kernel;
     return {{"inputs", outputs * static_cast<double>(loads)},
             {"outputs", outputs},
             {"rows", static_cast<double>(box[Dim::z].size() * box[Dim::y].size())},

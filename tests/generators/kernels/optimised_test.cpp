@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "generators/compile/error_bounds.h"
 #include "generators/compile/group_reference.h"
+#include "generators/kernels/nest_code.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/explore/random_kernels.h"
@@ -96,6 +98,115 @@ Network with_weights(Network network) {
             Constant{layer.weights->dims, std::move(values)});
     }
     return network;
+}
+
+Window window_of(std::array<int64_t, 2> kernel, std::array<int64_t, 2> stride = {1, 1},
+                 std::array<int64_t, 2> pad = {0, 0}, std::array<int64_t, 2> dilation = {1, 1}) {
+    Window w;
+    w.kernel = {kernel[0], kernel[1]};
+    w.stride = {stride[0], stride[1]};
+    w.pad_begin = w.pad_end = {pad[0], pad[1]};
+    w.dilation = {dilation[0], dilation[1]};
+    return w;
+}
+
+/// Layers whose products are too many to be written out one after the other.
+std::vector<Network> layers_of_large_windows() {
+    const auto layer = [](int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
+        return with_weights(chain(channels, rows, columns, {spec}));
+    };
+    const auto transposed = [&](int64_t rows, int64_t columns, const Window& window) {
+        return layer(2, rows, columns,
+                     {.channels = 2, .window = window, .kind = LayerKind::conv_transpose});
+    };
+    return {
+        layer(2, 30, 40, {3, window_of({17, 18}, {1, 1}, {8, 9})}),
+        layer(2, 60, 70, {2, window_of({23, 27}, {2, 3}, {5, 6})}),
+        layer(2, 50, 40, {4, window_of({21, 20}, {1, 1}, {9, 3}, {2, 1})}),
+        layer(1, 70, 45, {3, window_of({19, 40}, {3, 1}, {9, 0}, {3, 1})}),
+        layer(3, 90, 6, {13, window_of({70, 1}, {4, 1})}),
+        layer(1, 3, 700, {9, window_of({1, 300}, {1, 7}, {0, 20})}),
+        layer(4, 33, 36, {4, window_of({33, 15}, {1, 1}, {16, 7}), 4}),
+        transposed(5, 6, window_of({21, 19}, {9, 10}, {4, 3})),
+        transposed(3, 4, window_of({5, 64}, {1, 32}, {2, 1})),
+        transposed(9, 12, window_of({31, 29}, {1, 1}, {15, 0})),
+        transposed(9, 12, window_of({33, 32}, {2, 3}, {3, 4})),
+    };
+}
+
+TEST(Kernels, OfWindowsWithManyTaps) {
+    for (const Network& network : layers_of_large_windows()) {
+        for (uint64_t seed = 1; seed <= test::samples<uint64_t>(2); ++seed) {
+            Rng rng(seed);
+            const Schedule schedule = random_schedule(network, seed);
+            const GroupSchedule& group = schedule.groups().front();
+            expect_right(network, random_kernels(group_problems(network, group), group, rng), {}, seed);
+        }
+        for (const int threads : {1, 3})
+            expect_right(network, layer_by_layer_schedule(network, threads).groups().front(), {8, 12}, 1);
+        if (HasFailure()) return;
+    }
+}
+
+/// Products that the text of code has, however often loops repeat them.
+class WrittenProducts : private Halide::Internal::IRVisitor {
+public:
+    [[nodiscard]] static int64_t of(const GroupCode& code) {
+        WrittenProducts counter;
+        code.body.accept(&counter);
+        return counter.products_;
+    }
+
+private:
+    using Halide::Internal::IRVisitor::visit;
+    void visit(const Halide::Internal::Mul* op) override {
+        if (op->type.is_float()) ++products_;
+        IRVisitor::visit(op);
+    }
+    int64_t products_ = 0;
+};
+
+/// LLVM takes minutes over code with all products of 63 x 63 taps. Whole tiles of rows, single rows and rows
+/// at the ends of windows have products of their own.
+TEST(Kernels, CodeOfLargeWindowsIsShort) {
+    std::vector<Network> networks = layers_of_large_windows();
+    networks.push_back(chain(1, 128, 128, {{1, square_window(63, 1, 31)}}));
+    networks.push_back(chain(1, 128, 128, {{8, square_window(64)}}));
+    networks.push_back(chain(1, 1, 16000, {{514, window_of({1, 512}, {1, 128})}}));
+    for (const Network& network : networks) {
+        const GroupSchedule group = layer_by_layer_schedule(network).groups().front();
+        EXPECT_LT(WrittenProducts::of(default_code(network, group, {8, 12})),
+                  3 * most_products_in_sequence)
+            << to_text(group);
+    }
+}
+
+/// Windows of more than 25 elements are pooled by columns first: with padding, by vectors together and one
+/// by one, into whole rows and strips of columns.
+TEST(Kernels, PoolColumnsOfLargeWindowsFirst) {
+    struct Pool {
+        int64_t rows, columns;
+        Window window;
+    };
+    for (const Pool& pool :
+         {Pool{20, 90, square_window(13, 1, 6)}, Pool{40, 150, square_window(8, 3, 2)},
+          Pool{64, 260, window_of({32, 60}, {32, 60})}, Pool{30, 33, window_of({9, 7}, {2, 1}, {4, 3})},
+          Pool{30, 80, window_of({5, 6}, {1, 2}, {2, 3}, {2, 3})}, Pool{9, 40, window_of({9, 40})}}) {
+        for (const LayerKind kind : {LayerKind::max_pool, LayerKind::average_pool}) {
+            for (const bool counts_padding : {false, true}) {
+                if (counts_padding && kind == LayerKind::max_pool) continue;
+                Network network = empty_network(3, pool.rows, pool.columns);
+                append(network, "pool", {.kind = kind,
+                                         .inputs = {0},
+                                         .window = pool.window,
+                                         .count_include_pad = counts_padding});
+                for (const LineBufferSizes& sizes :
+                     {LineBufferSizes{4, 0, 0}, LineBufferSizes{1, 3, 0}, LineBufferSizes{2, 0, 16}})
+                    expect_right(network, line_buffer_group(network, {0}, sizes), {8, 12}, 1);
+            }
+        }
+        if (HasFailure()) return;
+    }
 }
 
 /// The rows, channels and columns of a ring's buffer, and whether it slides along channels or

@@ -42,6 +42,20 @@ TEST(RegisterTile, RowsThatFillVectorsBadlyGoByChannels) {
     EXPECT_EQ(register_tile(conv(64, 48, 5, 960), 4, 960, avx2).axis, VectorAxis::x);
 }
 
+/// Vectors of columns would be loaded lane by lane, so vectors of channels pay on long rows, too, but for so
+/// few products that stores lane by lane take longer.
+TEST(RegisterTile, WideStridesGoByChannels) {
+    const auto axis = [](int64_t kernel, int64_t stride) {
+        LayerProblem p = conv(64, 1, kernel, 960);
+        for (AxisWindow& w : p.window) w.stride = stride;
+        return register_tile(p, 4, 960, avx2).axis;
+    };
+    EXPECT_EQ(axis(4, 4), VectorAxis::z);
+    EXPECT_EQ(axis(4, 3), VectorAxis::z);
+    EXPECT_EQ(axis(4, 2), VectorAxis::x);
+    EXPECT_EQ(axis(2, 4), VectorAxis::x);
+}
+
 TEST(RegisterTile, TilesOfChannelsAreWholeBlocksOfTheirWeights) {
     const LayerProblem layer = conv(1024, 1024, 1, 7);
     for (const int64_t channels : {16, 32, 40, 64, 96}) {

@@ -360,6 +360,56 @@ TEST(LineBufferSchedule, ThreadsShareColumnsOfALayerOfOneRow) {
     EXPECT_GT(strip_of(2000, 8, 40, 2)[0], 0);
 }
 
+/// Convolutions of sound have one row. Strips repeat little, so many that the input of each stays in the
+/// second-level cache if weights do not.
+TEST(LineBufferSchedule, ThreadsShareColumnsOfConvolutionsOfOneRow) {
+    const auto strip_of = [](int64_t channels, int64_t columns, const LayerSpec& spec, int threads) {
+        return planned(chain(channels, 1, columns, {spec}), {std::nullopt, threads})
+            .groups().front().nests.back().strip;
+    };
+    const auto spec = [](int64_t channels, int64_t kernel, int64_t stride = 1) {
+        LayerSpec layer{channels, square_window(1)};
+        layer.window.kernel[1] = kernel;
+        layer.window.stride[1] = stride;
+        return layer;
+    };
+    using Strip = std::array<int64_t, 2>;
+    // (16,000 - 251) + 1 = 15,750 columns.
+    EXPECT_EQ(strip_of(1, 16000, spec(80, 251), 2), (Strip{0, 7888}));
+    EXPECT_EQ(strip_of(1, 16000, spec(80, 251), 1), (Strip{0, 0}));
+    // 2 x 80 x 20 products are not worth a second thread.
+    EXPECT_EQ(strip_of(1, 99, spec(2, 20), 2), (Strip{0, 0}));
+    // 8,199 x 512 floats are 21.4 times three quarters of 1 MiB: 22 strips of 4,099 columns, in vectors.
+    EXPECT_EQ(strip_of(512, 8199, spec(512, 3, 2), 2), (Strip{0, 192}));
+    LayerSpec deconv = spec(64, 8, 4);
+    deconv.kind = LayerKind::conv_transpose;
+    EXPECT_EQ(strip_of(64, 800, deconv, 2), (Strip{0, 1616}));
+}
+
+/// A second strip would compute more than a quarter again: 90 columns of the first layer's 169 are its halo.
+TEST(LineBufferSchedule, ThreadsDoNotShareColumnsThatAreMostlyHalo) {
+    LayerSpec first{60, square_window(1)}, second{60, square_window(1)};
+    first.window.kernel[1] = 31;
+    const auto strips = [&](int64_t kernel) {
+        second.window.kernel[1] = kernel;
+        const Schedule schedule =
+            planned(chain(90, 1, 199, {first, second}), {std::nullopt, 2});
+        EXPECT_EQ(schedule.groups().size(), 1u);
+        return schedule.groups().front().nests.back().strip[1];
+    };
+    EXPECT_EQ(strips(91), 0);
+    EXPECT_GT(strips(9), 0);
+}
+
+/// Layers without weights have no products to compare by.
+TEST(LineBufferSchedule, ThreadsShareRowsOfPoolsThatAreTile) {
+    Network network = empty_network(16, 256, 256);
+    append(network, "pool",
+           {.kind = LayerKind::average_pool, .inputs = {0}, .window = square_window(64, 64)});
+    const Schedule schedule = with_layers_alone(network, {network, {}}, 2);
+    EXPECT_EQ(schedule.groups().front().nests.back().strip, (std::array<int64_t, 2>{2, 0}));
+}
+
 /// Between layers of small maps, which are groups of their own, nothing else makes rows for it.
 TEST(LineBufferSchedule, ALayerThatEnlargesAMapIsAGroupWhateverTheTiles) {
     for (const int64_t times : {2, 4, 8}) {
