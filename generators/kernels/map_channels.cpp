@@ -43,7 +43,12 @@ private:
         int64_t pixels = 0;
         Expr z_block;
         Expr place;  ///< of the first pixel in the scratch block
-        int64_t column = 0;  ///< of the first pixel in its run, where tiles are written out
+        std::optional<int64_t> column{};  ///< of the first pixel in its run, where tiles are written out
+        Expr column_in_loop{};  ///< the same where they are not
+    };
+    /// Tiles of a run, [begin, end).
+    struct TileRange {
+        int64_t begin = 0, end = 0;
     };
     /// A row of the window, and input channels.
     struct Pass {
@@ -62,11 +67,16 @@ private:
     [[nodiscard]] Interval chunk(const Expr& n) const;
     /// `make` for every run of which a chunk has tiles.
     [[nodiscard]] Stmt for_runs(const Interval& chunk, const MapCode::Make& make) const;
-    /// `make` for every tile that a chunk has of a run. `are_written_out`: one after the other, so that
-    /// first pixels of the only run, or columns, are constants; else in loops over tiles of equal length.
+    /// `make` for every tile that a chunk has of a run. Those of `in_loop` are in loops over tiles of equal
+    /// length, the others one after the other, so that first pixels of the only run, or columns, are
+    /// constants.
     [[nodiscard]] Stmt tiles_of_run(const Expr& z_block, const Expr& number, const Interval& chunk,
                                     const std::function<Stmt(const Tile&)>& make,
-                                    bool are_written_out) const;
+                                    const TileRange& in_loop) const;
+    [[nodiscard]] TileRange all_tiles() const { return {0, at_.run_tiles()}; }
+    /// Tiles of a row whose taps all read inside of the picture; none of a row of few tiles, which are
+    /// written out.
+    [[nodiscard]] TileRange inner_tiles() const;
     /// `make` for every tile of a chunk.
     [[nodiscard]] Stmt for_tiles(const Expr& z_block, const Interval& chunk,
                                  const std::function<Stmt(const Tile&)>& make) const;
@@ -243,11 +253,15 @@ Stmt MapChannels::panel(const Interval& chunk) const {
         std::vector<Stmt> all;
         for (int64_t m = 0; m < wx.kernel; ++m) {
             for (const VectorRun& run : runs_of(tile.pixels, {at_.lanes, at_.lanes})) {
-                const int64_t column =
-                    (tile.column + run.first) * wx.stride + m * wx.dilation - wx.pad_begin;
-                const int count = static_cast<int>(run.end);
+                const int64_t in_window = run.first * wx.stride + m * wx.dilation - wx.pad_begin;
+                const auto loaded = [&] {
+                    if (tile.column)
+                        return row_of_input(wx, *from, *tile.column * wx.stride + in_window, run);
+                    const Expr column = tile.column_in_loop * size(wx.stride) + size(in_window);
+                    return strided_load("X", simplify(*from + column), run.lanes, wx.stride);
+                };
                 const Expr value =
-                    from ? Shuffle::make_slice(row_of_input(wx, *from, column, run), 0, 1, count)
+                    from ? Shuffle::make_slice(loaded(), 0, 1, static_cast<int>(run.end))
                          : broadcast(Expr(0.0F), run.end);
                 all.push_back(put(panel_index(tile, inputs, i, run.first, n, m), value));
             }
@@ -266,11 +280,18 @@ Stmt MapChannels::panel(const Interval& chunk) const {
                     std::vector<Stmt> copied;
                     const Expr next =
                         (channel_ahead(i, channels_ahead) * size(wy.in) + y) * size(wx.in);
-                    for (int64_t x = 0; from && x < wx.in; x += ir::elements_of_line)
-                        copied.push_back(ir::prefetch("X", simplify(next + size(x))));
+                    const TileRange inner = inner_tiles();
+                    const int64_t lines = ceil_div(wx.in, ir::elements_of_line);
+                    const auto ask = [&](const Expr& line) {
+                        return ir::prefetch("X", simplify(next + line * size(ir::elements_of_line)));
+                    };
+                    if (from && inner.begin < inner.end)
+                        copied.push_back(code_.loop(".line", {0, size(lines)}, ask));
+                    for (int64_t line = 0; from && inner.begin == inner.end && line < lines; ++line)
+                        copied.push_back(ask(size(line)));
                     copied.push_back(tiles_of_run(0, row, chunk, [&](const Tile& tile) {
                         return taps(tile, inputs, n, i, from);
-                    }, true));
+                    }, inner));
                     return ir::sequence(copied);
                 });
             };
@@ -293,7 +314,7 @@ Stmt MapChannels::panel(const Interval& chunk) const {
                     return code_.loop(".i", some, [&](const Expr& i) {
                         return pointwise(tile, inputs, i);
                     });
-                }, false);
+                }, all_tiles());
             });
         });
     });
@@ -301,38 +322,58 @@ Stmt MapChannels::panel(const Interval& chunk) const {
 
 Stmt MapChannels::tiles_of_run(const Expr& z_block, const Expr& number, const Interval& chunk,
                                const std::function<Stmt(const Tile&)>& make,
-                               bool are_written_out) const {
+                               const TileRange& in_loop) const {
     const Expr chunk_first = at_.has_panel ? first_pixel(chunk.begin) : Expr(0);
     const int64_t of_run = at_.run_tiles();
     const Expr first_tile = simplify(number * size(of_run)), first = simplify(number * size(at_.run()));
     const Interval tiles = at_.runs > 1 ? Interval{0, size(of_run)} : chunk;
-    const auto make_tile = [&](const Expr& n, const Expr& pixel, int64_t like) {
-        return make({n, simplify(pixel), at_.tile_pixels(like), z_block,
-                     simplify(pixel - chunk_first), at_.first_pixel(like)});
+    const auto tile_at = [&](const Expr& n, const Expr& in_run, int64_t like) {
+        const Expr pixel = simplify(first + in_run);
+        return Tile{simplify(first_tile + n), pixel, at_.tile_pixels(like), z_block,
+                    simplify(pixel - chunk_first), {}, in_run};
     };
     std::vector<Stmt> all;
-    for (int64_t n = 0; are_written_out && n < of_run; ++n) {
-        const Stmt made =
-            make_tile(simplify(first_tile + size(n)), first + size(at_.first_pixel(n)), n);
-        all.push_back(at_.runs > 1 ? made : ir::guarded(has(tiles, n), made));
+    for (int64_t n = 0; n < of_run; ++n) {
+        if (n >= in_loop.begin && n < in_loop.end) continue;
+        Tile tile = tile_at(size(n), size(at_.first_pixel(n)), n);
+        tile.column = at_.first_pixel(n);
+        all.push_back(at_.runs > 1 ? make(tile) : ir::guarded(has(tiles, n), make(tile)));
     }
-    for (const auto& [begin, end] : {std::pair{int64_t{0}, at_.larger_tiles()},
-                                     std::pair{at_.larger_tiles(), of_run}}) {
-        if (are_written_out || begin == end) continue;
+    for (const TileRange& equal :
+         {TileRange{0, at_.larger_tiles()}, TileRange{at_.larger_tiles(), of_run}}) {
+        const int64_t begin = std::max(equal.begin, in_loop.begin);
+        const int64_t end = std::min(equal.end, in_loop.end);
+        if (begin >= end) continue;
         all.push_back(code_.loop(".x", common(tiles, begin, end), [&](const Expr& n) {
             const Expr in_run = simplify((n - size(begin)) * size(at_.tile_pixels(begin))) +
                                 size(at_.first_pixel(begin));
-            return make_tile(simplify(first_tile + n), first + in_run, begin);
+            return make(tile_at(n, in_run, begin));
         }));
     }
     return ir::sequence(all);
 }
 
+MapChannels::TileRange MapChannels::inner_tiles() const {
+    constexpr int64_t most_in_sequence = 16;
+    if (is_pointwise(p_) || at_.run_tiles() <= most_in_sequence) return {};
+    const AxisWindow& w = p_.x();
+    // Wide loads reach over the taps of a tile.
+    const auto is_inside = [&](int64_t n) {
+        const int64_t begin = at_.first_pixel(n) * w.stride - w.pad_begin;
+        const int64_t pixels = round_up(at_.tile_pixels(n), at_.lanes);
+        return begin >= 0 && begin + pixels * w.stride + (w.kernel - 1) * w.dilation <= w.in;
+    };
+    TileRange inner;
+    while (inner.begin < at_.run_tiles() && !is_inside(inner.begin)) ++inner.begin;
+    for (inner.end = inner.begin; inner.end < at_.run_tiles() && is_inside(inner.end);) ++inner.end;
+    return inner;
+}
+
 Stmt MapChannels::for_tiles(const Expr& z_block, const Interval& chunk,
                             const std::function<Stmt(const Tile&)>& make) const {
-    const bool are_written_out = !is_pointwise(p_) && !at_.has_panel;
+    const TileRange in_loop = is_pointwise(p_) || at_.has_panel ? all_tiles() : TileRange{};
     return for_runs(chunk, [&](const Expr& run) {
-        return tiles_of_run(z_block, run, chunk, make, are_written_out);
+        return tiles_of_run(z_block, run, chunk, make, in_loop);
     });
 }
 
@@ -395,7 +436,7 @@ Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const
     const Expr begin = first_pixel(chunk.begin), end = first_pixel(chunk.end);
     const Expr lanes = size(at_.lanes);
     const auto outputs = [&](const Expr& n, const Expr& first, const Expr& wanted) {
-        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin), 0};
+        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin), {}, {}};
         const auto sum = [&](int64_t v, int64_t pixel) {
             return ir::load(code_.scratch(), waiting(tile, v, pixel));
         };

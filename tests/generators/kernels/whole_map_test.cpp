@@ -306,6 +306,16 @@ TEST(WholeMap, LayersReadPanelsOfAFewPixels) {
         Window window;
         VectorUnit unit;
         std::string what;
+        int64_t rows = 0;  ///< as many as columns, unless given
+    };
+    // Rows of so many tiles that those inside of the picture are a loop.
+    const auto long_row = [](int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1) {
+        Window w = square_window(1);
+        w.kernel[1] = kernel;
+        w.stride[1] = stride;
+        w.pad_begin[1] = w.pad_end[1] = pad;
+        w.dilation[1] = dilation;
+        return w;
     };
     for (const Case& c :
          {Case{300, 14, 136, square_window(1), {8, 12}, "two passes, half of a last block"},
@@ -315,8 +325,13 @@ TEST(WholeMap, LayersReadPanelsOfAFewPixels) {
           Case{40, 27, 130, square_window(3, 2, 2, 2), {8, 12}, "windows, dilated, stride 2"},
           Case{90, 15, 136, square_window(3, 1, 1), {8, 12}, "windows, stride 1, chunks of rows"},
           Case{20, 30, 70, square_window(3, 2, 1), {16, 24}, "too many taps to write out"},
-          Case{9, 38, 70, square_window(3, 2, 1), {4, 24}, "several vectors of a tile"}}) {
-        const Network network = layer_of(c.inputs, c.extent, c.extent, conv(c.channels, c.window));
+          Case{9, 38, 70, square_window(3, 2, 1), {4, 24}, "several vectors of a tile"},
+          Case{20, 901, 66, long_row(8, 4, 2), {8, 12}, "a long row", 1},
+          Case{17, 1350, 66, long_row(9, 7, 8), {8, 12}, "a long row, wide stride", 1},
+          Case{18, 700, 130, long_row(5, 2, 30, 12), {16, 24}, "a long row, dilated", 1},
+          Case{20, 130, 66, square_window(3, 1, 1), {8, 12}, "some long rows", 5}}) {
+        const Network network = layer_of(c.inputs, c.rows == 0 ? c.extent : c.rows, c.extent,
+                                         conv(c.channels, c.window));
         const GroupSchedule group = line_buffer_group(network, {0});
         const std::vector<LayerProblem> problems = group_problems(network, group);
         ASSERT_TRUE(map_channels_layout(problems.front(), c.unit).has_panel) << c.what;
