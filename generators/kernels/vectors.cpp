@@ -309,13 +309,12 @@ private:
             const Expr outputs = Halide::min(range_[2].end - x, size(vectors * lanes_));
             wanted = (outputs - 1) * size(w.stride) + size(reach);
         }
-        constexpr int64_t columns_together = 4;
+        const int64_t columns_together = span < 4 * lanes_ ? 1 : 4;
         const Expr all_columns = (wanted + size(lanes_ - 1)) / size(lanes_);
         const Expr trips = simplify(all_columns / size(columns_together));
         const auto reduce = [&](const Expr& vector, int64_t count) {
             // The last vector ends with the last window.
-            const Expr first =
-                Halide::min(vector * size(lanes_), size(std::max(span, lanes_ * count) - lanes_ * count));
+            const Expr first = Halide::min(vector * size(lanes_), size(span - lanes_ * count));
             return let(p_.name + ".at", first, [&](const Expr& at) {
                 return reduced_columns(columns, z, y, x, at, count, starts);
             });
@@ -349,7 +348,7 @@ private:
         all.push_back(taps);
         all.insert(all.end(), stores.begin(), stores.end());
         // Wide loads of strided columns reach over the last window.
-        const int64_t room = round_up(std::max(span, lanes_) + w.stride, lanes_);
+        const int64_t room = round_up(span + w.stride, lanes_);
         return Allocate::make(columns, Halide::Float(32), Halide::MemoryType::Stack, {size(room)},
                               const_true(), result.around(vectors, ir::sequence(all)));
     }

@@ -17,7 +17,8 @@ bool is_pool(const LayerProblem& p) {
 }
 
 bool pools_columns_first(const LayerProblem& p) {
-    constexpr int64_t most_taps = 25, most_columns = 4096;
+    // Columns are on the stack, a stride more of them for each further lane.
+    constexpr int64_t most_taps = 25, most_columns = 1024;
     const AxisWindow& w = p.x();
     return is_pool(p) && p.y().kernel > 1 && w.kernel > 1 && p.y().kernel * w.kernel > most_taps &&
            (w.kernel - 1) * w.dilation + w.stride <= most_columns;
