@@ -116,9 +116,10 @@ private:
         Expr first;
         int64_t count;
         int64_t kernel;  ///< taps of all phases, counted from the first phase: phase + tap * stride
-        /// Taps that every phase has: one at least, since windows reach the input.
+        /// Taps that every phase has. Phases without any are those of an axis of one input position whose
+        /// stride is longer than the kernel.
         [[nodiscard]] int64_t whole_taps(const AxisWindow& w) const {
-            return (kernel - count) / w.stride + 1;
+            return kernel < count ? 0 : (kernel - count) / w.stride + 1;
         }
     };
     /// Phases along both axes.

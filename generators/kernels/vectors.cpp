@@ -30,10 +30,14 @@ public:
     Stmt code() const {
         if (p_.operation == Operation::max_pool || p_.operation == Operation::average_pool) {
             return GroupLowering::for_each(p_.name + ".y", range_[1], [&](const Expr& y) {
-                const Expr first = simplify(y * size(p_.y().stride) - size(p_.y().pad_begin));
-                return nest_.with_row_starts(first, p_.y().span(), [&](const RowStarts& starts) {
+                const auto pools = [&](const RowStarts* starts) {
                     return pools_columns_first(p_) ? pooled_columns_first(y, starts) : pooled(y, starts);
-                });
+                };
+                constexpr int64_t most_on_stack = 4096;
+                if (p_.y().span() > most_on_stack) return pools(nullptr);
+                const Expr first = simplify(y * size(p_.y().stride) - size(p_.y().pad_begin));
+                return nest_.with_row_starts(first, p_.y().span(),
+                                             [&](const RowStarts& starts) { return pools(&starts); });
             });
         }
         if (p_.makes_blocks()) return blocks();
@@ -241,24 +245,28 @@ private:
         });
     }
 
-    /// The row of the input that row n of output row y's windows is, and where the channel's begins.
+    /// The row of the input that row n of output row y's windows is, and where the channel's begins; without
+    /// `starts`, this is found where it is used.
     [[nodiscard]] Expr row_of_window(const Expr& y, const Expr& n) const {
         const AxisWindow& w = p_.y();
         return simplify(y * size(w.stride) + n * size(w.dilation) - size(w.pad_begin));
     }
-    [[nodiscard]] Expr start_of_row(const RowStarts& starts, const Expr& z, const Expr& n) const {
-        return starts.of(simplify(n * size(p_.y().dilation))) + z * nest_.input().pitch();
+    [[nodiscard]] Expr start_of_row(const RowStarts* starts, const Expr& z, const Expr& y,
+                                    const Expr& n) const {
+        const Expr start = starts != nullptr ? starts->of(simplify(n * size(p_.y().dilation)))
+                                             : nest_.input().row_index(row_of_window(y, n));
+        return start + z * nest_.input().pitch();
     }
 
-    Stmt pooled(const Expr& y, const RowStarts& starts) const {
+    Stmt pooled(const Expr& y, const RowStarts* starts) const {
         return over_channels(range_[0], [&](const Expr& z, const Expr& x) { return pooled(z, y, x, starts); });
     }
-    Stmt pooled(const Expr& z, const Expr& y, const Expr& x, const RowStarts& starts) const {
+    Stmt pooled(const Expr& z, const Expr& y, const Expr& x, const RowStarts* starts) const {
         const Accumulators result{unique_name(p_.name + ".pooled"), lanes_};
         const Stmt start = result.set(0, no_taps());
         const Stmt taps =
             GroupLowering::for_each(p_.name + ".n", {0, size(p_.y().kernel)}, [&](const Expr& n) {
-                const Expr of_row = start_of_row(starts, z, n);
+                const Expr of_row = start_of_row(starts, z, y, n);
                 const Stmt along = GroupLowering::for_each(
                     p_.name + ".m", {0, size(p_.x().kernel)}, [&](const Expr& m) {
                         return result.set(0, with_tap(result.get(0), tap(of_row, x, m)));
@@ -288,7 +296,7 @@ private:
     }
 
     /// Each column of the windows of some output vectors, then windows of these results.
-    Stmt pooled_columns_first(const Expr& y, const RowStarts& starts) const {
+    Stmt pooled_columns_first(const Expr& y, const RowStarts* starts) const {
         constexpr int64_t outputs_together = 64;
         const int64_t together = std::max<int64_t>(1, outputs_together / (lanes_ * p_.x().stride));
         return GroupLowering::for_each(p_.name + ".z", range_[0], [&](const Expr& z) {
@@ -298,7 +306,7 @@ private:
         });
     }
     Stmt pooled_columns_first(const Expr& z, const Expr& y, const Expr& x, int64_t vectors,
-                              const RowStarts& starts) const {
+                              const RowStarts* starts) const {
         const AxisWindow& w = p_.x();
         const std::string columns = unique_name(p_.name + ".columns");
         const int64_t reach = (w.kernel - 1) * w.dilation + 1;
@@ -354,7 +362,7 @@ private:
     }
     /// Vectors of columns of the windows of output row y, `at` columns behind the first of the windows of x.
     Stmt reduced_columns(const std::string& columns, const Expr& z, const Expr& y, const Expr& x,
-                         const Expr& at, int64_t vectors, const RowStarts& starts) const {
+                         const Expr& at, int64_t vectors, const RowStarts* starts) const {
         const AxisWindow& w = p_.y();
         const RowRing& from = nest_.input();
         const Expr column = simplify(x * size(p_.x().stride) - size(p_.x().pad_begin) + at);
@@ -368,7 +376,7 @@ private:
         const Stmt none = each([&](int64_t v, const Expr&) { return result.set(v, no_taps()); });
         const Stmt rows =
             GroupLowering::for_each(p_.name + ".n", {0, size(w.kernel)}, [&](const Expr& n) {
-                const Expr start = start_of_row(starts, z, n) - from.first_column;
+                const Expr start = start_of_row(starts, z, y, n) - from.first_column;
                 const Stmt row = each([&](int64_t v, const Expr& first) {
                     const Expr value = ir::load(from.name, lanes_from(simplify(start + first), lanes_),
                                                 ir::Alignment::element);

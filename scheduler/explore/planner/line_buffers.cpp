@@ -13,6 +13,7 @@
 #include "scheduler/schedule/kernels/columns.h"
 #include "scheduler/schedule/kernels/kernel.h"
 #include "scheduler/schedule/kernels/layer_forms.h"
+#include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/layout/winograd_rows.h"
 
 namespace laminate {
@@ -415,6 +416,22 @@ private:
         return counts_of(problems, sizes).macs.value();
     }
 
+    /// Whether threads divide the channels or pixels of a single layer's kernel, without strips. A budget may
+    /// be too small for the copy of the input that a layer with a window works from.
+    [[nodiscard]] bool kernel_is_divided(const std::vector<LayerProblem>& problems) const {
+        if (problems.size() > 1) return false;
+        const LayerProblem& p = problems.front();
+        const bool has_room = !options_.memory || is_pointwise(p) || p.groups > 1;
+        return (has_room && a_map_kernel_pays(p, options_.winograd)) || goes_to_winograd_map(p);
+    }
+    /// Whether the kernel of a layer of one row is map_channels by a panel, which threads divide, too.
+    [[nodiscard]] bool has_panel_of_windows(const std::vector<LayerProblem>& problems) const {
+        const LayerProblem& p = problems.front();
+        return problems.size() == 1 && !options_.memory &&
+               panel_of_windows_pays(p, options_.winograd) &&
+               map_channels_layout(p, options_.unit).has_panel;
+    }
+
     /// Columns per strip of layers with too few rows for threads to share, such as a softmax of one row or
     /// convolutions of sound; 0 for no strips.
     [[nodiscard]] int64_t columns_of_thread(const std::vector<LayerProblem>& problems,
@@ -428,18 +445,18 @@ private:
         const bool has_enough =
             has_weights ? whole.macs >= enough_macs
                         : problems.size() == 1 && sink.output_elements() >= enough_outputs;
-        const bool needs_none =
-            problems.size() == 1 &&
-            (a_map_kernel_pays(sink, options_.winograd) || goes_to_winograd_map(sink) ||
-             (!options_.memory && panel_of_windows_pays(sink, options_.winograd)));
-        if (options_.threads <= 1 || needs_none || !has_enough || sink[Dim::x] < fewest_columns ||
+        if (options_.threads <= 1 || kernel_is_divided(problems) || has_panel_of_windows(problems) || !has_enough || sink[Dim::x] < fewest_columns ||
             has_winograd_layer(problems))
             return 0;
         sizes.strip_rows = 0;
         sizes.strip_columns = round_up(ceil_div(sink[Dim::x], strips_of_columns(problems)),
                                        has_weights ? vectors : half_vector);
+        const int64_t longest =
+            longest_share(sink[Dim::x], sizes.strip_columns, options_.threads);
         const int64_t more = macs(problems, sizes) - whole.macs.value();
-        return more > whole.macs.value() / 100 * most_repeated_percent ? 0 : sizes.strip_columns;
+        return 4 * longest > 3 * sink[Dim::x] || more > whole.macs.value() / 100 * most_repeated_percent
+                   ? 0
+                   : sizes.strip_columns;
     }
 
     /// One strip for each thread; of a layer whose weights do not stay in the nearer caches, so many that the
@@ -458,12 +475,7 @@ private:
     [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems,
                                      const LineBufferSizes& sizes, int64_t without_strips) {
         if (options_.threads <= 1) return 0;
-        // Threads divide the channels or pixels of such a layer. A budget may be too small for the
-        // copy of the input that a layer with a window works from.
-        if (problems.size() == 1 && a_map_kernel_pays(problems.front(), options_.winograd) &&
-            (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
-            return 0;
-        if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
+        if (kernel_is_divided(problems)) return 0;
         // Strips of columns repeat their halos anyway, and suffice where they can be shared evenly.
         if (const int64_t columns = problems.back()[Dim::x]; sizes.strip_columns > 0) {
             const int64_t longest = longest_share(columns, sizes.strip_columns, options_.threads);

@@ -18,6 +18,7 @@
 #include "nets/network/network.h"
 #include "scheduler/explore/front.h"
 #include "scheduler/explore/planner/tiled_layer.h"
+#include "scheduler/schedule/kernels/vector_unit.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -103,6 +104,7 @@ struct LineBufferOptions {
     /// take no more than this once transformed for such tiles. A step reads them several times.
     Bytes weights_of_strips{0};
     Bytes second_level_cache = usual_second_level_cache;  ///< of a core
+    VectorUnit unit{8, 12};  ///< of the processor, which says how some kernels divide their work
     /// Whether groups may hold what joins convolutions to other layers (runs.h); false: chains of
     /// layers with weights alone.
     bool joins = true;

@@ -259,6 +259,7 @@ void add_candidates(Candidates& candidates, const Network& network, const TimedO
     plain.threads = options.threads;
     plain.winograd = options.kernels.filters();
     plain.shared = &candidates.shared_by_plans();
+    plain.unit = options.unit;
     std::vector<LineBufferOptions> wishes;
     for (const auto& [numerator, denominator] :
          {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{4, 1}}) {
@@ -350,6 +351,7 @@ void add_smallest(Candidates& candidates, const Network& network, const TimedOpt
     smallest.threads = options.threads;
     smallest.winograd = options.kernels.filters();
     smallest.shared = &candidates.shared_by_plans();
+    smallest.unit = options.unit;
     smallest.memory = Bytes(0);
     const auto none = line_buffer_schedule(network, smallest);
     if (const auto* infeasible = std::get_if<Infeasible>(&none)) {

@@ -3,8 +3,8 @@
 //   Y[z, y, x] = sum over i, n, m of W[z, i, n, m] X[i, y S + n E - P, x S + m E - P]
 //
 // z vectors of v channels x x columns have their sums in registers. For narrow maps and dense
-// layers, whose rows would fill vectors badly, and for strides of more than 2, where vectors of columns
-// would be loaded lane by lane. The last columns of a row are one narrower tile, or
+// layers, whose rows would fill vectors badly, and for strides of more than 2, whose columns take
+// many loads or shuffles. The last columns of a row are one narrower tile, or
 // one column at a time where their number depends on the box. Channels are filled up with zero
 // weights, and a box has whole blocks of them.
 #include <algorithm>

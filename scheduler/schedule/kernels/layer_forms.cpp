@@ -18,9 +18,9 @@ bool is_pool(const LayerProblem& p) {
 
 bool pools_columns_first(const LayerProblem& p) {
     // Columns are on the stack, a stride more of them for each further lane.
-    constexpr int64_t most_taps = 25, most_columns = 1024;
+    constexpr int64_t most_columns = 1024;
     const AxisWindow& w = p.x();
-    return is_pool(p) && p.y().kernel > 1 && w.kernel > 1 && p.y().kernel * w.kernel > most_taps &&
+    return is_pool(p) && p.y().kernel > 1 && w.kernel > 1 && p.y().kernel * w.kernel > most_taps_by_rows &&
            (w.kernel - 1) * w.dilation + w.stride <= most_columns;
 }
 
@@ -74,13 +74,13 @@ double vectors_of(int64_t elements, const Kernel& kernel) {
     return static_cast<double>(elements) / static_cast<double>(kernel[KernelSize::lanes]);
 }
 
-bool reads_lane_by_lane(const AxisWindow& columns) {
+bool reads_far_apart(const AxisWindow& columns) {
     constexpr int64_t widest_shuffle = 2;
     return !columns.transposed && columns.stride > widest_shuffle;
 }
 
 double cost_of_load(const AxisWindow& columns, int64_t lanes) {
-    if (reads_lane_by_lane(columns)) return static_cast<double>(lanes);
+    if (reads_far_apart(columns)) return static_cast<double>(lanes);
     const bool is_strided = columns.stride > 1 && !columns.transposed;
     return (columns.kernel > 1 ? 2.0 : 1.0) * (is_strided ? 2.0 : 1.0);
 }

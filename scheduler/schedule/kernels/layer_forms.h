@@ -12,6 +12,8 @@ namespace laminate {
 /// With weights, one group of channels, not transposed.
 [[nodiscard]] bool is_dense_convolution(const LayerProblem& problem);
 [[nodiscard]] bool is_pool(const LayerProblem& problem);
+/// The most taps of pooling windows that every kernel joins row by row, to the same bits.
+inline constexpr int64_t most_taps_by_rows = 25;
 /// Pooling by windows so large that those of each column are reduced first, once for all windows beside
 /// each other.
 [[nodiscard]] bool pools_columns_first(const LayerProblem& problem);
@@ -39,10 +41,11 @@ namespace laminate {
 [[nodiscard]] double ragged_rows(const KernelBox& box, int64_t lanes);
 /// Elements in vectors.
 [[nodiscard]] double vectors_of(int64_t elements, const Kernel& kernel);
-/// Whether elements that vectors of columns read lie so far apart that they are loaded one by one.
-[[nodiscard]] bool reads_lane_by_lane(const AxisWindow& columns);
+/// Whether elements that vectors of columns read lie so far apart that loads and shuffles of many vectors, or
+/// of single elements, keep the multipliers waiting.
+[[nodiscard]] bool reads_far_apart(const AxisWindow& columns);
 /// What a vector of columns costs in loads of a vector: at a shifted column it lies across two cache
-/// lines, of strided columns in two vectors or in a line for each lane.
+/// lines, of strided columns in two vectors; further apart, it counts as a load for each lane.
 [[nodiscard]] double cost_of_load(const AxisWindow& columns, int64_t lanes);
 /// Time of the multiply-adds of a register tile in multiply-adds that never wait, for one tap of
 /// one input channel: `vectors` are loaded, `scalars` are loaded and multiply them all. A core

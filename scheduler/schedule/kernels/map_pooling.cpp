@@ -16,9 +16,9 @@ namespace {
 
 bool map_pooling_accepts(const LayerProblem& p) {
     // Rows are written out vector by vector, and windows tap by tap.
-    constexpr int64_t fewest_columns = 4, most_columns = 256, most_taps = 25, most_stride = 4;
+    constexpr int64_t fewest_columns = 4, most_columns = 256, most_stride = 4;
     return is_pool(p) && p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns &&
-           p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
+           p.x().kernel * p.y().kernel <= most_taps_by_rows && p.x().stride <= most_stride;
 }
 
 KernelWork map_pooling_work(const LayerProblem& p, const Kernel& kernel, const AskedBox&) {

@@ -3,8 +3,8 @@
 //   Y[z, q S + f - P, r S + g - P] = sum over i, t, u of W[z, i, f + t S, g + u S] X[i, q - t E, r
 //   - u E]
 //
-// z channels x all phases x x vectors of v positions r have their sums in registers, or eight phases
-// of a row if all are more than 64 sums. Phases whose outputs lie outside the box are computed and not
+// z channels x all phases x x vectors of v positions r have their sums in registers, or at most eight
+// phases of a row if all are more than 64 sums. Phases whose outputs lie outside the box are computed and not
 // stored.
 #include <algorithm>
 #include <string>

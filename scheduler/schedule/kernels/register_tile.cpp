@@ -54,7 +54,7 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
     const int64_t group_outputs = p[Dim::z] / p.groups;
     constexpr int64_t most_columns_by_channels = 64, enough_products = 8;
     const bool is_short = columns <= most_columns_by_channels ||
-                          (reads_lane_by_lane(p.x()) &&
+                          (reads_far_apart(p.x()) &&
                            p[Dim::i] * p.y().kernel * p.x().kernel >= enough_products);
     // Vectors of channels of a map are stored and loaded lane by lane.
     const bool is_pixel = p[Dim::y] * p[Dim::x] == 1;

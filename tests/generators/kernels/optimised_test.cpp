@@ -18,6 +18,7 @@
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
 #include "scheduler/schedule/kernels/line_plan.h"
+#include "tests/generators/kernels/executed_products.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
@@ -145,6 +146,33 @@ TEST(Kernels, OfWindowsWithManyTaps) {
         for (const int threads : {1, 3})
             expect_right(network, layer_by_layer_schedule(network, threads).groups().front(), {8, 12}, 1);
         if (HasFailure()) return;
+    }
+}
+
+/// Phases without a tap, of one position whose stride is longer than the kernel: their outputs lie outside, and
+/// products with weights behind the last would go unseen.
+TEST(Kernels, OfTransposedWindowsShorterThanTheirStride) {
+    for (const Window& window :
+         {window_of({1, 4}, {2, 4}), window_of({1, 64}, {32, 32}), window_of({3, 1}, {4, 1})}) {
+        const Network network = with_weights(
+            chain(2, 1, 3, {{.channels = 2, .window = window, .kind = LayerKind::conv_transpose}}));
+        const GroupSchedule group = layer_by_layer_schedule(network).groups().front();
+        expect_right(network, group, {8, 12}, 1);
+        const GroupCode code = default_code(network, group, {8, 12});
+        const LayerProblem p = layer_problem(network, 0);
+        // A vector of positions for each tap, output channel and input channel.
+        EXPECT_EQ(ExecutedProducts::of(code), 2 * 2 * p.y().kernel * p.x().kernel * 8)
+            << to_text(group);
+    }
+}
+
+/// A pool of more rows than the stack keeps the starts of.
+TEST(Kernels, PoolRowsThatAreTooManyForTheStack) {
+    for (const LayerKind kind : {LayerKind::max_pool, LayerKind::average_pool}) {
+        Network network = empty_network(2, 6000, 9);
+        append(network, "pool",
+               {.kind = kind, .inputs = {0}, .window = window_of({5000, 2}, {500, 1})});
+        expect_right(network, line_buffer_group(network, {0}), {8, 12}, 1);
     }
 }
 

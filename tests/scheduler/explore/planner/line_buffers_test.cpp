@@ -379,6 +379,11 @@ TEST(LineBufferSchedule, ThreadsShareColumnsOfConvolutionsOfOneRow) {
     EXPECT_EQ(strip_of(1, 16000, spec(80, 251), 1), (Strip{0, 0}));
     // 2 x 80 x 20 products are not worth a second thread.
     EXPECT_EQ(strip_of(1, 99, spec(2, 20), 2), (Strip{0, 0}));
+    // A strip of 32 of 33 columns would leave a second thread one.
+    EXPECT_EQ(strip_of(90, 123, spec(60, 91), 2), (Strip{0, 0}));
+    // map_channels by a panel is divided without strips; by a layout without one, nothing is.
+    EXPECT_EQ(strip_of(512, 3199, spec(512, 3, 2), 2), (Strip{0, 0}));
+    EXPECT_EQ(strip_of(16, 1001, spec(32, 3, 2), 2), (Strip{0, 256}));
     // 8,199 x 512 floats are 21.4 times three quarters of 1 MiB: 22 strips of 4,099 columns, in vectors.
     EXPECT_EQ(strip_of(512, 8199, spec(512, 3, 2), 2), (Strip{0, 192}));
     LayerSpec deconv = spec(64, 8, 4);
@@ -402,7 +407,7 @@ TEST(LineBufferSchedule, ThreadsDoNotShareColumnsThatAreMostlyHalo) {
 }
 
 /// Layers without weights have no products to compare by.
-TEST(LineBufferSchedule, ThreadsShareRowsOfPoolsThatAreTile) {
+TEST(LineBufferSchedule, ThreadsShareFewRowsOfPools) {
     Network network = empty_network(16, 256, 256);
     append(network, "pool",
            {.kind = LayerKind::average_pool, .inputs = {0}, .window = square_window(64, 64)});
