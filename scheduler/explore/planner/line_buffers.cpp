@@ -445,8 +445,8 @@ private:
         const bool has_enough =
             has_weights ? whole.macs >= enough_macs
                         : problems.size() == 1 && sink.output_elements() >= enough_outputs;
-        if (options_.threads <= 1 || kernel_is_divided(problems) || has_panel_of_windows(problems) || !has_enough || sink[Dim::x] < fewest_columns ||
-            has_winograd_layer(problems))
+        if (options_.threads <= 1 || kernel_is_divided(problems) || has_panel_of_windows(problems) ||
+            !has_enough || sink[Dim::x] < fewest_columns || has_winograd_layer(problems))
             return 0;
         sizes.strip_rows = 0;
         sizes.strip_columns = round_up(ceil_div(sink[Dim::x], strips_of_columns(problems)),
