@@ -43,8 +43,7 @@ private:
         int64_t pixels = 0;
         Expr z_block;
         Expr place;  ///< of the first pixel in the scratch block
-        std::optional<int64_t> column{};  ///< of the first pixel in its run, where tiles are written out
-        Expr column_in_loop{};  ///< the same where they are not
+        Expr column{};  ///< of the first pixel in its run; a constant where tiles are written out
     };
     /// Tiles of a run, [begin, end).
     struct TileRange {
@@ -253,11 +252,11 @@ Stmt MapChannels::panel(const Interval& chunk) const {
         std::vector<Stmt> all;
         for (int64_t m = 0; m < wx.kernel; ++m) {
             for (const VectorRun& run : runs_of(tile.pixels, {at_.lanes, at_.lanes})) {
-                const int64_t in_window = run.first * wx.stride + m * wx.dilation - wx.pad_begin;
+                const Expr column = simplify(tile.column * size(wx.stride) +
+                                             size(run.first * wx.stride + m * wx.dilation - wx.pad_begin));
                 const auto loaded = [&] {
-                    if (tile.column)
-                        return row_of_input(wx, *from, *tile.column * wx.stride + in_window, run);
-                    const Expr column = tile.column_in_loop * size(wx.stride) + size(in_window);
+                    if (const auto known = as_const_int(column))
+                        return row_of_input(wx, *from, *known, run);
                     return strided_load("X", simplify(*from + column), run.lanes, wx.stride);
                 };
                 const Expr value =
@@ -330,13 +329,12 @@ Stmt MapChannels::tiles_of_run(const Expr& z_block, const Expr& number, const In
     const auto tile_at = [&](const Expr& n, const Expr& in_run, int64_t like) {
         const Expr pixel = simplify(first + in_run);
         return Tile{simplify(first_tile + n), pixel, at_.tile_pixels(like), z_block,
-                    simplify(pixel - chunk_first), {}, in_run};
+                    simplify(pixel - chunk_first), in_run};
     };
     std::vector<Stmt> all;
     for (int64_t n = 0; n < of_run; ++n) {
         if (n >= in_loop.begin && n < in_loop.end) continue;
-        Tile tile = tile_at(size(n), size(at_.first_pixel(n)), n);
-        tile.column = at_.first_pixel(n);
+        const Tile tile = tile_at(size(n), size(at_.first_pixel(n)), n);
         all.push_back(at_.runs > 1 ? make(tile) : ir::guarded(has(tiles, n), make(tile)));
     }
     for (const TileRange& equal :
@@ -436,7 +434,7 @@ Stmt MapChannels::finish_chunk(const Expr& z_block, const Interval& chunk) const
     const Expr begin = first_pixel(chunk.begin), end = first_pixel(chunk.end);
     const Expr lanes = size(at_.lanes);
     const auto outputs = [&](const Expr& n, const Expr& first, const Expr& wanted) {
-        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin), {}, {}};
+        const Tile tile{n, simplify(first), at_.lanes, z_block, simplify(first - begin)};
         const auto sum = [&](int64_t v, int64_t pixel) {
             return ir::load(code_.scratch(), waiting(tile, v, pixel));
         };

@@ -148,8 +148,8 @@ struct NestCode {
 [[nodiscard]] Stmt over_channel_blocks(const LayerProblem& problem, const Interval& all,
                                        int64_t channels, bool aligned,
                                        const std::function<Stmt(Expr)>& make);
-/// Products of a register tile that code has in sequence; of more, as large windows have them, it makes loops.
-/// LLVM's time grows faster than their number, and the first-level cache of instructions holds them.
+/// The most products of vectors of a register tile that code has in sequence. Large windows have more, and
+/// loops; LLVM's time grows faster than the number of products.
 inline constexpr int64_t most_products_in_sequence = 1024;
 /// What `make` makes of taps 0 .. count - 1, in this order, `together` of them in each trip of a loop.
 [[nodiscard]] Stmt for_taps(const std::string& name, int64_t count, int64_t together,

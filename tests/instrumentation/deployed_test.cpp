@@ -23,6 +23,7 @@
 #include "scheduler/schedule/kernels/layout/map_channels.h"
 #include "scheduler/schedule/kernels/line_plan.h"
 #include "tests/support/chain.h"
+#include "tests/support/large_windows.h"
 #include "tests/support/sanitized.h"
 
 namespace laminate {
@@ -116,6 +117,23 @@ TEST(Deployed, RandomKernelsUnderRandomSchedulesDoWhatTheirClosedFormsSay) {
 TEST(Deployed, RandomGraphsToo) {
     expect_equal_at_random(random_network, 1, test::samples<uint64_t>(25));
     expect_equal_at_random(random_picture_network, 1, test::samples<uint64_t>(25));
+}
+
+/// Random networks have windows of a few taps, whose products are written out.
+TEST(Deployed, LoopsOverTheTapsOfLargeWindowsToo) {
+    for (const Network& network : layers_of_large_windows()) {
+        const GroupSchedule lines = line_buffer_group(network, {0});
+        const std::vector<LayerProblem> problems = group_problems(network, lines);
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}})
+            expect_equal(network, with_default_kernels(problems, lines, unit), "by default");
+        for (uint64_t seed = 1; seed <= test::samples<uint64_t>(4); ++seed) {
+            Rng rng(seed);
+            const Schedule schedule = random_schedule(network, seed);
+            expect_equal(network, random_kernels(problems, schedule.groups().front(), rng),
+                         "seed " + std::to_string(seed));
+        }
+        if (HasFailure()) return;
+    }
 }
 
 TEST(Deployed, RandomGroupsOfWholeMapsToo) {

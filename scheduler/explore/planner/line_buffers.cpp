@@ -424,7 +424,8 @@ private:
         const bool has_room = !options_.memory || is_pointwise(p) || p.groups > 1;
         return (has_room && a_map_kernel_pays(p, options_.winograd)) || goes_to_winograd_map(p);
     }
-    /// Whether the kernel of a layer of one row is map_channels by a panel, which threads divide, too.
+    /// Whether a single layer's kernel without strips is map_channels by a panel of windows, which threads
+    /// divide, too.
     [[nodiscard]] bool has_panel_of_windows(const std::vector<LayerProblem>& problems) const {
         const LayerProblem& p = problems.front();
         return problems.size() == 1 && !options_.memory &&
@@ -433,11 +434,13 @@ private:
     }
 
     /// Columns per strip of layers with too few rows for threads to share, such as a softmax of one row or
-    /// convolutions of sound; 0 for no strips.
+    /// convolutions of sound; 0 for no strips. Strips are not worth it if their halos add more than a quarter
+    /// to the work, or if the busiest thread keeps more than three quarters of the columns.
     [[nodiscard]] int64_t columns_of_thread(const std::vector<LayerProblem>& problems,
                                             LineBufferSizes sizes,
                                             const LineBufferCounts::Counts& whole) {
-        constexpr int64_t half_vector = 8, vectors = 16, fewest_columns = 32, most_repeated_percent = 25;
+        constexpr int64_t half_vector = 8, vectors = 16, fewest_columns = 32;
+        constexpr int64_t most_repeated_percent = 25, most_kept_percent = 75;
         constexpr Elements enough_outputs{1 << 15};
         constexpr Macs enough_macs{1 << 18};
         const LayerProblem& sink = problems.back();
@@ -453,10 +456,10 @@ private:
                                        has_weights ? vectors : half_vector);
         const int64_t longest =
             longest_share(sink[Dim::x], sizes.strip_columns, options_.threads);
-        const int64_t more = macs(problems, sizes) - whole.macs.value();
-        return 4 * longest > 3 * sink[Dim::x] || more > whole.macs.value() / 100 * most_repeated_percent
-                   ? 0
-                   : sizes.strip_columns;
+        const int64_t repeated = macs(problems, sizes) - whole.macs.value();
+        const bool pays = 100 * longest <= most_kept_percent * sink[Dim::x] &&
+                          repeated <= whole.macs.value() / 100 * most_repeated_percent;
+        return pays ? sizes.strip_columns : 0;
     }
 
     /// One strip for each thread; of a layer whose weights do not stay in the nearer caches, so many that the

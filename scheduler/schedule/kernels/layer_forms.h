@@ -14,8 +14,8 @@ namespace laminate {
 [[nodiscard]] bool is_pool(const LayerProblem& problem);
 /// The most taps of pooling windows that every kernel joins row by row, to the same bits.
 inline constexpr int64_t most_taps_by_rows = 25;
-/// Pooling by windows so large that those of each column are reduced first, once for all windows beside
-/// each other.
+/// A pool of windows so large that each column of a window is reduced first, once for all windows of a row
+/// that have it.
 [[nodiscard]] bool pools_columns_first(const LayerProblem& problem);
 /// No window: an output pixel reads the input pixel in its place.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);

@@ -18,9 +18,9 @@
 #include "scheduler/explore/random_kernels.h"
 #include "scheduler/explore/random_schedule.h"
 #include "scheduler/schedule/kernels/line_plan.h"
-#include "tests/generators/kernels/executed_products.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
+#include "tests/support/large_windows.h"
 #include "tests/support/sanitized.h"
 
 namespace laminate {
@@ -101,42 +101,9 @@ Network with_weights(Network network) {
     return network;
 }
 
-Window window_of(std::array<int64_t, 2> kernel, std::array<int64_t, 2> stride = {1, 1},
-                 std::array<int64_t, 2> pad = {0, 0}, std::array<int64_t, 2> dilation = {1, 1}) {
-    Window w;
-    w.kernel = {kernel[0], kernel[1]};
-    w.stride = {stride[0], stride[1]};
-    w.pad_begin = w.pad_end = {pad[0], pad[1]};
-    w.dilation = {dilation[0], dilation[1]};
-    return w;
-}
-
-/// Layers whose products are too many to be written out one after the other.
-std::vector<Network> layers_of_large_windows() {
-    const auto layer = [](int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
-        return with_weights(chain(channels, rows, columns, {spec}));
-    };
-    const auto transposed = [&](int64_t rows, int64_t columns, const Window& window) {
-        return layer(2, rows, columns,
-                     {.channels = 2, .window = window, .kind = LayerKind::conv_transpose});
-    };
-    return {
-        layer(2, 30, 40, {3, window_of({17, 18}, {1, 1}, {8, 9})}),
-        layer(2, 60, 70, {2, window_of({23, 27}, {2, 3}, {5, 6})}),
-        layer(2, 50, 40, {4, window_of({21, 20}, {1, 1}, {9, 3}, {2, 1})}),
-        layer(1, 70, 45, {3, window_of({19, 40}, {3, 1}, {9, 0}, {3, 1})}),
-        layer(3, 90, 6, {13, window_of({70, 1}, {4, 1})}),
-        layer(1, 3, 700, {9, window_of({1, 300}, {1, 7}, {0, 20})}),
-        layer(4, 33, 36, {4, window_of({33, 15}, {1, 1}, {16, 7}), 4}),
-        transposed(5, 6, window_of({21, 19}, {9, 10}, {4, 3})),
-        transposed(3, 4, window_of({5, 64}, {1, 32}, {2, 1})),
-        transposed(9, 12, window_of({31, 29}, {1, 1}, {15, 0})),
-        transposed(9, 12, window_of({33, 32}, {2, 3}, {3, 4})),
-    };
-}
-
 TEST(Kernels, OfWindowsWithManyTaps) {
-    for (const Network& network : layers_of_large_windows()) {
+    for (const Network& layer : layers_of_large_windows()) {
+        const Network network = with_weights(layer);
         for (uint64_t seed = 1; seed <= test::samples<uint64_t>(2); ++seed) {
             Rng rng(seed);
             const Schedule schedule = random_schedule(network, seed);
@@ -149,30 +116,15 @@ TEST(Kernels, OfWindowsWithManyTaps) {
     }
 }
 
-/// Phases without a tap, of one position whose stride is longer than the kernel: their outputs lie outside, and
-/// products with weights behind the last would go unseen.
-TEST(Kernels, OfTransposedWindowsShorterThanTheirStride) {
-    for (const Window& window :
-         {window_of({1, 4}, {2, 4}), window_of({1, 64}, {32, 32}), window_of({3, 1}, {4, 1})}) {
-        const Network network = with_weights(
-            chain(2, 1, 3, {{.channels = 2, .window = window, .kind = LayerKind::conv_transpose}}));
-        const GroupSchedule group = layer_by_layer_schedule(network).groups().front();
-        expect_right(network, group, {8, 12}, 1);
-        const GroupCode code = default_code(network, group, {8, 12});
-        const LayerProblem p = layer_problem(network, 0);
-        // A vector of positions for each tap, output channel and input channel.
-        EXPECT_EQ(ExecutedProducts::of(code), 2 * 2 * p.y().kernel * p.x().kernel * 8)
-            << to_text(group);
-    }
-}
-
 /// A pool of more rows than the stack keeps the starts of.
 TEST(Kernels, PoolRowsThatAreTooManyForTheStack) {
     for (const LayerKind kind : {LayerKind::max_pool, LayerKind::average_pool}) {
-        Network network = empty_network(2, 6000, 9);
-        append(network, "pool",
-               {.kind = kind, .inputs = {0}, .window = window_of({5000, 2}, {500, 1})});
-        expect_right(network, line_buffer_group(network, {0}), {8, 12}, 1);
+        for (const int64_t columns : {1, 2}) {
+            Network network = empty_network(2, 6000, 9);
+            append(network, "pool",
+                   {.kind = kind, .inputs = {0}, .window = window_of({5000, columns}, {500, 1})});
+            expect_right(network, line_buffer_group(network, {0}), {8, 12}, 1);
+        }
     }
 }
 

@@ -42,8 +42,8 @@ TEST(RegisterTile, RowsThatFillVectorsBadlyGoByChannels) {
     EXPECT_EQ(register_tile(conv(64, 48, 5, 960), 4, 960, avx2).axis, VectorAxis::x);
 }
 
-/// Vectors of columns would be loaded lane by lane, so vectors of channels pay on long rows, too, but for so
-/// few products that stores lane by lane take longer.
+/// Vectors of columns would take many loads, so vectors of channels pay on long rows, too, but not for so few
+/// products that their stores take longer.
 TEST(RegisterTile, WideStridesGoByChannels) {
     const auto axis = [](int64_t kernel, int64_t stride) {
         LayerProblem p = conv(64, 1, kernel, 960);
